@@ -1,0 +1,55 @@
+# Every target works on a fresh machine that has Python 3.11+ and make.
+PORT ?= 8000
+DATA ?= ./data
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format golden bench crash lock clean
+
+help:  ## Say what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## Create .venv and install everything the lock file names
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: $(STAMP)  ## Start the server with the demo system (PORT=8000 DATA=./data)
+	@exec $(BIN)/stellwerk serve --port $(PORT) --data $(DATA)
+
+test: check  ## Run the gates and every test
+	@$(BIN)/python -m pytest
+
+check: $(STAMP)  ## Lint, types, layers, spelling, and how many promises are kept
+	@$(BIN)/ruff format --check --quiet . || (echo "run 'make format'"; exit 1)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/codespell
+	@$(BIN)/python -m tests.requirements
+
+format: $(STAMP)  ## Format the code and sort its imports
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+golden: $(STAMP)  ## Write the golden files and the JSON Schema anew; review the diff like code
+	@$(BIN)/python -m tests.golden
+
+bench: $(STAMP)  ## Measure, print a table, write benchmarks/results.json
+	@$(BIN)/python -m benchmarks
+
+crash: $(STAMP)  ## The long fault runs: 50 times kill -9 under load
+	@$(BIN)/python -m tests.crash.kill_loop --kills 50
+
+lock: $(STAMP)  ## Resolve requirements.lock anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev pyproject.toml \
+		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
+
+clean:  ## Remove the environment and caches; the data folder stays
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

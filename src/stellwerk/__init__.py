@@ -1,0 +1,25 @@
+"""Stellwerk: keep your LangGraph graph, delete your streaming code."""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Loaded when first asked for: a command that needs none of them starts in a blink.
+_PUBLIC = {
+    "AgentFactory": "stellwerk.agents.factory",
+    "AgentSystem": "stellwerk.spec.model",
+    "Envelope": "stellwerk.envelope.model",
+    "RunnableAgent": "stellwerk.agents.runnable",
+    "StreamAdapter": "stellwerk.stream.adapter",
+    "ToolResult": "stellwerk.envelope.results",
+    "create_app": "stellwerk.app",
+}
+
+__all__ = [*sorted(_PUBLIC)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)

@@ -1,0 +1,5 @@
+"""python -m stellwerk."""
+
+from stellwerk.cli import app
+
+app()

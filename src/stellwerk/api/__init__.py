@@ -1,0 +1,1 @@
+"""The web API: commands in, projections of the log out."""

@@ -1,0 +1,120 @@
+"""Problems: every error becomes one problem+json answer (RFC 9457) with a stable code and a remedy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from stellwerk.errors import StellwerkError
+
+logger = structlog.get_logger(__name__)
+
+_TITLES = {
+    400: "Bad request",
+    403: "Refused",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Invalid field",
+    429: "Overloaded",
+    503: "Not available",
+    507: "Storage full",
+}
+_REMEDIES = {
+    "missing": "this field is required",
+    "extra_forbidden": "this field is not known here; remove it",
+    "string_too_short": "this must not be empty",
+}
+
+
+class Problem(Response):
+    media_type = "application/problem+json"
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        body: dict[str, Any] = {
+            "type": f"urn:stellwerk:problem:{code}",
+            "title": _TITLES.get(status, "Internal error"),
+            "status": status,
+            "code": code,
+            "detail": detail,
+        }
+        if field is not None:
+            body["field"] = field
+        super().__init__(msgspec.json.encode(body), status, headers)
+
+
+def problem_of(error: StellwerkError) -> Problem:
+    return Problem(error.status, error.code, error.message, field=error.field, headers=error.headers())
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(StellwerkError, _foreseen)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+async def _foreseen(_: Request, error: Exception) -> Response:
+    assert isinstance(error, StellwerkError)
+    return problem_of(error)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = [str(part) for part in first["loc"] if not isinstance(part, int)]
+    if first["type"] == "json_invalid":
+        return Problem(400, "malformed_json", f"the body is not JSON: {first['ctx']['error']}", field="body")
+    field = ".".join(where[1:]) or where[0]
+    said = _REMEDIES.get(first["type"], first["msg"])
+    return Problem(422, "invalid_field", f"{field}: {said}", field=field)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    told = {
+        400: ("malformed_json", "the body cannot be read as JSON; it is broken, or nested too deep"),
+        404: ("unknown_path", f"there is nothing at {request.url.path[:200]}; /docs lists what there is"),
+        405: ("method_not_allowed", f"Method {request.method[:20]} is not for this path; /docs lists what is"),
+    }
+    code, detail = told.get(error.status_code, ("bad_request", str(error.detail)))
+    return Problem(error.status_code, code, detail, headers=error.headers)
+
+
+class Unforeseen:
+    """The outermost layer: a bug of ours becomes a plain 500; its story is for the operator's log."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception:
+            logger.exception("request_failed", path=scope.get("path"))
+            if started or scope["type"] != "http":
+                raise
+            problem = Problem(500, "internal", "something went wrong here that is not your fault; it was logged")
+            await problem(scope, receive, send)

@@ -1,0 +1,151 @@
+"""Where log and socket meet: cursors, frames, heartbeats, and readers that stall.
+
+A reader is a cursor into the log. It costs nothing while nothing happens, is
+never waited for, and comes back with the number of the last event it has.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import structlog
+from starlette.responses import StreamingResponse
+from starlette.types import Message, Send
+
+from stellwerk.envelope import frames
+from stellwerk.envelope.frames import Origin, Stored
+from stellwerk.errors import BadCursor
+from stellwerk.log.follow import follow
+from stellwerk.log.log import EventLog, Head
+from stellwerk.log.wake import Wakes
+
+logger = structlog.get_logger(__name__)
+
+HEARTBEAT = 15.0
+STALL = 30.0
+"""Seconds after which a reader that takes nothing is let go."""
+_CURSOR = re.compile(r"(\d{1,15})(\.\d{1,9})?")
+_RUN_END = b'{"type":"run_end"'
+_CHUNK = 64 * 1024
+_SHARED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a stream looks on the wire."""
+
+    media_type: str
+    frame: Callable[[str, Stored, Origin], bytes]
+    heartbeat: bytes
+    farewell: bytes
+
+
+# The heartbeat of SSE is a comment without an empty line: some clients take the pair for an event.
+SSE = Form("text/event-stream", frames.sse, b": ping\n", b": the server is going down; come back with your last id\n")
+NDJSON = Form("application/x-ndjson", frames.ndjson, b"\n", b"")
+
+
+def cursor(text: str | None) -> int:
+    """The position in a cursor; of ``12.3`` it is 12, as the part behind belongs to dialects."""
+    if text is None:
+        return 0
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise BadCursor(text)
+    return int(found[1])
+
+
+@dataclass
+class SharedFrames:
+    """Live bytes are the same for every reader of a session: made once, sent to all."""
+
+    _made: dict[tuple[str, str], tuple[int, int, bytes]] = field(default_factory=dict)
+
+    def live(self, session_id: str, batch: list[Stored], form: Form) -> bytes:
+        key, first, last = (session_id, form.media_type), batch[0].position, batch[-1].position
+        made = self._made.get(key)
+        if made is None or made[:2] != (first, last):
+            made = first, last, b"".join(form.frame(session_id, stored, "live") for stored in batch)
+            self._made.pop(key, None)
+            self._made[key] = made
+            if len(self._made) > _SHARED:
+                del self._made[next(iter(self._made))]
+        return made[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    log: EventLog
+    wakes: Wakes
+    shared: SharedFrames
+    tenant: str
+    session_id: str
+    form: Form
+
+    async def stream(self, *, after: int, head: Head, until_run_end: bool, idle: bool) -> AsyncIterator[bytes]:
+        """Bytes behind ``after``; what lies at or below ``head`` is history, the rest is live.
+
+        With ``until_run_end`` it ends at the first end of a run, and at once if the session is ``idle`` and read.
+        """
+        if until_run_end and idle and after >= head.position:
+            return
+        async for batch in follow(
+            self.log,
+            self.wakes,
+            tenant=self.tenant,
+            session_id=self.session_id,
+            after=after,
+            patience=HEARTBEAT,
+        ):
+            if not batch:
+                yield self.form.heartbeat
+                continue
+            end = _end_of_run(batch) if until_run_end else None
+            for chunk in self._chunks(batch[:end], head.position):
+                yield chunk
+            if end is not None:
+                return
+        if self.wakes.closed and self.form.farewell:
+            yield self.form.farewell
+
+    def _chunks(self, batch: list[Stored], head: int) -> list[bytes]:
+        if batch[0].position > head and sum(len(stored.body) for stored in batch) <= _CHUNK:
+            return [self.shared.live(self.session_id, batch, self.form)]
+        return list(self._pieces(batch, head))
+
+    def _pieces(self, batch: list[Stored], head: int) -> "list[bytes]":
+        """In pieces of bounded size, so that a slow reader holds little."""
+        pieces: list[bytes] = []
+        size = 0
+        current: list[bytes] = []
+        for stored in batch:
+            origin: Origin = "replay" if stored.position <= head else "live"
+            current.append(self.form.frame(self.session_id, stored, origin))
+            size += len(current[-1])
+            if size >= _CHUNK:
+                pieces.append(b"".join(current))
+                current, size = [], 0
+        return [*pieces, b"".join(current)] if current else pieces
+
+
+def _end_of_run(batch: list[Stored]) -> int | None:
+    return next((n + 1 for n, stored in enumerate(batch) if stored.body.startswith(_RUN_END)), None)
+
+
+class EventStream(StreamingResponse):
+    """A streaming answer that lets go of a reader who takes nothing for half a minute."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], media_type: str) -> None:
+        headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+        super().__init__(chunks, headers=headers, media_type=media_type)
+
+    async def stream_response(self, send: Send) -> None:
+        async def send_or_let_go(message: Message) -> None:
+            async with asyncio.timeout(STALL):
+                await send(message)
+
+        try:
+            await super().stream_response(send_or_let_go)
+        except TimeoutError:
+            logger.info("reader_stalled", seconds=STALL)

@@ -1,0 +1,193 @@
+"""The composition root: the only place that builds everything from the settings and knows it all."""
+
+import asyncio
+import fcntl
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import structlog
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
+
+import stellwerk
+from stellwerk.agents.checkpoints import DurableSaver, prove_strict
+from stellwerk.agents.factory import AgentFactory
+from stellwerk.api import guard, health, problems, sessions
+from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.demo import demo_yaml
+from stellwerk.errors import SettingsError
+from stellwerk.ids import SortableIds, SystemClock
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.tick import Tick
+from stellwerk.log.wake import Wakes
+from stellwerk.logs import configure
+from stellwerk.runs import tables
+from stellwerk.runs.dispatch import Dispatch
+from stellwerk.runs.recovery import recover
+from stellwerk.runs.runner import Runner
+from stellwerk.runs.sessions import Sessions
+from stellwerk.runs.systems import Systems
+from stellwerk.settings import LOOPBACK, Settings
+
+logger = structlog.get_logger(__name__)
+
+_LOOK_AROUND = 1.0
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan."""
+    chosen = settings or Settings()
+    wakes = Wakes()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with _services(chosen, wakes) as services:
+            app.include_router(sessions.routes(services))
+            app.include_router(health.routes(services))
+            yield
+
+    app = FastAPIOffline(redoc_url=None, title="Stellwerk", version=stellwerk.__version__, lifespan=lifespan)
+    app.state.wakes = wakes
+    problems.install(app)
+    app.add_middleware(guard.Guard, hosts=LOOPBACK, body_limit=chosen.body_limit)
+    app.add_middleware(problems.Unforeseen)
+    return app
+
+
+@asynccontextmanager
+async def _services(settings: Settings, wakes: Wakes) -> AsyncIterator[Services]:
+    with _locked(settings.data):
+        prove_strict()
+        clock = SystemClock()
+        database = Sqlite(settings.data / "stellwerk.db")
+        await database.open()
+        log = DurableLog(database, wakes, clock)
+        systems = Systems(database, AgentFactory(DurableSaver(database, tenant=LOCAL_TENANT)), clock)
+        runner = Runner(log, systems, Tick(asyncio.get_running_loop()), clock, window=settings.window)
+        dispatch = Dispatch(database, log, runner, slots=settings.slots, waiting=settings.waiting)
+        await systems.register(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
+        await database.submit(tables.rebuild_standings, None)
+        await recover(database, log, clock)
+        dispatch.resume_waiting()
+        lookout = asyncio.create_task(_look_around(log), name="lookout")
+        try:
+            yield Services(database, log, wakes, Sessions(database, log, systems, dispatch, clock, SortableIds(clock)))
+        finally:
+            lookout.cancel()
+            await dispatch.close()
+            await database.close()
+
+
+async def _look_around(log: DurableLog) -> None:
+    while True:
+        await asyncio.sleep(_LOOK_AROUND)
+        await log.look_around()
+
+
+@contextmanager
+def _locked(data: Path) -> Iterator[None]:
+    """One process per data folder."""
+    data.mkdir(parents=True, exist_ok=True)
+    with (data / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SettingsError(
+                f"another Stellwerk uses the data folder {data}; stop it, or name another with --data"
+            ) from error
+        yield
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with streams that end when the server does, and a word when it is ready."""
+
+    def __init__(self, app: FastAPI, ready: Callable[[], None]) -> None:
+        # The lifespan is entered by `serving`, so that what prevents a start is raised and not only logged.
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                timeout_graceful_shutdown=5,
+            )
+        )
+        self._wakes: Wakes = app.state.wakes
+        self._ready = ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # whoever owns the process decides about its signals
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._wakes.close()
+        await super().shutdown(sockets)
+
+
+@asynccontextmanager
+async def serving(settings: Settings, ready: Callable[[], None]) -> AsyncIterator[Server]:
+    """Everything opened, and a server that has yet to be told to ``serve``."""
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        yield Server(app, ready)
+
+
+def serve(settings: Settings, say: Callable[[str], None]) -> None:
+    """Run the server until it is told to stop.
+
+    Raises:
+        SettingsError: it must not, or cannot, start like this.
+    """
+    if settings.host not in LOOPBACK:
+        raise SettingsError(
+            f"will not listen on {settings.host}: there are no API keys, so everybody who reaches it could use it; "
+            "use 127.0.0.1, and a reverse proxy with authentication for others"
+        )
+    configure()
+    with listener(settings.host, settings.port) as listening:
+        address = f"http://{settings.host}:{listening.getsockname()[1]}"
+
+        async def main() -> None:
+            async with serving(settings, lambda: say(greeting(address))) as server:
+                for signum in (signal.SIGINT, signal.SIGTERM):
+                    asyncio.get_running_loop().add_signal_handler(signum, server.handle_exit, signum, None)
+                await server.serve(sockets=[listening])
+
+        uvloop.run(main())
+
+
+def greeting(address: str) -> str:
+    return (
+        f"Stellwerk {stellwerk.__version__} is ready: open {address}/docs\n"
+        f"Try: curl -s {address}/sessions -H 'Content-Type: application/json' -d '{{\"agent_system_id\": \"demo\"}}'"
+    )
+
+
+def listener(host: str, port: int) -> socket.socket:
+    """A listening socket whose connections notice a dead peer: they inherit these options."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise SettingsError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port") from error
+    return made

@@ -1,0 +1,1 @@
+"""The database: one writer, many readers, and every table there is."""

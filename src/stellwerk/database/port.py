@@ -1,0 +1,56 @@
+"""What a database must promise: one writer that commits in groups, and many readers.
+
+A write is an *operation* over a list of items. All items that wait when the
+writer comes round share one transaction and one fsync; items of the same
+operation are handed over together, so that a database which is good at sets
+can work on the set. Each item has its own outcome: an operation returns an
+exception in the place of an item that is refused, and its neighbours go on.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+Row = tuple[Any, ...]
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Transaction(Protocol):
+    """Statements by their name in the SQL files; parameters are always bound, never written into the text."""
+
+    flush: int
+    """The number of this commit; rises with every one."""
+
+    def rows(self, query: str, *params: object) -> list[Row]: ...
+
+    def row(self, query: str, *params: object) -> Row | None: ...
+
+    def run(self, query: str, *params: object) -> int:
+        """Execute and return how many rows it touched."""
+
+    def run_many(self, query: str, rows: Iterable[Sequence[object]]) -> None: ...
+
+
+Operation = Callable[[Transaction, Sequence[P]], Sequence[R | Exception]]
+
+
+class Database(Protocol):
+    def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
+        """Hand over one write. The future resolves after the commit, or fails with nothing written.
+
+        Urgent writes (stop, delete, the end of a run) may use the last space on the disk.
+
+        Raises (through the future):
+            StorageFull: the disk is full.
+            StorageGone: the database was closed or cannot be reached.
+        """
+
+    async def read(self, query: Callable[[Transaction], R]) -> R:
+        """Run a query beside the writer, on a snapshot of what is committed."""
+
+    async def truncate(self) -> None:
+        """Make deleted content disappear from the files, too."""
+
+    async def close(self) -> None:
+        """Finish what was submitted, then let go of the files."""

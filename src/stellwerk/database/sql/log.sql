@@ -1,0 +1,79 @@
+The statements of the log. Every one that serves a reader names the tenant.
+
+-- name: create_session
+INSERT INTO session (id, tenant, system, user, format, touched, created_at) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: is_buried
+SELECT 1 FROM tombstone WHERE hash = ?;
+
+-- name: is_taken
+SELECT 1 FROM session WHERE id = ?;
+
+-- name: claim_positions
+UPDATE session SET last_position = last_position + ?, batch_no = ?, touched = ?
+WHERE id = ? AND tenant = ? AND epoch = ? AND batch_no = ? - 1
+RETURNING last_position;
+
+-- name: claim_positions_external
+UPDATE session SET last_position = last_position + ?, touched = ?
+WHERE id = ? AND tenant = ?
+RETURNING last_position;
+
+-- name: fence_of
+SELECT epoch, batch_no, last_position FROM session WHERE id = ? AND tenant = ?;
+
+-- name: raise_epoch
+UPDATE session SET epoch = epoch + 1, batch_no = 0 WHERE id = ? AND tenant = ? RETURNING epoch;
+
+-- name: insert_event
+INSERT INTO event (session_id, position, type, ts, body) VALUES (?, ?, ?, ?, ?);
+
+-- name: read_events
+SELECT position, body FROM event
+WHERE session_id = ? AND position > ?
+  AND EXISTS (SELECT 1 FROM session WHERE id = event.session_id AND tenant = ?)
+ORDER BY position LIMIT ?;
+
+-- name: read_events_of_types
+SELECT position, body FROM event
+WHERE session_id = ? AND position > ? AND type IN (SELECT value FROM json_each(?))
+  AND EXISTS (SELECT 1 FROM session WHERE id = event.session_id AND tenant = ?)
+ORDER BY position;
+
+-- name: head
+SELECT last_position, epoch, system, created_at, user FROM session WHERE id = ? AND tenant = ?;
+
+-- name: heads
+SELECT id, last_position FROM session WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: touched_since
+SELECT id, touched, last_position FROM session WHERE tenant = ? AND touched > ? ORDER BY touched, id LIMIT ?;
+
+-- name: last_flush
+SELECT coalesce(max(touched), 0) FROM session;
+
+-- name: remember_answer
+INSERT INTO idempotency (tenant, session_id, key, request, answer, created_at) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: recall_answer
+SELECT request, answer FROM idempotency WHERE tenant = ? AND session_id = ? AND key = ?;
+
+-- name: bury
+INSERT INTO tombstone (hash, tenant, deleted_at, events) VALUES (?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING;
+
+What belongs to a session goes with it: every statement named forget_… takes (tenant, session).
+
+-- name: forget_events
+DELETE FROM event WHERE session_id = ?2 AND EXISTS (SELECT 1 FROM session WHERE id = ?2 AND tenant = ?1);
+
+-- name: forget_idempotency
+DELETE FROM idempotency WHERE tenant = ?1 AND session_id = ?2;
+
+-- name: forget_runs
+DELETE FROM run WHERE tenant = ?1 AND session_id = ?2;
+
+-- name: forget_standing
+DELETE FROM standing WHERE tenant = ?1 AND session_id = ?2;
+
+-- name: delete_session
+DELETE FROM session WHERE id = ? AND tenant = ?;

@@ -1,0 +1,216 @@
+"""The database in one SQLite file: one writer thread that commits in groups, a few reader threads.
+
+All bookkeeping happens on the event loop; the threads only ever see a batch
+that was handed to them. So there is no lock, and a batch that fails on the
+writer thread fails its own jobs and nothing else.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future as Flight
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from stellwerk.database import statements
+from stellwerk.database.ballast import Ballast
+from stellwerk.database.port import Operation, P, R, Row
+from stellwerk.errors import StorageFull, StorageGone
+
+_READERS = 4
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000", "temp_store=MEMORY")
+
+
+class SqliteTransaction:
+    """Named statements on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection, queries: dict[str, str], flush: int) -> None:
+        self._connection, self._queries = connection, queries
+        self.flush = flush
+
+    def rows(self, query: str, *params: object) -> list[Row]:
+        return self._connection.execute(self._queries[query], params).fetchall()
+
+    def row(self, query: str, *params: object) -> Row | None:
+        # fetchall, not fetchone: a statement with RETURNING takes effect when it is read to its end.
+        found = self._connection.execute(self._queries[query], params).fetchall()
+        return found[0] if found else None
+
+    def run(self, query: str, *params: object) -> int:
+        return self._connection.execute(self._queries[query], params).rowcount
+
+    def run_many(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(self._queries[query], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    operation: Operation[Any, Any]
+    item: Any
+    future: "asyncio.Future[Any]"
+    urgent: bool
+
+
+class Sqlite:
+    """``open`` it on the loop that uses it; ``close`` it there, too."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ballast = Ballast(path.with_suffix(".ballast"))
+        self._queries = statements.queries()
+        self._pending: list[_Job] = []
+        self._in_flight = False
+        self._closing: asyncio.Future[None] | None = None
+        self._writer = ThreadPoolExecutor(1, "sqlite-writer")
+        self._readers = ThreadPoolExecutor(_READERS, "sqlite-reader")
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+
+    async def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self._loop.run_in_executor(self._writer, self._open_writer)
+
+    def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
+        future: asyncio.Future[R] = self._loop.create_future()
+        if self._closing is not None:
+            future.set_exception(StorageGone("the server is shutting down; send this again when it is back"))
+            return future
+        if not self._pending and not self._in_flight:
+            # Not at once: what else this turn of the loop submits shares the commit.
+            self._loop.call_soon(self._take_off)
+        self._pending.append(_Job(operation, item, future, urgent))
+        return future
+
+    async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
+        return await self._loop.run_in_executor(self._readers, self._read, query)
+
+    async def truncate(self) -> None:
+        await self._loop.run_in_executor(self._writer, self._truncate)
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = self._loop.create_future()
+            if not self._pending and not self._in_flight:
+                self._closing.set_result(None)
+        await asyncio.shield(self._closing)
+        await self._loop.run_in_executor(self._writer, self._checkpoint_and_close)
+        self._writer.shutdown()
+        self._readers.shutdown()
+
+    # On the loop.
+
+    def _take_off(self) -> None:
+        if self._in_flight or not self._pending:
+            return
+        batch, self._pending = self._pending, []
+        self._launch(batch)
+
+    def _launch(self, batch: list[_Job]) -> None:
+        self._in_flight = True
+        flight = self._writer.submit(self._commit, batch)
+        flight.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._landed, batch, done))
+
+    def _landed(self, batch: list[_Job], flight: Flight[list[Any]]) -> None:
+        self._in_flight = False
+        failure = flight.exception()
+        if failure is None:
+            for job, outcome in zip(batch, flight.result(), strict=True):
+                _settle(job, outcome)
+        elif len(batch) > 1 and not isinstance(failure, StorageFull | StorageGone):
+            # One bad item must not fail its neighbours: each again, alone.
+            self._pending[:0] = batch[1:]
+            self._launch(batch[:1])
+            return
+        else:
+            for job in batch:
+                _settle(job, failure)
+        self._take_off()
+        if self._closing is not None and not self._in_flight and not self._closing.done():
+            self._closing.set_result(None)
+
+    # On the writer thread.
+
+    def _open_writer(self) -> None:
+        self._connection = self._connect()
+        self._migrate()
+        self._flush = int(self._connection.execute(self._queries["last_flush"]).fetchone()[0])
+        self._ballast.restore()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=256)
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        self._opened.append(connection)
+        return connection
+
+    def _migrate(self) -> None:
+        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        for number, script in statements.migrations():
+            if number > version:
+                self._connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT;")
+        self._connection.executescript(statements.script("derived.sql"))
+
+    def _commit(self, batch: list[_Job]) -> list[Any]:
+        """All jobs in one transaction; an outcome per job, or an exception for the whole batch."""
+        full = self._ballast.released and not self._ballast.restore()
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            outcomes = self._apply(batch, full)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._storage_error(error) from error
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        return outcomes
+
+    def _apply(self, batch: list[_Job], full: bool) -> list[Any]:
+        self._flush += 1
+        transaction = SqliteTransaction(self._connection, self._queries, self._flush)
+        outcomes: list[Any] = []
+        for (operation, admitted), jobs in groupby(batch, key=lambda job: (job.operation, job.urgent or not full)):
+            items = [job.item for job in jobs]
+            outcomes += operation(transaction, items) if admitted else [StorageFull() for _ in items]
+        return outcomes
+
+    def _storage_error(self, error: sqlite3.Error) -> Exception:
+        match getattr(error, "sqlite_errorcode", None):
+            case sqlite3.SQLITE_FULL:
+                self._ballast.release()
+                return StorageFull()
+            case code if code is not None and code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+                return StorageGone(f"the database cannot be written: {error}; look at the disk and send this again")
+        return error
+
+    def _truncate(self) -> None:
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _checkpoint_and_close(self) -> None:
+        for connection in reversed(self._opened):
+            connection.close()
+
+    # On a reader thread.
+
+    def _read(self, query: Callable[[SqliteTransaction], R]) -> R:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+            connection.execute("PRAGMA query_only=ON")
+        connection.execute("BEGIN")
+        try:
+            return query(SqliteTransaction(connection, self._queries, 0))
+        finally:
+            connection.execute("COMMIT")
+
+
+def _settle(job: _Job, outcome: Any) -> None:
+    if job.future.done():  # whoever waited was cancelled; the write stands
+        return
+    if isinstance(outcome, BaseException):
+        job.future.set_exception(outcome)
+    else:
+        job.future.set_result(outcome)

@@ -1,0 +1,44 @@
+"""Named SQL: every statement lies in a file under ``sql/`` and is called by its name.
+
+``-- name: touch_session`` starts a statement; comments above it say what it is
+for. Migrations are numbered files, applied once, in order.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_SQL = files(__package__) / "sql"
+QUERY_FILES = ("log.sql", "checkpoints.sql", "runs.sql")
+
+
+def parse(text: str) -> dict[str, str]:
+    """Split a file of named statements; what does not stand between a name and a semicolon is prose."""
+    parts = _NAME.split(text)
+    bodies = (body[: body.index(";")].strip() for body in parts[2::2])
+    statements = dict(zip(parts[1::2], bodies, strict=True))
+    if len(statements) != len(parts) // 2:
+        raise ValueError("two statements have the same name")
+    return statements
+
+
+@cache
+def queries() -> dict[str, str]:
+    return parse("\n".join((_SQL / name).read_text("utf-8") for name in QUERY_FILES))
+
+
+@cache
+def forgetting() -> tuple[str, ...]:
+    """The statements that remove what belongs to a session; each takes (tenant, session)."""
+    return tuple(sorted(name for name in queries() if name.startswith("forget_")))
+
+
+def migrations() -> list[tuple[int, str]]:
+    """(number, script), in order: 0001_foundation.sql is number 1."""
+    found = sorted(p.name for p in (_SQL / "migrations").iterdir() if p.name.endswith(".sql"))
+    return [(int(name[:4]), (_SQL / "migrations" / name).read_text("utf-8")) for name in found]
+
+
+def script(name: str) -> str:
+    return (_SQL / name).read_text("utf-8")

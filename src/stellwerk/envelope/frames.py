@@ -1,0 +1,34 @@
+"""Frames: stored bytes on their way out, spliced and never parsed.
+
+A stored body knows neither its session nor its position. Both are put in front
+of it here, so that what was serialised once is sent to every reader as it is.
+"""
+
+from typing import Literal, NamedTuple
+
+Origin = Literal["live", "replay"]
+
+
+class Stored(NamedTuple):
+    """One envelope in its place in the log."""
+
+    position: int
+    body: bytes
+
+
+def line(session_id: str, stored: Stored, origin: Origin) -> bytes:
+    """The envelope as readers see it, one line of JSON without its line end."""
+    return b'{"position":%d,"origin":"%b","session_id":"%b",%b' % (
+        stored.position,
+        origin.encode(),
+        session_id.encode(),
+        stored.body[1:],
+    )
+
+
+def sse(session_id: str, stored: Stored, origin: Origin) -> bytes:
+    return b"id: %d\ndata: %b\n\n" % (stored.position, line(session_id, stored, origin))
+
+
+def ndjson(session_id: str, stored: Stored, origin: Origin) -> bytes:
+    return line(session_id, stored, origin) + b"\n"

@@ -1,0 +1,230 @@
+"""What an envelope says: one frozen, closed payload per type.
+
+Absent means absent: a field at its default is not written. Values typed
+``Json`` have been through the canonicaliser; nothing else may be put there.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from stellwerk.envelope.results import ToolResult
+
+Json = Any
+"""A value that the canonicaliser returned."""
+
+RunStatus = Literal["completed", "awaiting_user", "stopped", "failed"]
+CallStatus = Literal["ok", "error", "abandoned"]
+Level = Literal["info", "warning", "error"]
+
+
+_NAMES = {"sanitized": "_sanitized", "class_": "class"}
+
+
+class Payload(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, rename=_NAMES):
+    """Closed and frozen, like the envelope around it."""
+
+    sanitized: list[str] | None = None
+    """What the canonicaliser had to change in the values below."""
+
+
+class Usage(Payload, frozen=True, kw_only=True):
+    """Tokens of one model, as the provider counted them."""
+
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class RunStarted(Payload, frozen=True, kw_only=True):
+    round: int
+    trigger: Literal["message", "answer", "regenerate", "stop"]
+    system: str
+    system_version: int
+    message_id: str | None = None
+    ask_ids: list[str] | None = None
+    replaces: str | None = None
+    """The run whose answer this one is to take the place of."""
+
+
+class RunEnded(Payload, frozen=True, kw_only=True):
+    status: RunStatus
+    usage: list[Usage] = []
+    result: str | None = None
+    reason: str | None = None
+    code: str | None = None
+
+
+class TextPart(Payload, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    text: str
+
+
+class FilePart(Payload, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    document_id: str
+    filename: str
+    mime: str
+
+
+class Said(Payload, frozen=True, kw_only=True):
+    """A message, whole. It appears once, when it is finished."""
+
+    message_id: str
+    role: Literal["user", "assistant", "system", "tool"]
+    content: list[TextPart | FilePart]
+    status: Literal["first", "step", "last"]
+    parent_message_id: str | None = None
+    documents: list[str] | None = None
+    author: str | None = None
+    started_at: float | None = None
+    action: Literal["added", "removed"] = "added"
+
+
+class ModelCalled(Payload, frozen=True, kw_only=True):
+    model: str
+    message_id: str
+    params: dict[str, Json] = {}
+    node: str | None = None
+    messages: list[Json] | None = None
+    """The redacted input, where the system sets ``store_prompts``."""
+
+
+class Token(Payload, frozen=True, kw_only=True):
+    text: str
+    kind: Literal["text", "reasoning"] = "text"
+    block: int = 0
+    logprob: float | None = None
+
+
+class ToolCallRef(Payload, frozen=True, kw_only=True):
+    name: str
+    tool_call_id: str
+
+
+class ModelEnded(Payload, frozen=True, kw_only=True):
+    message_id: str
+    status: CallStatus
+    usage: Usage | None = None
+    finish_reason: str | None = None
+    tool_calls: list[ToolCallRef] | None = None
+    synthesized: bool = False
+
+
+class ToolCalled(Payload, frozen=True, kw_only=True):
+    tool_name: str
+    tool_call_id: str
+    args: dict[str, Json] = {}
+    input: Json = None
+    node: str | None = None
+    kind: Literal["tool", "agent", "graph"] = "tool"
+    title: str | None = None
+    meta: Json = None
+    retry_of: str | None = None
+    """The call that was cut off and is repeated here."""
+
+
+class ToolUpdated(Payload, frozen=True, kw_only=True):
+    phase: Literal["args", "output"]
+    text: str | None = None
+    data: Json = None
+
+
+class Outcome(Payload, frozen=True, kw_only=True):
+    """What a sub-agent or sub-graph leaves behind, in one shape for all of them."""
+
+    messages: list[Json] = []
+    files: dict[str, Json] = {}
+    usage: list[Usage] = []
+
+
+class Failure(Payload, frozen=True, kw_only=True):
+    message: str
+    code: str | None = None
+    class_: str | None = None
+
+
+class ToolEnded(Payload, frozen=True, kw_only=True):
+    tool_name: str
+    tool_call_id: str
+    status: CallStatus
+    result: ToolResult | None = None
+    error: Failure | None = None
+    duration: float | None = None
+    outcome: Outcome | None = None
+    synthesized: bool = False
+
+
+class Checkpointed(Payload, frozen=True, kw_only=True):
+    checkpoint_id: str
+    node: str
+    state_digest: str
+
+
+class Resumed(Payload, frozen=True, kw_only=True):
+    checkpoint_id: str
+    node: str
+    attempt: int
+
+
+class Asked(Payload, frozen=True, kw_only=True):
+    ask_id: str
+    question: str
+    schema: Json = None
+    options: list[Json] | None = None
+    default: Json = None
+    tool_call_id: str | None = None
+
+
+class Answered(Payload, frozen=True, kw_only=True):
+    ask_id: str
+    text: str | None = None
+    data: Json = None
+    refused: bool = False
+
+
+class StateChanged(Payload, frozen=True, kw_only=True):
+    name: str
+    version: int
+    snapshot: Json = None
+    patch: list[Json] | None = None
+    """RFC 6902, against the version before."""
+    owner: str | None = None
+
+
+class Updated(Payload, frozen=True, kw_only=True):
+    node: str
+    delta: Json
+    namespace: list[str] = []
+
+
+class Filed(Payload, frozen=True, kw_only=True):
+    document_id: str
+    name: str
+    mime: str
+    size: int
+    digest: str
+    ext: str = ""
+    action: Literal["added", "removed"] = "added"
+    message_id: str | None = None
+
+
+class Logged(Payload, frozen=True, kw_only=True):
+    message: str
+    level: Level = "info"
+    progress: int | None = None
+    status: str | None = None
+
+
+class StopAsked(Payload, frozen=True, kw_only=True):
+    by: str
+    reason: str | None = None
+
+
+class Problem(Payload, frozen=True, kw_only=True):
+    """Something went wrong. A stack trace is for the operator's log, never for here."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    fatal: bool = False
+    name: str | None = None
+    class_: str | None = None

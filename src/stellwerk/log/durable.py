@@ -1,0 +1,77 @@
+"""The log on a database: what is committed is stored in its final bytes and shown at once."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from stellwerk.database.port import Database, Operation, P, R
+from stellwerk.envelope.frames import Stored
+from stellwerk.ids import Clock
+from stellwerk.log import tables
+from stellwerk.log.log import Entry, Head, Lease, NewSession, Touched, placed
+from stellwerk.log.wake import Wakes
+
+
+class DurableLog:
+    def __init__(self, database: Database, wakes: Wakes, clock: Clock) -> None:
+        self._database, self._wakes, self._clock = database, wakes, clock
+
+    async def create(self, session: NewSession) -> None:
+        await self._database.submit(tables.create_many, session)
+
+    def append(self, lease: Lease, batch_no: int, entries: Sequence[Entry]) -> "asyncio.Future[int]":
+        append = tables.Append(lease, batch_no, entries)
+        return self.commit(tables.append_many, append, lease.session_id, lambda last: placed(last, entries))
+
+    def commit(
+        self,
+        operation: Operation[P, R],
+        item: P,
+        session_id: str,
+        stored: Callable[[R], list[Stored]],
+        *,
+        urgent: bool = False,
+    ) -> "asyncio.Future[R]":
+        """Submit an operation that appends among other things, and show what it ``stored``: then, not before."""
+
+        def show(done: "asyncio.Future[R]") -> None:
+            if not done.cancelled() and done.exception() is None:
+                self._wakes.show(session_id, stored(done.result()))
+
+        future = self._database.submit(operation, item, urgent=urgent)
+        future.add_done_callback(show)
+        return future
+
+    async def append_external(self, tenant: str, session_id: str, key: str, entries: Sequence[Entry]) -> int:
+        item = tables.External(tenant, session_id, key, entries, self._clock.now())
+        last, _ = await self.commit(
+            tables.append_external_many, item, session_id, lambda done: placed(done[0], entries) if done[1] else []
+        )
+        return last
+
+    async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
+        rows = await self._database.read(lambda tx: tx.rows("read_events", session_id, after, tenant, limit))
+        return [Stored(position, body) for position, body in rows]
+
+    async def head(self, tenant: str, session_id: str) -> Head:
+        row = await self._database.read(lambda tx: tx.row("head", session_id, tenant))
+        if row is None:
+            raise tables.unknown_session(session_id)
+        return Head(*row)
+
+    async def touched(self, tenant: str, *, since: int, limit: int) -> list[Touched]:
+        rows = await self._database.read(lambda tx: tx.rows("touched_since", tenant, since, limit))
+        return [Touched(*row) for row in rows]
+
+    async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
+        await self._database.submit(tables.delete_many, tables.Deletion(tenant, session_id, at), urgent=True)
+        self._wakes.bury(session_id)
+        await self._database.truncate()
+
+    async def look_around(self) -> None:
+        """Wake whoever missed a hint, or watches a session that another process writes."""
+        watched = self._wakes.watched()
+        if watched:
+            names = msgspec.json.encode(watched).decode()
+            self._wakes.ring(dict(await self._database.read(lambda tx: tx.rows("heads", names))))

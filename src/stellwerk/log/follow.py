@@ -1,0 +1,32 @@
+"""Follow: read, then wait, then read; no gap, no repetition.
+
+The watch begins before the first read, so that nothing can fall between them.
+"""
+
+from collections.abc import AsyncIterator
+
+from stellwerk.envelope.frames import Stored
+from stellwerk.log.log import EventLog
+from stellwerk.log.wake import Wakes
+
+PAGE = 500
+
+
+async def follow(
+    log: EventLog, wakes: Wakes, *, tenant: str, session_id: str, after: int, patience: float
+) -> AsyncIterator[list[Stored]]:
+    """Yield what is behind ``after``, then whatever comes, until the session is deleted.
+
+    An empty list says that nothing happened for ``patience`` seconds.
+    """
+    with wakes.watch(session_id) as channel:
+        while not channel.gone:
+            batch = channel.since(after) or await log.read(tenant, session_id, after=after, limit=PAGE)
+            while batch:
+                after = batch[-1].position
+                yield batch
+                batch = channel.since(after) or (
+                    await log.read(tenant, session_id, after=after, limit=PAGE) if len(batch) == PAGE else []
+                )
+            while not await channel.beyond(after, patience=patience):
+                yield []

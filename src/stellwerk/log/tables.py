@@ -1,0 +1,127 @@
+"""The log's own operations on the database's tables, each within somebody's transaction.
+
+``runs`` composes them with its own, so that an input, its run and its
+envelopes are stored together or not at all.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stellwerk.database import statements
+from stellwerk.database.port import Transaction
+from stellwerk.envelope.model import FORMAT
+from stellwerk.errors import Conflict, Fenced, NotFound
+from stellwerk.log.log import Entry, Lease, NewSession
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    lease: Lease
+    batch_no: int
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    tenant: str
+    session_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    tenant: str
+    session_id: str
+    key: str
+    entries: Sequence[Entry]
+    at: float
+
+
+def unknown_session(session_id: str) -> NotFound:
+    return NotFound("session", session_id, remedy="POST /sessions makes one")
+
+
+def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Exception]:
+    outcomes: list[int | Exception] = []
+    rows: list[tuple[str, int, str, float, bytes]] = []
+    for item in appends:
+        lease, number, entries = item.lease, item.batch_no, item.entries
+        claimed = tx.row(
+            "claim_positions", len(entries), number, tx.flush, lease.session_id, lease.tenant, lease.epoch, number
+        )
+        if claimed is None:
+            outcomes.append(_refused_or_stored(tx, lease, number))
+            continue
+        outcomes.append(claimed[0])
+        rows += _rows(lease.session_id, claimed[0], entries)
+    tx.run_many("insert_event", rows)
+    return outcomes
+
+
+def append_unfenced(tx: Transaction, tenant: str, session_id: str, entries: Sequence[Entry]) -> int:
+    """For inputs, which come from outside of any run: no lease, the tenant instead."""
+    claimed = tx.row("claim_positions_external", len(entries), tx.flush, session_id, tenant)
+    if claimed is None:
+        raise unknown_session(session_id)
+    tx.run_many("insert_event", _rows(session_id, claimed[0], entries))
+    return int(claimed[0])
+
+
+def append_external_many(tx: Transaction, items: Sequence[External]) -> list[tuple[int, bool] | Exception]:
+    """The position of the last entry, and whether it was stored just now."""
+    return [_external(tx, item) for item in items]
+
+
+def create_many(tx: Transaction, sessions: Sequence[NewSession]) -> list[None | Exception]:
+    return [_create(tx, session) for session in sessions]
+
+
+def delete_many(tx: Transaction, deletions: Sequence[Deletion]) -> list[None | Exception]:
+    return [_delete(tx, deletion) for deletion in deletions]
+
+
+def _rows(session_id: str, last: int, entries: Sequence[Entry]) -> list[tuple[str, int, str, float, bytes]]:
+    first = last - len(entries) + 1
+    return [(session_id, first + n, e.type, e.ts, e.body) for n, e in enumerate(entries)]
+
+
+def _refused_or_stored(tx: Transaction, lease: Lease, batch_no: int) -> int | Exception:
+    found = tx.row("fence_of", lease.session_id, lease.tenant)
+    if found is not None and (found[0], found[1]) == (lease.epoch, batch_no):
+        return int(found[2])
+    return Fenced(lease.session_id, lease.epoch)
+
+
+def _external(tx: Transaction, item: External) -> tuple[int, bool] | Exception:
+    known = tx.row("recall_answer", item.tenant, item.session_id, item.key)
+    if known is not None:
+        return int(known[1]), False
+    try:
+        last = append_unfenced(tx, item.tenant, item.session_id, item.entries)
+    except NotFound as error:
+        return error
+    tx.run("remember_answer", item.tenant, item.session_id, item.key, "", str(last).encode(), item.at)
+    return last, True
+
+
+def _create(tx: Transaction, new: NewSession) -> None | Exception:
+    if tx.row("is_buried", _grave(new.session_id)) or tx.row("is_taken", new.session_id):
+        return Conflict(f"the session id {new.session_id!r} is in use or was deleted; take another", code="id_taken")
+    tx.run("create_session", new.session_id, new.tenant, new.system, new.user, FORMAT, tx.flush, new.created_at)
+    return None
+
+
+def _delete(tx: Transaction, item: Deletion) -> None | Exception:
+    head = tx.row("head", item.session_id, item.tenant)
+    if head is None:
+        return unknown_session(item.session_id)
+    tx.run("bury", _grave(item.session_id), item.tenant, item.at, head[0])
+    for statement in statements.forgetting():
+        tx.run(statement, item.tenant, item.session_id)
+    tx.run("delete_session", item.session_id, item.tenant)
+    return None
+
+
+def _grave(session_id: str) -> str:
+    return hashlib.sha256(session_id.encode()).hexdigest()

@@ -1,0 +1,106 @@
+"""Wake-ups: hints that a session moved, and the shared tail of those somebody watches.
+
+A hint may be lost, doubled or late; a reader always goes by its own position.
+The tail spares a thousand readers of one session a thousand reads of the same
+rows; it holds nothing that is not committed, and may be dropped at any time.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from stellwerk.envelope.frames import Stored
+
+_TAIL_EVENTS = 512
+_TAIL_BYTES = 256 * 1024
+
+
+class Channel:
+    """One session as its watchers in this process see it."""
+
+    def __init__(self) -> None:
+        self.head = 0
+        self.watchers = 0
+        self.gone = False
+        self._tail: list[Stored] = []
+        self._bytes = 0
+        self._bell = asyncio.Event()
+
+    def since(self, after: int) -> list[Stored]:
+        """What the tail holds behind ``after``; nothing if it does not reach back that far."""
+        if not self._tail or after + 1 < self._tail[0].position:
+            return []
+        return self._tail[after + 1 - self._tail[0].position :]
+
+    async def beyond(self, after: int, *, patience: float) -> bool:
+        """Wait until the log is longer than ``after``; False if nothing came in ``patience`` seconds."""
+        try:
+            async with asyncio.timeout(patience):
+                while self.head <= after and not self.gone:
+                    await self._bell.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def show(self, events: list[Stored]) -> None:
+        if self._tail and events[0].position != self._tail[-1].position + 1:
+            self._tail, self._bytes = [], 0  # something was missed: begin anew
+        self._tail += events
+        self._bytes += sum(len(e.body) for e in events)
+        if len(self._tail) > _TAIL_EVENTS or self._bytes > _TAIL_BYTES:
+            self._tail = self._tail[len(self._tail) // 2 :]
+            self._bytes = sum(len(e.body) for e in self._tail)
+        self.ring(events[-1].position)
+
+    def ring(self, head: int) -> None:
+        self.head = max(self.head, head)
+        self._bell.set()
+        self._bell.clear()
+
+    def close(self) -> None:
+        self.gone = True
+        self.ring(self.head)
+
+
+class Wakes:
+    def __init__(self) -> None:
+        self._channels: dict[str, Channel] = {}
+        self.closed = False
+
+    @contextmanager
+    def watch(self, session_id: str) -> Iterator[Channel]:
+        channel = self._channels.setdefault(session_id, Channel())
+        channel.gone = channel.gone or self.closed
+        channel.watchers += 1
+        try:
+            yield channel
+        finally:
+            channel.watchers -= 1
+            if not channel.watchers and self._channels.get(session_id) is channel:
+                del self._channels[session_id]
+
+    def show(self, session_id: str, events: list[Stored]) -> None:
+        channel = self._channels.get(session_id)
+        if channel is not None and events:
+            channel.show(events)
+
+    def ring(self, heads: Mapping[str, int]) -> None:
+        """Positions that were read from the log; only news wakes anybody."""
+        for session_id, head in heads.items():
+            channel = self._channels.get(session_id)
+            if channel is not None and head > channel.head:
+                channel.ring(head)
+
+    def bury(self, session_id: str) -> None:
+        channel = self._channels.pop(session_id, None)
+        if channel is not None:
+            channel.close()
+
+    def close(self) -> None:
+        """Nobody watches any longer: the process is about to end."""
+        self.closed = True
+        for channel in self._channels.values():
+            channel.close()
+
+    def watched(self) -> list[str]:
+        return list(self._channels)

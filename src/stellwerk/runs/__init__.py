@@ -1,0 +1,1 @@
+"""Runs: from an accepted input to its visible end."""

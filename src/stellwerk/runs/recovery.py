@@ -1,0 +1,63 @@
+"""Recovery: what a crash left open is closed, in the log, where everybody sees it.
+
+At start no run has an owner: the data folder is locked against a second
+process. Each orphan is claimed, which fences off whoever might still write,
+and ended as ``failed`` with the code ``crashed``.
+"""
+
+from functools import partial
+
+import structlog
+
+from stellwerk.database.port import Database
+from stellwerk.envelope.model import Envelope, RunEnd, decode
+from stellwerk.envelope.payloads import RunEnded
+from stellwerk.ids import Clock
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.follow import PAGE
+from stellwerk.log.log import Lease, entry, placed
+from stellwerk.log.tables import Append
+from stellwerk.runs import tables
+from stellwerk.stream.calls import OpenCalls
+
+logger = structlog.get_logger(__name__)
+
+
+async def recover(database: Database, log: DurableLog, clock: Clock) -> int:
+    """Close every orphaned run; returns how many there were."""
+    orphans = await database.submit(tables.orphans, None)
+    for lease, after in orphans:
+        story = await _read(log, lease, after)
+        ending = closed(story, lease, ts=clock.now())
+        entries = [entry(envelope) for envelope in ending]
+        finish = tables.Finish(Append(lease, 1, entries), ending)
+        stored = partial(placed, entries=entries)
+        await log.commit(tables.finish_many, finish, lease.session_id, stored, urgent=True)
+        logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
+    return len(orphans)
+
+
+def closed(story: list[Envelope], lease: Lease, *, ts: float) -> list[Envelope]:
+    """The envelopes that end a broken run, from what the log knows of it."""
+    calls = OpenCalls()
+    for envelope in story:
+        calls.feed(envelope)
+    reason = "the server ended while this run was under way"
+    end = RunEnd(
+        ts=ts,
+        trace_id=story[0].trace_id,
+        run_id=lease.run_id,
+        parent_id=None,
+        call_id=lease.run_id,
+        seq=0,
+        payload=RunEnded(status="failed", reason=reason, code="crashed"),
+    )
+    return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=lease.run_id), end)]
+
+
+async def _read(log: DurableLog, lease: Lease, after: int) -> list[Envelope]:
+    story: list[Envelope] = []
+    while page := await log.read(lease.tenant, lease.session_id, after=after, limit=PAGE):
+        story += [decode(stored.body) for stored in page]
+        after = page[-1].position
+    return story

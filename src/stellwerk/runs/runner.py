@@ -1,0 +1,133 @@
+"""The runner: drives one run, and sees to it that it ends visibly in every case."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import structlog
+
+from stellwerk.agents.journal import keeping
+from stellwerk.agents.runnable import Turn
+from stellwerk.database.port import Operation
+from stellwerk.envelope.frames import Stored
+from stellwerk.envelope.model import Envelope, Error, Message, RunEnd, RunStart, decode
+from stellwerk.envelope.payloads import Problem, RunEnded, RunStatus, TextPart
+from stellwerk.errors import Fenced, StellwerkError
+from stellwerk.ids import Clock
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.log import Lease
+from stellwerk.log.tick import Tick
+from stellwerk.runs.recorder import Recorder
+from stellwerk.runs.systems import Systems
+from stellwerk.stream.adapter import StreamAdapter
+from stellwerk.stream.facts import CheckpointSaved, Fact
+
+logger = structlog.get_logger(__name__)
+
+
+class Runner:
+    def __init__(self, log: DurableLog, systems: Systems, tick: Tick, clock: Clock, *, window: float) -> None:
+        self._log, self._systems, self._tick, self._clock = log, systems, tick, clock
+        self._window = window
+
+    async def run(self, lease: Lease, beginning: list[Stored]) -> None:
+        """Drive the run whose first envelopes are ``beginning``, to its end."""
+        start, message = (decode(stored.body) for stored in beginning)
+        if not isinstance(start, RunStart) or not isinstance(message, Message):
+            raise TypeError(f"run {lease.run_id} does not begin with its run_start and its message")
+        recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=_cancelling_this_task())
+        for envelope in (start, message):
+            recorder.calls.feed(envelope)
+        run = _Run(lease, start, recorder, self._clock)
+        try:
+            await self._drive(run, message)
+            await recorder.finish(run.ending())
+        except Fenced:
+            logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
+        except asyncio.CancelledError:
+            if not isinstance(recorder.failure, Fenced):
+                raise
+
+    async def _drive(self, run: "_Run", message: Message) -> None:
+        started = run.start.payload
+        try:
+            agent = await self._systems.agent(run.lease.tenant, started.system, started.system_version)
+            run.adapter.agent = agent.name
+            turn = Turn(run.lease.session_id, run.lease.epoch, message.payload.message_id, _text(message))
+            with keeping(run):
+                await agent.drive(turn, run.tell, self._clock)
+        except Fenced:
+            raise
+        except Exception as error:
+            logger.exception("run_failed", session=run.lease.session_id, run=run.lease.run_id)
+            run.fail(error)
+
+
+class _Run:
+    """One run under way: facts in, envelopes to the recorder, and how it stands."""
+
+    def __init__(self, lease: Lease, start: RunStart, recorder: Recorder, clock: Clock) -> None:
+        self.lease, self.start, self._recorder, self._clock = lease, start, recorder, clock
+        self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
+        self._failure: Problem | None = None
+
+    def tell(self, fact: Fact) -> None:
+        for envelope in self.adapter.feed(fact):
+            self._recorder.feed(envelope)
+
+    async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
+        if fact is not None:
+            self.tell(fact)
+        await self._recorder.commit_with(operation, item)
+
+    def fail(self, error: Exception) -> None:
+        """A foreseen error speaks for itself; any other is named, and told only to the operator."""
+        if isinstance(error, StellwerkError):
+            self._failure = Problem(code=error.code, message=error.message, fatal=True, class_=type(error).__name__)
+        else:
+            text = f"the agent raised {type(error).__name__}; the server's log has the details"
+            self._failure = Problem(code="agent_failed", message=text, fatal=True, class_=type(error).__name__)
+
+    def ending(self) -> Iterator[Envelope]:
+        """The last words: the answer, ends for what is open, and the run's own end."""
+        ts = self._clock.now()
+        yield from self.adapter.finish()
+        yield from self._recorder.calls.closing(ts=ts, run_id=self.lease.run_id)
+        status: RunStatus = "completed"
+        if self._failure is not None:
+            status = "failed"
+            yield Error(**self._root(ts), payload=self._failure)
+        yield RunEnd(
+            **self._root(ts),
+            payload=RunEnded(
+                status=status,
+                usage=list(self.adapter.usage.values()),
+                result=(self.adapter.answer or None) if self._failure is None else None,
+                reason=self._failure.message if self._failure else None,
+                code=self._failure.code if self._failure else None,
+            ),
+        )
+
+    def _root(self, ts: float) -> dict[str, Any]:
+        return {
+            "ts": ts,
+            "trace_id": self.start.trace_id,
+            "run_id": self.lease.run_id,
+            "parent_id": None,
+            "call_id": self.lease.run_id,
+            "seq": 0,
+        }
+
+
+def _cancelling_this_task() -> Callable[[], None]:
+    task = asyncio.current_task()
+
+    def cancel() -> None:
+        if task is not None:
+            task.cancel()
+
+    return cancel
+
+
+def _text(message: Message) -> str:
+    return "\n".join(part.text for part in message.payload.content if isinstance(part, TextPart))

@@ -1,0 +1,70 @@
+"""The registered agent systems, their versions, and the agents built from them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.database.port import Database, Transaction
+from stellwerk.errors import NotFound
+from stellwerk.ids import Clock
+from stellwerk.spec.load import load_system
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    tenant: str
+    name: str
+    text: str
+    at: float
+
+
+def _register_many(tx: Transaction, items: Sequence[_Registration]) -> list[int | Exception]:
+    return [_register(tx, item) for item in items]
+
+
+def _register(tx: Transaction, item: _Registration) -> int:
+    """The version that has this text; the same text makes no new version."""
+    digest = hashlib.sha256(item.text.encode()).hexdigest()
+    newest = tx.row("newest_system", item.tenant, item.name)
+    if newest is not None and newest[1] == digest:
+        return int(newest[0])
+    version = 1 if newest is None else int(newest[0]) + 1
+    tx.run("insert_system", item.tenant, item.name, version, digest, item.text.encode(), item.at)
+    return version
+
+
+class Systems:
+    def __init__(self, database: Database, factory: AgentFactory, clock: Clock) -> None:
+        self._database, self._factory, self._clock = database, factory, clock
+        self._agents: dict[tuple[str, str, int], RunnableAgent] = {}
+
+    async def register(self, tenant: str, text: str, *, source: str) -> tuple[str, int]:
+        """Check and store a system; returns its name and version."""
+        system = load_system(text, source=source)
+        self._factory.build(system)
+        name = system.system.name
+        version = await self._database.submit(_register_many, _Registration(tenant, name, text, self._clock.now()))
+        return name, version
+
+    async def newest(self, tenant: str, name: str) -> int:
+        """The version that a new round uses.
+
+        Raises:
+            NotFound: nothing is registered under this name.
+        """
+        row = await self._database.read(lambda tx: tx.row("newest_system", tenant, name))
+        if row is None:
+            raise NotFound("agent system", name, remedy="a new installation has one, called 'demo'")
+        return int(row[0])
+
+    async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
+        key = (tenant, name, version)
+        if key not in self._agents:
+            row = await self._database.read(lambda tx: tx.row("system_version", tenant, name, version))
+            if row is None:
+                raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
+            text = bytes(row[0]).decode()
+            self._agents[key] = self._factory.build(load_system(text, source=f"{name} version {version}"))
+        return self._agents[key]

@@ -1,0 +1,34 @@
+"""The settings: one frozen object, read once, passed in. The only reader of the environment."""
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+# LangGraph reads this when it is imported; without it a checkpoint can run code.
+STRICT_MSGPACK = "LANGGRAPH_STRICT_MSGPACK"
+os.environ[STRICT_MSGPACK] = "true"
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Settings(BaseSettings):
+    """Each field is also an environment variable, STELLWERK_<NAME>."""
+
+    model_config = SettingsConfigDict(env_prefix="STELLWERK_", frozen=True, extra="forbid")
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Anything but loopback is refused as long as there are no API keys."""
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one."""
+    data: Path = Path("./data")
+    """Folder below which everything lies that the server keeps."""
+    slots: int = Field(default=200, ge=1)
+    """Runs that are driven at the same time; more wait in order."""
+    waiting: int = Field(default=1000, ge=0)
+    """Runs that may wait for a slot; beyond that a message gets 429."""
+    window: float = Field(default=0.05, ge=0, le=1)
+    """Seconds in which tokens of one model call are merged before they are stored; 0 stores each."""
+    body_limit: int = Field(default=1024 * 1024, ge=1024)
+    """Bytes that one request body may have."""

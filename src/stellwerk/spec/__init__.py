@@ -1,0 +1,1 @@
+"""The spec: agent systems as data. Pure: text in, a checked description out."""

@@ -1,0 +1,1 @@
+"""The stream: what the framework says becomes envelopes. Pure: facts in, envelopes out."""

@@ -1,0 +1,89 @@
+"""The sampler: a buffer that merges tokens while they wait, and says when it is due.
+
+Nothing is dropped and nothing of one call changes its order. The first token of
+a burst is due at once, later ones at the end of their window; windows of all
+sessions end at the same moments, so that one commit serves them all. Time comes
+in as an argument.
+"""
+
+from dataclasses import dataclass, field
+from math import floor
+
+from msgspec.structs import replace
+
+from stellwerk.envelope.canonical import clean_text
+from stellwerk.envelope.model import AskUser, Envelope, Error, LlmStart, LlmToken, RunEnd, RunStart, ToolStart
+
+_AT_ONCE = RunStart | RunEnd | LlmStart | ToolStart | AskUser | Error
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """Tokens of one call that wait to be merged into one."""
+
+    first: LlmToken
+    texts: list[str]
+    closed: bool = False
+
+
+@dataclass
+class Sampler:
+    window: float
+    _buffer: list[Envelope | _Tokens] = field(default_factory=list)
+    _growing: dict[tuple[str, str, int], _Tokens] = field(default_factory=dict)
+    _due: float | None = None
+    _busy_until: float = 0.0
+
+    def feed(self, envelope: Envelope, now: float) -> None:
+        if isinstance(envelope, LlmToken):
+            self._merge(envelope)
+            self._due_by(now if now >= self._busy_until else self._window_end(now))
+            return
+        self._close(envelope.call_id)
+        self._buffer.append(envelope)
+        self._due_by(now if isinstance(envelope, _AT_ONCE) else self._window_end(now))
+
+    def due(self) -> float | None:
+        """When somebody should ``take``; None if there is nothing to take."""
+        return self._due
+
+    def take(self, now: float) -> list[Envelope]:
+        """Everything that waits, merged, in order."""
+        waiting, self._buffer, self._growing, self._due = self._buffer, [], {}, None
+        self._busy_until = now + self.window
+        return [e for item in waiting for e in self._taken(item)]
+
+    def _merge(self, token: LlmToken) -> None:
+        key = (token.call_id, token.payload.kind, token.payload.block)
+        growing = self._growing.get(key)
+        if growing is not None and self.window > 0:
+            growing.texts.append(token.payload.text)
+            return
+        self._growing[key] = fresh = _Tokens(token, [token.payload.text])
+        self._buffer.append(fresh)
+
+    def _close(self, call_id: str) -> None:
+        for key in [key for key in self._growing if key[0] == call_id]:
+            self._growing.pop(key).closed = True
+
+    def _taken(self, item: Envelope | _Tokens) -> list[Envelope]:
+        if not isinstance(item, _Tokens):
+            return [item]
+        text = "".join(item.texts)
+        if not item.closed and "\ud800" <= text[-1:] <= "\udbff":
+            # Half of a character: its other half comes with the next token.
+            self._hold(item, text[-1])
+            text = text[:-1]
+        return [replace(item.first, payload=replace(item.first.payload, text=clean_text(text)))] if text else []
+
+    def _hold(self, item: _Tokens, half: str) -> None:
+        held = _Tokens(item.first, [half])
+        token = item.first.payload
+        self._growing[(item.first.call_id, token.kind, token.block)] = held
+        self._buffer.append(held)
+
+    def _window_end(self, now: float) -> float:
+        return (floor(now / self.window) + 1) * self.window if self.window > 0 else now
+
+    def _due_by(self, moment: float) -> None:
+        self._due = moment if self._due is None else min(self._due, moment)

@@ -1,0 +1,42 @@
+"""Status: where a session stands; running, waiting for its user, or over; and in which round."""
+
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from stellwerk.envelope.model import AskUser, Envelope, RunEnd, RunStart, UserAnswer
+
+State = Literal["idle", "running", "completed", "stopped", "failed"]
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    status: State = "idle"
+    round: int = 0
+    awaiting_user_input: bool = False
+    run_id: str | None = None
+    """The run of the last round, running or over."""
+    open_asks: tuple[str, ...] = ()
+    last_activity: float = 0.0
+
+
+TURNING_POINTS = ("run_start", "ask_user", "user_answer", "run_end")
+"""The types that ``fold`` looks at; all others leave the status as it is."""
+
+
+def fold(state: Status, envelope: Envelope) -> Status:
+    news: dict[str, object]
+    match envelope:
+        case RunStart(payload=started, run_id=run_id):
+            news = {"status": "running", "round": started.round, "run_id": run_id, "awaiting_user_input": False}
+        case AskUser(payload=asked):
+            news = {"open_asks": (*state.open_asks, asked.ask_id)}
+        case UserAnswer(payload=answered):
+            news = {"open_asks": tuple(ask for ask in state.open_asks if ask != answered.ask_id)}
+        case RunEnd(payload=ended) if ended.status == "awaiting_user":
+            news = {"awaiting_user_input": True}
+        case RunEnd(payload=ended):
+            news = {"status": ended.status, "awaiting_user_input": False, "open_asks": ()}
+        case _:
+            return state
+    return replace(state, **news, last_activity=envelope.ts)

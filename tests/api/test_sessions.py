@@ -1,0 +1,171 @@
+import asyncio
+import json
+
+import httpx2
+import msgspec
+import pytest
+
+from stellwerk.envelope.model import Envelope, decode
+from stellwerk.envelope.order import legal
+from tests.api.reading import Event, sse, whole_round, without_origin
+
+
+def envelopes(events: list[Event]) -> list[Envelope]:
+    front = ("position", "origin", "session_id", "id")
+    return [decode(msgspec.json.encode({k: v for k, v in e.items() if k not in front})) for e in events]
+
+
+def text_of(events: list[Event]) -> str:
+    return "".join(e["payload"]["text"] for e in events if e["type"] == "llm_token")
+
+
+async def test_a_session_begins_idle(client: httpx2.AsyncClient) -> None:
+    answer = await client.post("/sessions", json={"agent_system_id": "demo", "user_id": "ada"})
+    assert answer.status_code == 201
+    session = answer.json()
+    assert session["id"] == session["sid"]
+    assert answer.headers["location"] == f"/sessions/{session['id']}"
+    assert (session["status"], session["round"], session["user_id"]) == ("idle", 0, "ada")
+    assert (await client.get(answer.headers["location"])).json() == session
+
+
+async def test_a_message_is_answered_in_several_tokens_and_the_run_ends(client: httpx2.AsyncClient, sid: str) -> None:
+    events = await whole_round(client, sid, "hello there")
+    assert [e["position"] for e in events] == list(range(1, len(events) + 1))
+    assert legal(envelopes(events)) == []
+    assert len([e for e in events if e["type"] == "llm_token"]) > 3
+    answer = events[-1]["payload"]
+    assert answer["status"] == "completed"
+    assert "“hello there”" in answer["result"]
+    assert text_of(events) == answer["result"]
+
+
+async def test_weather_calls_a_tool_whose_result_is_a_table(client: httpx2.AsyncClient, sid: str) -> None:
+    events = await whole_round(client, sid, "how is the weather?")
+    assert legal(envelopes(events)) == []
+    end = next(e for e in events if e["type"] == "tool_end")["payload"]
+    assert end["tool_name"] == "get_weather"
+    assert end["result"]["kind"] == "table"
+    assert end["result"]["rows"] == [["Berlin", "sunny", 21]]
+    assert "sunny" in events[-1]["payload"]["result"]
+    started = [e["type"] for e in events if e["type"] in ("llm_start", "tool_start")]
+    assert started == ["llm_start", "tool_start", "llm_start"]
+
+
+@pytest.mark.requirement("trust.I9")
+async def test_rounds_rise_by_one_and_the_agent_remembers(client: httpx2.AsyncClient, sid: str) -> None:
+    for number in (1, 2, 3):
+        events = await whole_round(client, sid, f"message {number}")
+        assert events[0]["payload"]["round"] == number
+    session = (await client.get(f"/sessions/{sid}")).json()
+    assert (session["status"], session["round"]) == ("completed", 3)
+
+
+async def test_the_answer_to_a_message_shows_where_its_run_begins(client: httpx2.AsyncClient, sid: str) -> None:
+    await whole_round(client, sid, "first")
+    accepted = await client.post(f"/sessions/{sid}/messages", json={"text": "second"})
+    assert accepted.status_code == 202
+    told = accepted.json()
+    assert told["status"] == "accepted"
+    events = await sse(client, f"/sessions/{sid}/stream", after=str(told["after"]), until="run_end")
+    assert (events[0]["type"], events[0]["run_id"]) == ("run_start", told["run_id"])
+    assert events[1]["position"] == told["position"]
+    assert events[1]["payload"]["message_id"] == told["message_id"]
+
+
+@pytest.mark.requirement("trust.I8")
+async def test_a_message_while_a_run_is_under_way_is_refused(client: httpx2.AsyncClient, sid: str) -> None:
+    await client.post(f"/sessions/{sid}/messages", json={"text": "one"})
+    refused = await client.post(f"/sessions/{sid}/messages", json={"text": "two"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "session_busy")
+    events = await sse(client, f"/sessions/{sid}/stream", until="run_end")
+    assert [e["payload"]["round"] for e in events if e["type"] == "run_start"] == [1]
+
+
+@pytest.mark.requirement("trust.I15")
+async def test_the_same_idempotency_key_gives_the_same_answer_and_one_run(client: httpx2.AsyncClient, sid: str) -> None:
+    headers = {"Idempotency-Key": "abc"}
+    first = await client.post(f"/sessions/{sid}/messages", json={"text": "hi"}, headers=headers)
+    again = await client.post(f"/sessions/{sid}/messages", json={"text": "hi"}, headers=headers)
+    assert first.json() == again.json()
+    other = await client.post(f"/sessions/{sid}/messages", json={"text": "ho"}, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (409, "key_reused")
+
+
+async def test_all_ways_of_reading_show_the_same_envelopes(client: httpx2.AsyncClient, sid: str) -> None:
+    await whole_round(client, sid, "weather")
+    by_sse = await sse(client, f"/sessions/{sid}/stream", until="run_end")
+    headers = {"Accept": "application/x-ndjson"}
+    ndjson = await client.get(f"/sessions/{sid}/stream", params={"until": "run_end"}, headers=headers)
+    assert ndjson.headers["content-type"] == "application/x-ndjson"
+    by_line = [json.loads(line) for line in ndjson.text.split("\n") if line]
+    by_page = (await client.get(f"/sessions/{sid}/events")).json()
+    assert without_origin(by_sse) == without_origin(by_line) == without_origin(by_page["events"])
+    assert by_page["next"] == by_sse[-1]["position"]
+
+
+@pytest.mark.requirement("002.replay.tagged", "002.replay.same-ids-and-seq", "trust.I5")
+async def test_replay_equals_live_but_for_the_origin(client: httpx2.AsyncClient, sid: str) -> None:
+    live = asyncio.create_task(sse(client, f"/sessions/{sid}/stream", after="0"))
+    events = await whole_round(client, sid, "hello")
+    replayed = await sse(client, f"/sessions/{sid}/stream", until="run_end")
+    assert {e["origin"] for e in replayed} == {"replay"}
+    assert {e["origin"] for e in events if e["type"] == "run_end"} == {"live"}
+    assert without_origin(events) == without_origin(replayed)
+    live.cancel()
+
+
+async def test_pages_of_events_join_without_a_seam(client: httpx2.AsyncClient, sid: str) -> None:
+    whole = await whole_round(client, sid, "hello")
+    read: list[Event] = []
+    after = 0
+    while page := (await client.get(f"/sessions/{sid}/events", params={"after": after, "limit": 7})).json():
+        if not page["events"]:
+            break
+        read += page["events"]
+        after = page["next"]
+    assert without_origin(read) == without_origin(whole)
+
+
+async def test_a_long_poll_waits_for_the_next_event(client: httpx2.AsyncClient, sid: str) -> None:
+    waiting = asyncio.create_task(client.get(f"/sessions/{sid}/events", params={"wait": 10}))
+    await client.post(f"/sessions/{sid}/messages", json={"text": "hello"})
+    events = (await waiting).json()["events"]
+    assert events[0]["type"] == "run_start"
+    assert events[0]["origin"] == "live"
+
+
+async def test_a_long_poll_without_news_ends_empty_where_it_began(client: httpx2.AsyncClient, sid: str) -> None:
+    answer = await client.get(f"/sessions/{sid}/events", params={"after": "5", "wait": "0.01"})
+    assert answer.json() == {"events": [], "next": 5}
+
+
+async def test_a_stream_stays_open_over_runs(client: httpx2.AsyncClient, sid: str) -> None:
+    async with client.stream("GET", f"/sessions/{sid}/stream") as answer:
+        lines = answer.aiter_lines()
+        for text in ("one", "two"):
+            await client.post(f"/sessions/{sid}/messages", json={"text": text})
+            async with asyncio.timeout(20):
+                while '"type":"run_end"' not in await anext(lines):
+                    pass
+
+
+async def test_until_run_end_on_an_idle_session_ends_at_once(client: httpx2.AsyncClient, sid: str) -> None:
+    assert await sse(client, f"/sessions/{sid}/stream", until="run_end") == []
+
+
+async def test_sessions_are_listed_newest_first_in_pages(client: httpx2.AsyncClient) -> None:
+    made = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"] for _ in range(5)]
+    first = (await client.get("/sessions", params={"limit": 3})).json()
+    second = (await client.get("/sessions", params={"limit": 3, "before": first["next"]})).json()
+    assert {s["id"] for s in first["sessions"]} | {s["id"] for s in second["sessions"]} == set(made)
+    assert (len(first["sessions"]), second["next"]) == (3, None)
+
+
+async def test_a_deleted_session_is_gone_for_everybody(client: httpx2.AsyncClient, sid: str) -> None:
+    await client.post(f"/sessions/{sid}/messages", json={"text": "hello"})
+    assert (await client.delete(f"/sessions/{sid}")).status_code == 204
+    for path in ("", "/stream", "/events"):
+        assert (await client.get(f"/sessions/{sid}{path}")).status_code == 404
+    assert (await client.post(f"/sessions/{sid}/messages", json={"text": "hi"})).status_code == 404
+    assert (await client.delete(f"/sessions/{sid}")).status_code == 404

@@ -1,0 +1,47 @@
+"""What every test may use: pinned time and ids, and a real server on a free loopback port."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from stellwerk.app import listener, serving
+from stellwerk.settings import Settings
+
+
+@asynccontextmanager
+async def running_server(settings: Settings) -> AsyncIterator[str]:
+    """The real server, in this process, on real sockets; yields its address."""
+    ready = asyncio.Event()
+    with listener("127.0.0.1", 0) as socket:
+        async with serving(settings, ready.set) as server:
+            running = asyncio.create_task(server.serve(sockets=[socket]))
+            try:
+                async with asyncio.timeout(20):
+                    await ready.wait()
+                yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                await running
+
+
+@pytest.fixture
+async def address(tmp_path: Path) -> AsyncIterator[str]:
+    async with running_server(Settings(data=tmp_path / "data")) as found:
+        yield found
+
+
+@pytest.fixture
+async def client(address: str) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=address, timeout=20) as made:
+        yield made
+
+
+@pytest.fixture
+async def sid(client: httpx2.AsyncClient) -> str:
+    """A new session with the demo system."""
+    answer = await client.post("/sessions", json={"agent_system_id": "demo"})
+    return str(answer.json()["id"])

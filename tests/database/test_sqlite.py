@@ -1,0 +1,196 @@
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from stellwerk.database import statements
+from stellwerk.database.ballast import Ballast
+from stellwerk.database.port import Transaction
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.errors import StorageFull, StorageGone
+
+
+def put(tx: Transaction, items: Sequence[str]) -> list[int | Exception]:
+    """One event per item; an item called 'refused' is refused in its place."""
+    outcomes: list[int | Exception] = []
+    for item in items:
+        if item == "refused":
+            outcomes.append(ValueError(item))
+            continue
+        tx.run("insert_event", item, 1, "log", 0.0, b"{}")
+        outcomes.append(tx.flush)
+    return outcomes
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
+    opened = Sqlite(tmp_path / "test.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_writes_of_one_turn_share_one_commit(database: Sqlite) -> None:
+    flushes = await asyncio.gather(*(database.submit(put, f"s{n}") for n in range(50)))
+    assert len(set(flushes)) == 1
+
+
+async def test_commits_are_numbered_on_over_a_restart(tmp_path: Path) -> None:
+    numbers = []
+    for name in ("a", "b"):
+        database = Sqlite(tmp_path / "test.db")
+        await database.open()
+        await database.submit(make_session, name)
+        numbers.append(await database.submit(put, name))
+        await database.close()
+    assert numbers[0] < numbers[1]
+
+
+def make_session(tx: Transaction, items: Sequence[str]) -> list[None | Exception]:
+    for item in items:
+        tx.run("create_session", item, "local", "demo", None, 1, tx.flush, 1.0)
+    return [None] * len(items)
+
+
+async def test_a_refused_item_fails_alone(database: Sqlite) -> None:
+    outcomes = await asyncio.gather(
+        *(database.submit(put, name) for name in ("a", "refused", "b")), return_exceptions=True
+    )
+    assert isinstance(outcomes[1], ValueError)
+    assert await events(database) == ["a", "b"]
+
+
+async def test_an_item_that_breaks_the_transaction_does_not_fail_its_neighbours(database: Sqlite) -> None:
+    await database.submit(put, "twice")
+    outcomes = await asyncio.gather(
+        *(database.submit(put, name) for name in ("a", "twice", "b")), return_exceptions=True
+    )
+    assert isinstance(outcomes[1], sqlite3.IntegrityError)
+    assert await events(database) == ["a", "b", "twice"]
+
+
+async def test_a_write_whose_waiter_was_cancelled_still_stands(database: Sqlite) -> None:
+    future = database.submit(put, "a")
+    future.cancel()
+    await database.submit(put, "b")
+    assert await events(database) == ["a", "b"]
+
+
+async def test_closing_finishes_what_was_submitted_and_refuses_what_comes_later(tmp_path: Path) -> None:
+    database = Sqlite(tmp_path / "test.db")
+    await database.open()
+    submitted = [database.submit(put, f"s{n}") for n in range(10)]
+    await database.close()
+    assert all(future.done() and not future.exception() for future in submitted)
+    with pytest.raises(StorageGone):
+        await database.submit(put, "late")
+
+
+async def test_a_reader_cannot_write(database: Sqlite) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await database.read(lambda tx: tx.run("insert_event", "x", 1, "log", 0.0, b"{}"))
+
+
+async def test_deleted_text_leaves_the_files_when_they_are_truncated(tmp_path: Path, database: Sqlite) -> None:
+    def write(tx: Transaction, items: Sequence[bytes]) -> list[None | Exception]:
+        tx.run("create_session", "s", "local", "demo", None, 1, tx.flush, 1.0)
+        tx.run("insert_event", "s", 1, "log", 0.0, items[0])
+        return [None]
+
+    def forget(tx: Transaction, items: Sequence[None]) -> list[None | Exception]:
+        tx.run("forget_events", "local", "s")
+        return [None]
+
+    await database.submit(write, b"canary" * 50)
+    await database.submit(forget, None)
+    await database.truncate()
+    assert files_with(b"canarycanary", tmp_path) == []
+
+
+def files_with(text: bytes, folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if text in path.read_bytes()]
+
+
+async def test_a_full_disk_is_told_and_urgent_writes_use_the_ballast(tmp_path: Path) -> None:
+    database = Sqlite(tmp_path / "test.db")
+    await database.open()
+    limit_pages(database, 60)
+    with pytest.raises(StorageFull):
+        for n in range(1000):
+            await database.submit(put_large, f"s{n}")
+    stored = len(await events(database))
+    limit_pages(database, 100)
+    with pytest.raises(StorageFull):
+        await database.submit(put_large, "ordinary work waits until the ballast is back")
+    await database.submit(put_large, "urgent", urgent=True)
+    assert len(await events(database)) == stored + 1
+    await database.close()
+
+
+def put_large(tx: Transaction, items: Sequence[str]) -> list[None | Exception]:
+    for item in items:
+        tx.run("insert_event", item, 1, "log", 0.0, b"x" * 4000)
+    return [None] * len(items)
+
+
+def limit_pages(database: Sqlite, pages: int) -> None:
+    """SQLite's own limit gives the same error as a full disk, without one."""
+    database._connection.execute(f"PRAGMA max_page_count={pages}")
+
+
+async def events(database: Sqlite) -> list[str]:
+    def names(tx: Transaction) -> list[str]:
+        return sorted(row[0] for row in tx.rows("all_event_keys"))
+
+    database._queries["all_event_keys"] = "SELECT session_id FROM event"
+    return await database.read(names)
+
+
+def test_ballast_is_real_space_and_can_be_given_up(tmp_path: Path) -> None:
+    ballast = Ballast(tmp_path / "ballast")
+    assert ballast.restore()
+    assert (tmp_path / "ballast").stat().st_blocks * 512 >= 1024 * 1024
+    ballast.release()
+    assert not (tmp_path / "ballast").exists()
+    assert not ballast.restore(), "it is not tried again within a second"
+
+
+def test_the_schema_is_what_the_migrations_make() -> None:
+    migrated, fresh = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
+    for _, script in statements.migrations():
+        migrated.executescript(script)
+    migrated.executescript(statements.script("derived.sql"))
+    fresh.executescript(statements.script("schema.sql"))
+    shape = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
+    assert _plain(migrated.execute(shape).fetchall()) == _plain(fresh.execute(shape).fetchall())
+
+
+def _plain(rows: list[tuple[str, str, str | None]]) -> list[tuple[str, str, str]]:
+    return [(kind, name, " ".join((sql or "").replace("IF NOT EXISTS ", "").split())) for kind, name, sql in rows]
+
+
+def test_every_table_that_names_a_session_is_emptied_when_it_is_deleted() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(statements.script("schema.sql"))
+    queries, named = statements.queries(), set[str]()
+    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if columns & {"session_id", "thread_id"}:
+            named.add(table)
+    emptied = {queries[name].split()[2] for name in statements.forgetting()}
+    assert named == emptied
+
+
+def test_every_statement_is_valid_against_the_schema() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(statements.script("schema.sql"))
+    for name, sql in statements.queries().items():
+        count = max(sql.count("?") if "?1" not in sql else 2, 0)
+        connection.execute(f"EXPLAIN {sql}", [None] * count), name
+
+
+def test_two_statements_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="same name"):
+        statements.parse("-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;")

@@ -1,0 +1,105 @@
+"""Redaction: a known secret is gone in every form in which it can get into a text."""
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from stellwerk.envelope.canonical import canonical
+from stellwerk.envelope.redaction import Redactor
+from stellwerk.envelope.results import to_result
+
+CANARY = 'sk-canary/7"+ä?\n>>~zz'
+ENCODED = CANARY.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CANARY,
+        json.dumps(CANARY),
+        json.dumps(CANARY, ensure_ascii=False),
+        f"https://api.example/?key={quote(CANARY)}&page=2",
+        f"https://api.example/?key={quote(CANARY, safe='')}",
+        f"key={quote_plus(CANARY)}",
+        f"key={quote(CANARY, safe='').lower()}",
+        b64encode(ENCODED).decode(),
+        urlsafe_b64encode(ENCODED).decode(),
+        urlsafe_b64encode(ENCODED).decode().rstrip("="),
+        *(f"Authorization: Basic {b64encode(b'user'[:n] + b':' + ENCODED + b'!').decode()}" for n in range(4)),
+    ],
+)
+def test_a_secret_is_found_in_every_form(text: str) -> None:
+    redacted = Redactor([CANARY]).redact_text(f"before {text} after")
+    assert "[redacted]" in redacted
+    assert redacted.startswith("before ") and redacted.endswith(" after")
+    for left in (b64encode(ENCODED).decode()[4:16], "canary"):
+        assert left not in redacted
+
+
+def test_every_string_of_a_value_is_redacted_keys_included() -> None:
+    value = {"a": ["x hunter22 y", 1, None, True, 1.5], "hunter22": {"b": "hunter22"}}
+    clean = {"a": ["x [redacted] y", 1, None, True, 1.5], "[redacted]": {"b": "[redacted]"}}
+    assert Redactor(["hunter22"]).redact(value) == clean
+
+
+def test_two_keys_that_become_one_are_both_kept() -> None:
+    assert Redactor(["aaaa", "bbbb"]).redact({"aaaa": 1, "bbbb": 2}) == {"[redacted]": 1, "[redacted]~2": 2}
+
+
+def test_of_two_secrets_the_longer_one_is_taken_out_whole() -> None:
+    assert Redactor(["hunter22", "hunter22-prod"]).redact_text("hunter22-prod hunter22") == "[redacted] [redacted]"
+
+
+@pytest.mark.parametrize("secret", ["", "abc", "  abc\n"])
+def test_a_secret_too_short_to_be_one_is_ignored(secret: str) -> None:
+    assert Redactor([secret]).redact_text("abc, abcd") == "abc, abcd"
+
+
+def test_a_short_secret_is_found_in_base64_only_if_it_is_alone() -> None:
+    text = f"{b64encode(b'abcd').decode()} {b64encode(b'xabcdx').decode()}"
+    assert Redactor(["abcd"]).redact_text(text) == "[redacted] eGFiY2R4"
+
+
+def test_white_space_around_a_secret_does_not_hide_it() -> None:
+    assert Redactor(["hunter22\n"]).redact_text("hunter22") == "[redacted]"
+
+
+def test_without_secrets_nothing_is_copied() -> None:
+    value, text = {"a": ["b"]}, "some text"
+    assert Redactor().redact(value) is value
+    assert Redactor().redact_text(text) is text
+
+
+@given(st.text(min_size=4), st.text(), st.text())
+def test_whatever_the_secret_is_it_is_gone(secret: str, before: str, after: str) -> None:
+    secret = secret.replace("\0", "").strip()
+    assume(len(secret) >= 4 and secret not in "[redacted]" and "[" not in secret and "]" not in secret)
+    assert secret not in Redactor([secret]).redact_text(before + secret + after)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"args": {CANARY: CANARY}},
+        [CANARY, (CANARY,), {CANARY}],
+        ValueError(f"401 for key {CANARY}"),
+        {"log": CANARY + "x" * 300_000},
+        [CANARY] * 30_000,
+        f"key: {CANARY}".encode(),
+        {"kind": "file_ref", "filename": CANARY, "bytes_b64": b64encode(ENCODED).decode()},
+        {CANARY: float("nan")},
+    ],
+    ids=["argument", "members", "exception", "long text", "large value", "bytes", "file", "note"],
+)
+def test_a_secret_reaches_neither_value_nor_note_nor_blob(value: Any) -> None:
+    redact = Redactor([CANARY]).redact_text
+    whole = canonical(value, redact=redact)
+    result, notes, blobs = to_result(value, redact=redact)
+    seen = repr((whole, result, notes, blobs))
+    assert "canary" not in seen
+    assert "[redacted]" in seen

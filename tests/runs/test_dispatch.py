@@ -1,0 +1,103 @@
+"""Slots, waiting and restarts, with real runs on a real database."""
+
+import asyncio
+import sqlite3
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from stellwerk.settings import Settings
+from tests.api.reading import Event, sse, whole_round
+from tests.conftest import running_server
+
+
+async def begin(client: httpx2.AsyncClient) -> str:
+    return str((await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"])
+
+
+async def send(client: httpx2.AsyncClient, sid: str, text: str = "hello") -> httpx2.Response:
+    return await client.post(f"/sessions/{sid}/messages", json={"text": text})
+
+
+async def ending(client: httpx2.AsyncClient, sid: str) -> Event:
+    async with asyncio.timeout(30):
+        return (await sse(client, f"/sessions/{sid}/stream", until="run_end"))[-1]
+
+
+async def test_more_runs_than_slots_wait_in_order_and_all_end(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path, slots=2)
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        sids = [await begin(client) for _ in range(5)]
+        for sid in sids:
+            assert (await send(client, sid)).status_code == 202
+        endings = [await ending(client, sid) for sid in sids]
+        assert {e["payload"]["status"] for e in endings} == {"completed"}
+        firsts = [e["ts"] for e in endings]
+        assert max(firsts[:2]) < min(firsts[2:])
+
+
+async def test_past_the_depth_of_the_queue_a_message_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path, slots=1, waiting=1)
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        sids = [await begin(client) for _ in range(3)]
+        answers = [await send(client, sid) for sid in sids]
+        assert [a.status_code for a in answers] == [202, 202, 429]
+        assert answers[2].json()["code"] == "overloaded"
+        assert answers[2].headers["retry-after"]
+        assert (await client.get(f"/sessions/{sids[2]}")).json()["position"] == 0
+        for sid in sids[:2]:
+            await ending(client, sid)
+
+
+@pytest.mark.requirement("trust.I10")
+async def test_after_a_restart_what_was_running_is_closed_and_what_was_waiting_is_run(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path, slots=1)
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        running, waiting = await begin(client), await begin(client)
+        await send(client, running)
+        await send(client, waiting)
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        broken = (await ending(client, running))["payload"]
+        assert (broken["status"], broken["code"]) == ("failed", "crashed")
+        assert (await ending(client, waiting))["payload"]["status"] == "completed"
+        assert (await whole_round(client, running, "again"))[0]["payload"]["round"] == 2
+
+
+@pytest.mark.requirement("trust.I6")
+async def test_derived_tables_may_be_dropped_and_every_view_is_the_same(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path)
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        for text in ("hello", "weather"):
+            await whole_round(client, await begin(client), text)
+        await begin(client)
+        before = await views(client)
+    drop_derived(tmp_path / "stellwerk.db")
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        assert await views(client) == before
+
+
+async def views(client: httpx2.AsyncClient) -> list[bytes]:
+    listed = await client.get("/sessions")
+    ids = [session["id"] for session in listed.json()["sessions"]]
+    paths = [f"/sessions/{sid}{end}" for sid in ids for end in ("", "/events", "/stream?until=run_end")]
+    return [listed.content, *[(await client.get(path)).content for path in paths]]
+
+
+def drop_derived(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE standing")
+    connection.close()
+
+
+async def test_a_second_process_cannot_open_the_same_data_folder(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path)):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "stellwerk", "serve", "--port", "0", "--data", str(tmp_path)),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, errors = await process.communicate()
+    assert process.returncode != 0
+    assert b"another Stellwerk uses the data folder" in errors

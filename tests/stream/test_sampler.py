@@ -1,0 +1,116 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stellwerk.envelope.model import Envelope, LlmToken, encode
+from stellwerk.stream.sampler import Sampler
+from tests.samples import llm_end, llm_start, run_end, token, tool_start
+
+WINDOW = 0.05
+
+
+def texts(envelopes: list[Envelope]) -> list[str]:
+    return [e.payload.text for e in envelopes if isinstance(e, LlmToken)]
+
+
+def test_the_first_token_of_a_burst_is_due_at_once_and_later_ones_at_the_end_of_their_window() -> None:
+    sampler = Sampler(WINDOW)
+    sampler.feed(token("a"), now=10.01)
+    assert sampler.due() == 10.01
+    assert texts(sampler.take(10.01)) == ["a"]
+    sampler.feed(token("b"), now=10.02)
+    sampler.feed(token("c"), now=10.04)
+    assert sampler.due() == pytest.approx(10.05)
+    assert texts(sampler.take(10.05)) == ["bc"]
+
+
+def test_windows_of_all_sessions_end_at_the_same_moments() -> None:
+    one, other = Sampler(WINDOW), Sampler(WINDOW)
+    for sampler, start in ((one, 10.001), (other, 10.013)):
+        sampler.take(start)
+        sampler.feed(token("x"), now=start + 0.002)
+    assert one.due() == other.due()
+
+
+def test_after_a_silence_a_token_is_due_at_once_again() -> None:
+    sampler = Sampler(WINDOW)
+    sampler.take(10.0)
+    sampler.feed(token("late"), now=10.2)
+    assert sampler.due() == 10.2
+
+
+@pytest.mark.requirement("002.backpressure.starts-and-ends-kept", "trust.I16")
+def test_starts_and_ends_pass_in_order_and_starts_are_due_at_once() -> None:
+    sampler = Sampler(WINDOW)
+    sampler.take(10.0)
+    sampler.feed(llm_end(), now=10.01)
+    assert sampler.due() == pytest.approx(10.05)
+    sampler.feed(tool_start(), now=10.02)
+    assert sampler.due() == 10.02
+    sampler.feed(run_end(), now=10.03)
+    assert [type(e).__name__ for e in sampler.take(10.03)] == ["LlmEnd", "ToolStart", "RunEnd"]
+
+
+def test_tokens_of_parallel_calls_are_merged_apart() -> None:
+    sampler = Sampler(WINDOW)
+    for text, call in (("a", "x"), ("1", "y"), ("b", "x"), ("2", "y")):
+        sampler.feed(token(text, call=call), now=10.0)
+    assert {e.call_id: e.payload.text for e in sampler.take(10.0) if isinstance(e, LlmToken)} == {"x": "ab", "y": "12"}
+
+
+def test_without_a_window_every_token_stays_alone() -> None:
+    sampler = Sampler(0)
+    for text in "abc":
+        sampler.feed(token(text), now=10.0)
+    assert sampler.due() == 10.0
+    assert texts(sampler.take(10.0)) == ["a", "b", "c"]
+
+
+def test_a_character_cut_in_two_is_joined_again_even_over_two_windows() -> None:
+    high, low = "\ud83d", "\ude00"
+    sampler = Sampler(WINDOW)
+    sampler.feed(token("smile " + high), now=10.0)
+    first = sampler.take(10.0)
+    sampler.feed(token(low + "!"), now=10.02)
+    assert texts(first) + texts(sampler.take(10.05)) == ["smile ", "😀!"]
+
+
+def test_half_a_character_that_stays_alone_is_replaced() -> None:
+    sampler = Sampler(WINDOW)
+    sampler.feed(token("x\ud83d"), now=10.0)
+    sampler.feed(llm_end(), now=10.0)
+    assert texts(sampler.take(10.0)) == ["x\ufffd"]
+
+
+WORDS = st.lists(st.tuples(st.sampled_from("abc"), st.text(max_size=5), st.booleans()), max_size=40)
+
+
+@pytest.mark.requirement("002.backpressure.token-window")
+@given(WORDS, st.sampled_from([0.0, 0.025, 0.05, 0.075]))
+def test_the_text_is_the_same_whatever_the_window(words: list[tuple[str, str, bool]], window: float) -> None:
+    sampler = Sampler(window)
+    stored: list[Envelope] = []
+    for n, (call, text, flush) in enumerate(words):
+        sampler.feed(token(text, call=call), now=n * 0.01)
+        if flush:
+            stored += sampler.take(n * 0.01)
+    for call in "abc":
+        sampler.feed(llm_end(call=call), now=1.0)
+    stored += sampler.take(1.0)
+    for call in "abc":
+        sent = "".join(text for c, text, _ in words if c == call).replace("\0", "\ufffd")
+        got = "".join(e.payload.text for e in stored if isinstance(e, LlmToken) and e.call_id == call)
+        assert got == sent
+    assert all(encode(e) for e in stored)
+
+
+def test_a_start_stays_before_its_tokens_and_these_before_their_end() -> None:
+    sampler = Sampler(WINDOW)
+    for envelope in (llm_start("x"), token("1", call="x"), llm_start("y"), token("2", call="y"), token("3", call="x")):
+        sampler.feed(envelope, now=10.0)
+    sampler.feed(llm_end(call="x"), now=10.0)
+    order = [e.call_id + type(e).__name__ for e in sampler.take(10.0)]
+    for before, after in pairwise(["xLlmStart", "xLlmToken", "xLlmEnd"]):
+        assert order.index(before) < order.index(after)
