@@ -97,7 +97,8 @@ async def test_a_hundred_turns_fit_and_the_last_ones_cost_no_more_than_the_first
             await graph.ainvoke(question, CONFIG, durability="sync")
         sizes.append(await size(database, tmp_path))
     assert sizes[2] < BUDGET
-    assert sizes[2] - sizes[1] < 1.2 * (sizes[1] - sizes[0])
+    # Where values are cut depends on random ids; storing each list anew would cost three times as much.
+    assert sizes[2] - sizes[1] < 1.6 * (sizes[1] - sizes[0])
     state = await graph.aget_state(CONFIG)
     assert len(state.values["messages"]) == 4 * TURNS
 

@@ -1,19 +1,24 @@
 """What stored bytes may do: become what they were, or raise an error; never run code, never lose their type."""
 
+import asyncio
+import operator
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import msgspec
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel
 
 from stellwerk.agents.checkpoint_serde import StrictSerializer
@@ -146,6 +151,17 @@ async def test_what_one_graph_allows_is_not_allowed_for_another(saver: DurableSa
         await put(saver, Point(1, 2))
 
 
+async def test_a_session_that_cannot_be_read_does_not_fail_the_ones_read_beside_it(saver: DurableSaver) -> None:
+    await put(saver, {"deep": {"down": Point(1, 2)}})
+    unknown: RunnableConfig = {"configurable": {"thread_id": "session-2"}}
+    outcomes: list[object] = await asyncio.gather(
+        saver.aget_tuple(CONFIG), saver.aget_tuple(unknown), return_exceptions=True
+    )
+    refused, missing = outcomes
+    assert isinstance(refused, CorruptStore)
+    assert missing is None
+
+
 class State(TypedDict):
     point: Point
     places: list[Place]
@@ -187,3 +203,55 @@ async def test_a_state_of_which_a_part_is_missing_is_an_error(saver: DurableSave
 def test_the_strict_reader_reads_what_langgraph_writes(read: Callable[[tuple[str, bytes]], Any]) -> None:
     value = {"messages": [HumanMessage("hi", id="1"), ToolMessage("ok", tool_call_id="1", artifact={"rows": [1]})]}
     assert read(JsonPlusSerializer().dumps_typed(value)) == value
+
+
+class Work(TypedDict):
+    log: Annotated[list[Any], operator.add]
+    replayed: Annotated[list[str], DeltaChannel(lambda state, writes: sum(writes, state), snapshot_frequency=5)]
+    round: int
+
+
+def workshop(saver: Any) -> Any:
+    """Fans out, asks in every third round, and has a channel that LangGraph replays."""
+
+    def plan(state: Work) -> dict[str, Any]:
+        return {"log": [{"text": "x" * 200}], "replayed": ["plan" * 50], "round": state.get("round", 0) + 1}
+
+    def hand_out(state: Work) -> list[Send]:
+        return [Send("work", {**state, "round": number}) for number in range(3)]
+
+    def work(state: Work) -> dict[str, Any]:
+        return {"log": [f"worker {state['round']} " * 40], "replayed": [f"worker {state['round']}"]}
+
+    def check(state: Work) -> dict[str, Any]:
+        if state["round"] % 3 == 0:
+            interrupt(f"Is round {state['round']} fine?")
+        return {"replayed": ["checked"]}
+
+    builder = StateGraph(Work)
+    builder.add_node("plan", plan)
+    builder.add_node("work", work)
+    builder.add_node("check", check)
+    builder.add_edge(START, "plan")
+    builder.add_conditional_edges("plan", hand_out, ["work"])
+    builder.add_edge("work", "check")
+    return builder.compile(checkpointer=saver)
+
+
+async def history(graph: Any, durability: str) -> list[tuple[object, ...]]:
+    """Rounds with questions and answers, then a branch from the middle: all that can be seen of it."""
+    for number in range(7):
+        await graph.ainvoke({"log": [f"round {number}"], "replayed": ["in"]}, CONFIG, durability=durability)
+        for question in (await graph.aget_state(CONFIG)).interrupts:
+            await graph.ainvoke(Command(resume={question.id: "yes"}), CONFIG, durability=durability)
+    middle = [state async for state in graph.aget_state_history(CONFIG)][5]
+    await graph.ainvoke({"log": ["branch"], "replayed": ["branch"]}, middle.config, durability=durability)
+    return [
+        (state.values, state.next, state.metadata, [(task.name, len(task.interrupts)) for task in state.tasks])
+        async for state in graph.aget_state_history(CONFIG)
+    ]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_a_history_is_the_one_that_langgraphs_own_saver_gives(saver: DurableSaver, durability: str) -> None:
+    assert await history(workshop(saver), durability) == await history(workshop(InMemorySaver()), durability)

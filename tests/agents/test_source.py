@@ -1,7 +1,6 @@
 """The source on real graphs: every fact once, in order, with the right parent, whatever the style of the node."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.facts import Fact
 from tests.samples import SteadyClock, run_end, run_start
 
-Node = Callable[[MessagesState], Any]
+Node = Any
 
 
 def model(*steps: ScriptStep) -> ScriptedModel:

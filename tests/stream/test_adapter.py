@@ -73,7 +73,7 @@ def test_an_answer_that_another_model_call_follows_was_a_step_after_all() -> Non
     "002.envelope.parent-id", "002.ids.nested-tools-inherit-parent", "002.ids.nested-tools-count-alone"
 )
 def test_what_happens_inside_a_tool_belongs_to_it_however_deep_the_steps_between() -> None:
-    inner = [Linked("node", "t1"), Linked("deeper", "node"), began("m1", "deeper", agent="researcher")]
+    inner: list[Fact] = [Linked("node", "t1"), Linked("deeper", "node"), began("m1", "deeper", agent="researcher")]
     story = told([tool(), *inner, tool("t2", "deeper", "tools:1|tools:2"), done("m1")])
     outer = story[0].call_id
     assert [e.parent_id for e in story] == ["run", outer, outer, outer]
@@ -88,7 +88,7 @@ def test_two_calls_with_the_same_id_of_the_provider_are_told_apart_by_their_name
 
 @pytest.mark.requirement("002.ids.stable-across-retries")
 def test_the_same_facts_give_the_same_bytes() -> None:
-    facts = [began(), ModelSpoke(1.1, "m1", "x"), done(), tool(), ToolDone(3.5, "t1", [{"a": 1}])]
+    facts: list[Fact] = [began(), ModelSpoke(1.1, "m1", "x"), done(), tool(), ToolDone(3.5, "t1", [{"a": 1}])]
     assert [encode(e) for e in told(facts)] == [encode(e) for e in told(facts)]
 
 
@@ -128,7 +128,8 @@ def test_usage_is_summed_per_model() -> None:
 
 @pytest.mark.requirement("002.mapping.checkpoint-persisted")
 def test_a_checkpoint_is_told_with_its_digest() -> None:
-    (saved,) = told([CheckpointSaved(6.0, "cp1", "", "model", "d1g357")])
+    node = Linked("n1", None, "model", "model:1")
+    (saved,) = told([node, CheckpointSaved(6.0, "cp1", "", "d1g357")])
     assert b'"payload":{"checkpoint_id":"cp1","node":"model","state_digest":"d1g357"}' in encode(saved)
 
 
@@ -140,7 +141,7 @@ def test_facts_of_calls_that_never_began_are_ignored() -> None:
 
 
 def test_whatever_is_left_open_can_be_closed_and_the_story_is_legal() -> None:
-    facts = [
+    facts: list[Fact] = [
         began(),
         done(calls=[("look", "call_1")]),
         tool(),

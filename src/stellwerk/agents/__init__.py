@@ -1,1 +1,4 @@
-"""Agents: a spec becomes a LangGraph graph, and a graph becomes something that can be run."""
+"""Agents: from a description to a running graph, on LangChain and LangGraph; the only room that knows them."""
+
+# Before anything here imports LangGraph: its reader of checkpoints is strict only if it is told so by then.
+import stellwerk.settings as _strict  # noqa: F401

@@ -4,7 +4,7 @@ Everything here runs on a thread of the database, inside a transaction, and sees
 bytes only. It never deserialises a value and never touches the event loop.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,8 @@ class Put:
     unchanged: Mapping[str, Version]
     """Channels that are as in the parent, which has their parts."""
     items: Mapping[str, Item]
+    whole: Callable[[], "Put"]
+    """The same with every channel anew, for when the parent does not have them after all."""
 
     def roots(self) -> Iterator[str]:
         return (name for channel in self.channels.values() for name in names(channel.parts))
@@ -83,18 +85,12 @@ class PutWrites:
         return (name for write in self.writes for name in names(write.parts))
 
 
-def put(tx: Transaction, puts: Sequence[Put | PutWrites]) -> list[bool | Exception]:
-    """Store checkpoints and writes, which LangGraph hands over by turns: one operation, so that they form sets.
-
-    False, and nothing is stored, for a checkpoint whose parent does not have what is unchanged.
-    """
+def put(tx: Transaction, puts: Sequence[Put | PutWrites]) -> list[None | Exception]:
+    """Store checkpoints and writes, which LangGraph hands over by turns: one operation, so that they form sets."""
     over = _over(tx, puts)
-    outcomes: list[bool | Exception] = [
-        over.get(number) or (_put(tx, put) if isinstance(put, Put) else _put_writes(tx, put))
-        for number, put in enumerate(puts)
-    ]
-    _store(tx, [put for put, outcome in zip(puts, outcomes, strict=True) if outcome is True])
-    return outcomes
+    allowed = [item for number, item in enumerate(puts) if number not in over]
+    _store(tx, [_put(tx, item) if isinstance(item, Put) else _put_writes(tx, item) for item in allowed])
+    return [over.get(number) for number in range(len(puts))]
 
 
 def _over(tx: Transaction, puts: Sequence[Put | PutWrites]) -> dict[int, Fenced]:
@@ -104,26 +100,26 @@ def _over(tx: Transaction, puts: Sequence[Put | PutWrites]) -> dict[int, Fenced]
     return {number: Fenced(puts[number].place.thread_id, epoch) for number, epoch in found}
 
 
-def _put(tx: Transaction, put: Put) -> bool:
+def _put(tx: Transaction, put: Put) -> Put:
+    """Store one checkpoint; returns what was stored."""
     channels = dict(put.channels)
     if put.unchanged:
         row = tx.row("read_checkpoint", *put.place.key, put.parent_id)
         before = decode_channels(row[2]) if row else {}
-        for name, version in put.unchanged.items():
-            if name not in before or before[name].version != version:
-                return False
-            channels[name] = before[name]
+        if any(name not in before or before[name].version != seen for name, seen in put.unchanged.items()):
+            return _put(tx, put.whole())
+        channels |= {name: before[name] for name in put.unchanged}
     tx.run("put_checkpoint", *put.place.key, put.id, put.parent_id, put.run_id, encode(channels), *put.body)
-    return True
+    return put
 
 
-def _put_writes(tx: Transaction, put: PutWrites) -> bool:
+def _put_writes(tx: Transaction, put: PutWrites) -> PutWrites:
     for write in put.writes:
         # Errors, interrupts and answers have negative numbers and replace what was there.
         query = "put_checkpoint_write" if write.index >= 0 else "replace_checkpoint_write"
         row = (put.checkpoint_id, put.task_id, write.index, put.task_path, write.channel, write.type)
         tx.run(query, *put.place.key, *row, encode(write.parts))
-    return True
+    return put
 
 
 def _store(tx: Transaction, puts: Sequence[Put | PutWrites]) -> None:

@@ -6,7 +6,8 @@ never reads on the event loop, never writes for an epoch that is over, and
 never gives back an object whose type was not allowed.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -32,8 +33,12 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from stellwerk.agents import checkpoint_pruning as pruning
 from stellwerk.agents import checkpoint_rows as rows
 from stellwerk.agents.checkpoint_items import Item, Parts, cut
+from stellwerk.agents.checkpoint_reads import SharedReads
+from stellwerk.agents.journal import current_journal
+from stellwerk.agents.state_digests import StateDigests
 from stellwerk.database.port import Database, Transaction
 from stellwerk.errors import InvalidInput
+from stellwerk.stream.facts import CheckpointSaved
 
 __all__ = ["EPOCH", "DurableSaver", "prove_strict"]
 
@@ -52,13 +57,15 @@ class DurableSaver(BaseCheckpointSaver[int]):
     def __init__(self, database: Database, *, tenant: str, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde or StrictSerializer())
         self._database, self._tenant = database, tenant
+        self._reads = SharedReads(database)
+        self._digests = StateDigests()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         raise NotImplementedError("DurableSaver is async only; use ainvoke, astream or aget_state of the graph")
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         place, id_ = self._place(config), get_checkpoint_id(config)
-        return await self._database.read(lambda tx: self._tuple(tx, place, id_))
+        return await self._reads.read(lambda tx: self._tuple(tx, place, id_))
 
     async def alist(
         self,
@@ -77,9 +84,9 @@ class DurableSaver(BaseCheckpointSaver[int]):
             found = [(place, id_) for place, id_, body in stored if self._matches(body, filter)]
             return found[:limit]
 
-        for place, id_ in await self._database.read(matching):
+        for place, id_ in await self._reads.read(matching):
             # One at a time: a long history of a long conversation does not fit into memory.
-            found = await self._database.read(partial(self._tuple, place=place, id_=id_))
+            found = await self._reads.read(partial(self._tuple, place=place, id_=id_))
             if found:
                 yield found
 
@@ -93,9 +100,7 @@ class DurableSaver(BaseCheckpointSaver[int]):
         metadata = get_checkpoint_metadata(config, metadata)
         unchanged = _unchanged(checkpoint, metadata, new_versions) if get_checkpoint_id(config) else {}
         put = self._put(config, checkpoint, metadata, unchanged)
-        if not await self._database.submit(rows.put, put):
-            # The parent was deleted, or never had them: store every channel anew.
-            await self._database.submit(rows.put, self._put(config, checkpoint, metadata, {}))
+        await self._store(put, partial(self._fact, checkpoint, put))
         stored = _config(put.place, checkpoint["id"])
         if put.place.epoch is not None:
             stored["configurable"][EPOCH] = put.place.epoch
@@ -111,7 +116,7 @@ class DurableSaver(BaseCheckpointSaver[int]):
         ]
         id_ = config["configurable"]["checkpoint_id"]
         put = rows.PutWrites(self._place(config), id_, task_id, task_path, numbered, items)
-        await self._database.submit(rows.put, put)
+        await self._store(put, lambda: None)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a session's checkpoints of all namespaces, with everything they refer to."""
@@ -137,7 +142,7 @@ class DurableSaver(BaseCheckpointSaver[int]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         place, id_ = self._place(config), get_checkpoint_id(config)
-        return await self._database.read(lambda tx: self._history(tx, place, id_, channels))
+        return await self._reads.read(lambda tx: self._history(tx, place, id_, channels))
 
     # On the event loop.
 
@@ -174,7 +179,25 @@ class DurableSaver(BaseCheckpointSaver[int]):
             channels=channels,
             unchanged=unchanged,
             items=items,
+            whole=lambda: self._put(config, checkpoint, metadata, {}),
         )
+
+    async def _store(self, put: rows.Put | rows.PutWrites, fact: Callable[[], CheckpointSaved | None]) -> None:
+        """Commit, together with what the run has told so far if it keeps a journal."""
+        journal = current_journal()
+        if journal is None:
+            await self._database.submit(rows.put, put)
+        else:
+            await journal.commit_with(rows.put, put, fact())
+
+    def _fact(self, checkpoint: Checkpoint, put: rows.Put) -> CheckpointSaved:
+        place, values, versions = put.place, checkpoint["channel_values"], checkpoint["channel_versions"]
+
+        def parts(name: str) -> Parts:
+            return put.channels[name].parts if name in put.channels else self._dump(values[name], {})[1]
+
+        digest = self._digests.of(place.key, {name: versions.get(name) for name in values}, parts)
+        return CheckpointSaved(datetime.fromisoformat(checkpoint["ts"]).timestamp(), put.id, place.ns, digest)
 
     def _dump(self, value: Any, items: dict[str, Item]) -> tuple[str, Parts]:
         type_, data = self.serde.dumps_typed(value)

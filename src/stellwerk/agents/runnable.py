@@ -7,10 +7,9 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 
+from stellwerk.agents.checkpoints import EPOCH
 from stellwerk.agents.source import Tap, Tell, messages_returned
 from stellwerk.ids import Clock
-
-EPOCH_KEY = "stellwerk_epoch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class RunnableAgent:
     async def drive(self, turn: Turn, tell: Tell, clock: Clock) -> None:
         """Run the graph for one turn and tell every fact; returns when the graph has ended."""
         config: RunnableConfig = {
-            "configurable": {"thread_id": turn.session_id, EPOCH_KEY: turn.epoch},
+            "configurable": {"thread_id": turn.session_id, EPOCH: turn.epoch},
             "callbacks": [Tap(tell, clock)],
         }
         message = HumanMessage(turn.text, id=turn.message_id)

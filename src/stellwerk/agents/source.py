@@ -63,9 +63,14 @@ class Tap(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._tell(Linked(str(run_id), _name(parent_run_id)))
+        about = metadata or {}
+        node = about.get("langgraph_node")
+        # A node is a chain of its own name; chains inside it carry the same metadata.
+        named = node if kwargs.get("name") == node else None
+        self._tell(Linked(str(run_id), _name(parent_run_id), named, str(about.get("langgraph_checkpoint_ns", ""))))
 
     def on_chat_model_start(
         self,

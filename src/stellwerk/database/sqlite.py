@@ -22,7 +22,7 @@ from stellwerk.database.port import Operation, P, R, Row
 from stellwerk.errors import StorageFull, StorageGone
 
 _READERS = 4
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000", "temp_store=MEMORY")
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "busy_timeout=5000", "temp_store=MEMORY")
 
 
 class SqliteTransaction:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from stellwerk.database.port import Operation, P, R, Transaction
@@ -38,12 +39,19 @@ class _Companion:
 
 
 def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list[int | Exception]:
-    outcomes = log_tables.append_many(tx, [pair.append for pair in pairs])
-    for n, pair in enumerate(pairs):
-        if isinstance(outcomes[n], int):
-            (outcome,) = pair.operation(tx, [pair.item])
-            if isinstance(outcome, Exception):
-                raise outcome  # the batch must not be stored without it
+    outcomes = _write_companions(tx, pairs)
+    written = [n for n, outcome in enumerate(outcomes) if not isinstance(outcome, Exception)]
+    for n, last in zip(written, log_tables.append_many(tx, [pairs[n].append for n in written]), strict=True):
+        if isinstance(last, Exception):
+            raise last  # its companion is written already: all of it must be rolled back
+        outcomes[n] = last
+    return outcomes
+
+
+def _write_companions(tx: Transaction, pairs: Sequence[_Companion]) -> list[Any]:
+    outcomes: list[Any] = []
+    for operation, group in groupby(pairs, key=lambda pair: pair.operation):
+        outcomes += operation(tx, [pair.item for pair in group])
     return outcomes
 
 

@@ -71,6 +71,8 @@ class StreamAdapter:
     """The text of the last model call of the outermost agent that asked for no tool."""
     _parents: dict[str, str | None] = field(default_factory=dict)
     _calls: dict[str, LlmStart | ToolStart] = field(default_factory=dict)
+    _ran: dict[str, list[str]] = field(default_factory=dict)
+    """Nodes that began since the last checkpoint of their graph, by its namespace."""
     _held: Message | None = None
     _spoken: set[str] = field(default_factory=set)
 
@@ -79,7 +81,7 @@ class StreamAdapter:
             case ModelSpoke():
                 yield from self._model_spoke(fact)
             case Linked():
-                self._parents[fact.run] = fact.parent
+                self._linked(fact)
             case ModelBegan():
                 yield from self._model_began(fact)
             case ModelDone():
@@ -100,6 +102,14 @@ class StreamAdapter:
     def finish(self) -> Iterator[Envelope]:
         """The answer, now that no step can follow it."""
         yield from self._release("last")
+
+    def _linked(self, fact: Linked) -> None:
+        self._parents[fact.run] = fact.parent
+        if fact.node is not None:
+            above, _, _ = fact.namespace.rpartition("|")
+            ran = self._ran.setdefault(above, [])
+            if fact.node not in ran:
+                ran.append(fact.node)
 
     def _model_began(self, fact: ModelBegan) -> Iterator[Envelope]:
         parent = self._owner(fact.parent)
@@ -207,7 +217,8 @@ class StreamAdapter:
             yield from self._said(fact.ts, fact.message_id, fact.text, fact.agent, fact.asks_for_tools)
 
     def _checkpoint_saved(self, fact: CheckpointSaved) -> Iterator[Envelope]:
-        saved = Checkpointed(checkpoint_id=fact.checkpoint_id, node=fact.node, state_digest=fact.state_digest)
+        ran = ",".join(self._ran.pop(fact.namespace, ["__start__"]))
+        saved = Checkpointed(checkpoint_id=fact.checkpoint_id, node=ran, state_digest=fact.state_digest)
         yield SubgraphCheckpoint(**self._place(fact.ts, None, self.run_id, None), payload=saved)
 
     def _said(self, ts: float, message_id: str, text: str, agent: str | None, step: bool) -> Iterator[Envelope]:

@@ -14,6 +14,9 @@ class Linked:
 
     run: str
     parent: str | None
+    node: str | None = None
+    namespace: str = ""
+    """Where the step stands: ``model:…`` in the outermost graph, ``tools:…|model:…`` in one below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,6 @@ class CheckpointSaved:
     ts: float
     checkpoint_id: str
     namespace: str
-    node: str
     state_digest: str
 
 
