@@ -158,7 +158,8 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
         )
     configure()
     with listener(settings.host, settings.port) as listening:
-        address = f"http://{settings.host}:{listening.getsockname()[1]}"
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        address = f"http://{host}:{listening.getsockname()[1]}"
 
         async def main() -> None:
             async with serving(settings, lambda: say(greeting(address))) as server:

@@ -1,15 +1,18 @@
 """Dispatch: accepted runs get a slot at once, or wait in order; the run table is the queue."""
 
 import asyncio
-from collections.abc import Sequence
 
 from stellwerk.database.port import Database
 from stellwerk.envelope.frames import Stored
+from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease
 from stellwerk.runs import tables
 from stellwerk.runs.commands import Accepted, Send
 from stellwerk.runs.runner import Runner
+
+_RETRY = 1.0
+"""Seconds between two looks at a disk that is full."""
 
 
 class Dispatch:
@@ -75,10 +78,14 @@ class Dispatch:
         self._claiming = None
 
     async def _claim_waiting(self) -> None:
-        free = self._slots - len(self._running) - self._reserved
-        if free <= 0:
-            return
-        claimed: Sequence[tables.Claimed] = await self._database.submit(tables.claim_many, free)
-        for lease, after in claimed:
-            beginning = await self._log.read(lease.tenant, lease.session_id, after=after, limit=2)
-            self._start(lease, beginning)
+        while (free := self._slots - len(self._running) - self._reserved) > 0:
+            try:
+                claimed = await self._database.submit(tables.claim_many, free)
+            except (StorageFull, StorageGone):
+                await asyncio.sleep(_RETRY)
+                continue
+            for lease, after in claimed:
+                beginning = await self._log.read(lease.tenant, lease.session_id, after=after, limit=2)
+                self._start(lease, beginning)
+            if len(claimed) < free:
+                return

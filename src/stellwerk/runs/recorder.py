@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from math import inf
 from typing import Any
 
 from stellwerk.database.port import Operation, P, R, Transaction
 from stellwerk.envelope.model import Envelope
-from stellwerk.errors import StorageFull, StorageGone
+from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.log import tables as log_tables
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease, entry, placed
@@ -56,7 +57,7 @@ def _write_companions(tx: Transaction, pairs: Sequence[_Companion]) -> list[Any]
 
 
 class Recorder:
-    """``lost`` is called when the log takes nothing more from this run."""
+    """``lost`` is called when the run should stop: it was fenced, or the disk has not taken anything for too long."""
 
     def __init__(self, log: DurableLog, tick: Tick, lease: Lease, *, window: float, lost: Callable[[], None]) -> None:
         self._log, self._tick, self._lease, self._lost = log, tick, lease, lost
@@ -66,32 +67,45 @@ class Recorder:
         self._landing: asyncio.Future[None] | None = None
         self.calls = OpenCalls()
         self.failure: BaseException | None = None
+        """Why ``lost`` was called."""
 
     def feed(self, envelope: Envelope) -> None:
         self._sampler.feed(envelope, self._tick.now())
         self._schedule()
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any) -> None:
-        """Commit the item in one transaction with all that was fed so far."""
+        """Commit the item in one transaction with all that was fed so far.
+
+        If it cannot be stored, this raises, and what was fed is stored without it.
+        """
         await self._clear()
-        append = self._next_batch()
-        if append.entries:
-            await self._fly(append, _append_with_companion, _Companion(append, operation, item))
-        else:
+        append = self._batch(self._take())
+        if not append.entries:
             session_id = self._lease.session_id
-            await _patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []))
+            await _patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []), PATIENCE)
+            return
+        self._landing = asyncio.get_running_loop().create_future()
+        stored = False
+        try:
+            await self._store(append, _append_with_companion, _Companion(append, operation, item), patience=PATIENCE)
+            stored = True
+        finally:
+            if stored:
+                self._land()
+            else:  # under the same number: if it was stored after all, it is not stored again
+                self._launch(append)
 
     async def finish(self, last_words: Iterable[Envelope]) -> None:
-        """Commit the last envelopes and the end of the run; nothing can follow."""
+        """Commit the last envelopes and the end of the run, however long it takes; nothing can follow."""
         await self._clear()
         # The last words are made only now: which calls are open depends on what was still waiting.
         stamped = [*self._take(), *map(self.calls.stamp, last_words)]
         append = self._batch(stamped)
-        await self._fly(append, finish_many, Finish(append, stamped), urgent=True)
+        await self._store(append, finish_many, Finish(append, stamped), patience=inf, urgent=True)
 
     def _schedule(self) -> None:
         due = self._sampler.due()
-        if due is None or self._landing is not None or self.failure is not None:
+        if due is None or self._landing is not None:
             return
         if self._due is None or due < self._due:
             self._due = due
@@ -102,65 +116,68 @@ class Recorder:
 
     def _flush(self) -> None:
         self._due = None
-        if self._landing is None and self.failure is None and self._sampler.due() is not None:
-            append = self._next_batch()
+        if self._landing is None and self._sampler.due() is not None:
+            append = self._batch(self._take())
             if append.entries:
                 self._landing = asyncio.get_running_loop().create_future()
-                self._launch(append, patience=PATIENCE)
+                self._launch(append)
 
     def _take(self) -> list[Envelope]:
         return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now())]
-
-    def _next_batch(self) -> Append:
-        return self._batch(self._take())
 
     def _batch(self, envelopes: Sequence[Envelope]) -> Append:
         self._batch_no += bool(envelopes)
         return Append(self._lease, self._batch_no, [entry(envelope) for envelope in envelopes])
 
-    def _launch(self, append: Append, *, patience: float) -> None:
+    def _launch(self, append: Append, *, waited: float = 0) -> None:
+        """Append until it is done. A disk that is full makes it wait, and after a while makes the run stop."""
+        if waited == PATIENCE:
+            self._give_up(StorageFull())
         future = self._log.append(append.lease, append.batch_no, append.entries)
-        future.add_done_callback(partial(self._landed, append, patience))
+        future.add_done_callback(partial(self._answered, append, waited))
 
-    def _landed(self, append: Append, patience: float, future: "asyncio.Future[int]") -> None:
+    def _answered(self, append: Append, waited: float, future: "asyncio.Future[int]") -> None:
         error = future.exception()
-        if isinstance(error, StorageFull | StorageGone) and patience > 0:
-            again = partial(self._launch, append, patience=patience - _RETRY)
+        if isinstance(error, StorageFull | StorageGone):
+            again = partial(self._launch, append, waited=waited + _RETRY)
             asyncio.get_running_loop().call_later(_RETRY, again)
             return
         if error is not None:
-            self.failure = error
-            self._lost()
-        self._open()
+            self._give_up(error)
+        self._land()
 
-    async def _fly(self, append: Append, operation: Operation[P, int], item: P, *, urgent: bool = False) -> None:
-        """As ``_launch``, for somebody who waits for it."""
-        self._landing = asyncio.get_running_loop().create_future()
-        stored = partial(placed, entries=append.entries)
-        session_id = self._lease.session_id
-        try:
-            await _patiently(lambda: self._log.commit(operation, item, session_id, stored, urgent=urgent))
-        finally:
-            self._open()
+    async def _store(
+        self, append: Append, operation: Operation[P, int], item: P, *, patience: float, urgent: bool = False
+    ) -> None:
+        session_id, stored = self._lease.session_id, partial(placed, entries=append.entries)
+        await _patiently(lambda: self._log.commit(operation, item, session_id, stored, urgent=urgent), patience)
 
     async def _clear(self) -> None:
         """Wait until nothing of ours is under way."""
         while self._landing is not None:
             await asyncio.shield(self._landing)
-        if self.failure is not None:
+        if isinstance(self.failure, Fenced):
             raise self.failure
 
-    def _open(self) -> None:
+    def _land(self) -> None:
         landing, self._landing = self._landing, None
         if landing is not None and not landing.done():
             landing.set_result(None)
-        self._schedule()
+        if not isinstance(self.failure, Fenced):
+            self._schedule()
+
+    def _give_up(self, error: BaseException) -> None:
+        self.failure = self.failure if isinstance(self.failure, Fenced) else error
+        self._lost()
 
 
-async def _patiently(submit: Callable[[], Awaitable[R]]) -> R:
-    for _ in range(int(PATIENCE / _RETRY)):
+async def _patiently(submit: Callable[[], Awaitable[R]], patience: float) -> R:
+    waited = 0.0
+    while True:
         try:
             return await submit()
         except (StorageFull, StorageGone):
-            await asyncio.sleep(_RETRY)
-    return await submit()
+            if waited >= patience:
+                raise
+        waited += _RETRY
+        await asyncio.sleep(_RETRY)

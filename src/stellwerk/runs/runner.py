@@ -44,9 +44,6 @@ class Runner:
             await recorder.finish(run.ending())
         except Fenced:
             logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
-        except asyncio.CancelledError:
-            if not isinstance(recorder.failure, Fenced):
-                raise
 
     async def _drive(self, run: "_Run", message: Message) -> None:
         started = run.start.payload
@@ -58,6 +55,10 @@ class Runner:
                 await agent.drive(turn, run.tell, self._clock)
         except Fenced:
             raise
+        except asyncio.CancelledError:
+            if run.recorder.failure is None:
+                raise  # the server is going down; the next start closes what is open
+            run.fail(run.recorder.failure)
         except Exception as error:
             logger.exception("run_failed", session=run.lease.session_id, run=run.lease.run_id)
             run.fail(error)
@@ -67,20 +68,20 @@ class _Run:
     """One run under way: facts in, envelopes to the recorder, and how it stands."""
 
     def __init__(self, lease: Lease, start: RunStart, recorder: Recorder, clock: Clock) -> None:
-        self.lease, self.start, self._recorder, self._clock = lease, start, recorder, clock
+        self.lease, self.start, self.recorder, self._clock = lease, start, recorder, clock
         self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
         self._failure: Problem | None = None
 
     def tell(self, fact: Fact) -> None:
         for envelope in self.adapter.feed(fact):
-            self._recorder.feed(envelope)
+            self.recorder.feed(envelope)
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         if fact is not None:
             self.tell(fact)
-        await self._recorder.commit_with(operation, item)
+        await self.recorder.commit_with(operation, item)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """A foreseen error speaks for itself; any other is named, and told only to the operator."""
         if isinstance(error, StellwerkError):
             self._failure = Problem(code=error.code, message=error.message, fatal=True, class_=type(error).__name__)
@@ -92,7 +93,7 @@ class _Run:
         """The last words: the answer, ends for what is open, and the run's own end."""
         ts = self._clock.now()
         yield from self.adapter.finish()
-        yield from self._recorder.calls.closing(ts=ts, run_id=self.lease.run_id)
+        yield from self.recorder.calls.closing(ts=ts, run_id=self.lease.run_id)
         status: RunStatus = "completed"
         if self._failure is not None:
             status = "failed"
