@@ -38,6 +38,8 @@ from stellwerk.settings import LOOPBACK, Settings
 logger = structlog.get_logger(__name__)
 
 _LOOK_AROUND = 1.0
+_SEND_BUFFER = 128 * 1024
+"""What the kernel may hold for a reader that does not read; it takes twice as much."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
 
 
@@ -183,6 +185,7 @@ def listener(host: str, port: int) -> socket.socket:
     made = socket.socket(family)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     for name, value in _KEEPALIVE.items():
         if hasattr(socket, name):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -79,7 +79,6 @@ class Refused(StellwerkError):
 
 
 class Conflict(StellwerkError):
-    code = "conflict"
     status = 409
 
     def __init__(self, message: str, *, code: str) -> None:

@@ -23,6 +23,8 @@ def configure(level: int = logging.INFO) -> None:
     output.setFormatter(formatter)
     logging.basicConfig(handlers=[output], level=logging.WARNING, force=True)
     logging.getLogger("stellwerk").setLevel(level)
+    # A stalled reader is let go in the middle of its answer; we have a line of our own for that.
+    logging.getLogger("uvicorn.error").addFilter(lambda line: "without completing response" not in line.getMessage())
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -8,7 +8,9 @@ import os
 import time
 from pathlib import Path
 
-SIZE = 1024 * 1024
+SIZE = 8 * 1024 * 1024
+"""More than SQLite's write-ahead log grows to, which must be copied before its space is had back."""
+_HEADROOM = 1024 * 1024
 _RETRY_SECONDS = 1.0
 
 
@@ -28,6 +30,8 @@ class Ballast:
         if time.monotonic() - self._tried < _RETRY_SECONDS and self.released:
             return False
         self._tried = time.monotonic()
+        if self.released and _free(self._path.parent) < SIZE + _HEADROOM:
+            return False  # it could be held, but nothing else would fit beside it
         try:
             with self._path.open("wb") as file:
                 # posix_fallocate really takes the blocks; a sparse file would hold nothing back.
@@ -38,3 +42,8 @@ class Ballast:
             return False
         self.released = False
         return True
+
+
+def _free(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize

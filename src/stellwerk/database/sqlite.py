@@ -16,10 +16,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from stellwerk.database import statements
 from stellwerk.database.ballast import Ballast
 from stellwerk.database.port import Operation, P, R, Row
 from stellwerk.errors import StorageFull, StorageGone
+
+logger = structlog.get_logger(__name__)
 
 _READERS = 4
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "busy_timeout=5000", "temp_store=MEMORY")
@@ -157,6 +161,15 @@ class Sqlite:
     def _commit(self, batch: list[_Job]) -> list[Any]:
         """All jobs in one transaction; an outcome per job, or an exception for the whole batch."""
         full = self._ballast.released and not self._ballast.restore()
+        try:
+            return self._transact(batch, full)
+        except StorageFull:
+            if not any(job.urgent for job in batch):
+                raise
+        # There is room again, if only a little: for what is urgent.
+        return self._transact(batch, full=True)
+
+    def _transact(self, batch: list[_Job], full: bool) -> list[Any]:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             outcomes = self._apply(batch, full)
@@ -180,14 +193,21 @@ class Sqlite:
     def _storage_error(self, error: sqlite3.Error) -> Exception:
         match getattr(error, "sqlite_errorcode", None):
             case sqlite3.SQLITE_FULL:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 self._ballast.release()
+                self._truncate()  # what the log of the database holds twice is room, too
                 return StorageFull()
             case code if code is not None and code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
                 return StorageGone(f"the database cannot be written: {error}; look at the disk and send this again")
         return error
 
     def _truncate(self) -> None:
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.OperationalError as error:
+            # No room even for that: what was committed stands, and the next checkpoint removes the rest.
+            logger.warning("checkpoint_failed", error=str(error))
 
     def _checkpoint_and_close(self) -> None:
         for connection in reversed(self._opened):

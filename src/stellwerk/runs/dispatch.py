@@ -63,10 +63,11 @@ class Dispatch:
     def _start(self, lease: Lease, beginning: list[Stored]) -> None:
         task = asyncio.create_task(self._runner.run(lease, beginning), name=f"run {lease.run_id}")
         self._running[lease.session_id] = task
-        task.add_done_callback(lambda _: self._ended(lease.session_id))
+        task.add_done_callback(lambda done: self._ended(lease.session_id, done))
 
-    def _ended(self, session_id: str) -> None:
-        self._running.pop(session_id)
+    def _ended(self, session_id: str, task: "asyncio.Task[None]") -> None:
+        if self._running.get(session_id) is task:  # the session's next run may have begun meanwhile
+            del self._running[session_id]
         self._claim()
 
     def _claim(self) -> None:

@@ -7,7 +7,7 @@ larger and not more numerous, and what waits is text, not a queue of events.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from math import inf
@@ -73,13 +73,15 @@ class Recorder:
         self._sampler.feed(envelope, self._tick.now())
         self._schedule()
 
-    async def commit_with(self, operation: Operation[Any, Any], item: Any) -> None:
-        """Commit the item in one transaction with all that was fed so far.
+    async def commit_with(self, operation: Operation[Any, Any], item: Any, told: Iterable[Envelope]) -> None:
+        """Commit the item in one transaction with all that was fed so far, and with what is told of it.
 
-        If it cannot be stored, this raises, and what was fed is stored without it.
+        If it cannot be stored, this raises, and what was fed is stored without it and without a word of it.
         """
         await self._clear()
-        append = self._batch(self._take())
+        # What tells of the item passes by the sampler: another batch, or another item's, would take it along.
+        said, telling = self._take(), [self.calls.stamp(envelope) for envelope in told]
+        append = self._batch([*said, *telling])
         if not append.entries:
             session_id = self._lease.session_id
             await _patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []), PATIENCE)
@@ -89,11 +91,17 @@ class Recorder:
         try:
             await self._store(append, _append_with_companion, _Companion(append, operation, item), patience=PATIENCE)
             stored = True
+        except asyncio.CancelledError:
+            telling = []  # nobody waits any more, but what was handed over stands
+            raise
         finally:
             if stored:
                 self._land()
             else:  # under the same number: if it was stored after all, it is not stored again
-                self._launch(append)
+                for envelope in reversed(telling):
+                    self.calls.unstamp(envelope)
+                kept = append.entries[: len(append.entries) - len(telling)]
+                self._launch(replace(append, entries=kept))
 
     async def finish(self, last_words: Iterable[Envelope]) -> None:
         """Commit the last envelopes and the end of the run, however long it takes; nothing can follow."""

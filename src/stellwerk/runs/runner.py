@@ -77,9 +77,7 @@ class _Run:
             self.recorder.feed(envelope)
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
-        if fact is not None:
-            self.tell(fact)
-        await self.recorder.commit_with(operation, item)
+        await self.recorder.commit_with(operation, item, () if fact is None else self.adapter.feed(fact))
 
     def fail(self, error: BaseException) -> None:
         """A foreseen error speaks for itself; any other is named, and told only to the operator."""

@@ -39,6 +39,10 @@ class OpenCalls:
         self.feed(stamped)
         return stamped
 
+    def unstamp(self, envelope: Envelope) -> None:
+        """Take back the latest place that was given within a call: the envelope will not be stored."""
+        self._seqs[envelope.call_id] = envelope.seq - 1
+
     def closing(self, *, ts: float, run_id: str) -> Iterator[Envelope]:
         """Ends for everything still open, innermost first, marked as abandoned; to be stamped like all others."""
         for start in reversed(list(self._open.values())):

@@ -1,0 +1,136 @@
+"""What must hold after a crash, each as a function that answers with everything it found wrong.
+
+They compare the ledger with a snapshot of the database, or with what the
+restarted server serves, and change neither.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from stellwerk.envelope.model import Envelope, Message, RunEnd, RunStart, SubgraphCheckpoint, decode
+from stellwerk.envelope.order import legal
+from stellwerk.envelope.payloads import TextPart
+from tests.crash.ledger import Book, Ledger, Sent
+from tests.crash.snapshot import Snapshot
+from tests.crash.wire import of_log
+
+
+def snapshot_problems(ledger: Ledger, found: Snapshot) -> Iterator[str]:
+    """Everything that is wrong with the file, as the crash left it."""
+    if found.integrity != ["ok"]:
+        yield f"integrity_check says {found.integrity[:5]}"
+    for session_id in found.heads:
+        yield from gaps(session_id, found)
+        yield from disagreeing_checkpoints(session_id, found)
+    for session_id, book in ledger.books.items():
+        yield from book.surprises
+        if session_id not in found.heads:
+            yield f"session {session_id} was acknowledged and is lost"
+            continue
+        log = [body for _, body in found.logs[session_id]]
+        yield from rewritten(book, log)
+        yield from unstored(book, log)
+        yield from lost_messages(book, log)
+        yield from repeated_rounds(session_id, log, found.rounds[session_id])
+
+
+def gaps(session_id: str, found: Snapshot) -> Iterator[str]:
+    positions = [position for position, _ in found.logs[session_id]]
+    if positions != list(range(1, len(positions) + 1)):
+        yield f"session {session_id}: positions are not 1 to n: {_excerpt(positions)}"
+    if found.heads[session_id] != len(positions):
+        yield f"session {session_id}: its row says {found.heads[session_id]}, but it has {len(positions)} events"
+
+
+def disagreeing_checkpoints(session_id: str, found: Snapshot) -> Iterator[str]:
+    told = {
+        envelope.payload.checkpoint_id
+        for envelope in (decode(body) for _, body in found.logs[session_id])
+        if isinstance(envelope, SubgraphCheckpoint)
+    }
+    stored = found.checkpoints[session_id]
+    if told != stored:
+        yield (
+            f"session {session_id}: checkpoints only in the log: {sorted(told - stored)}, "
+            f"only in their table: {sorted(stored - told)}"
+        )
+
+
+def rewritten(book: Book, log: Sequence[bytes]) -> Iterator[str]:
+    """What was in the log at an earlier check must be there for ever."""
+    for position, (before, now) in enumerate(zip(book.log, log, strict=False), 1):
+        if before != now:
+            yield f"session {book.session_id}: position {position} was {before!r} and is {now!r}"
+    if len(log) < len(book.log):
+        yield f"session {book.session_id}: the log had {len(book.log)} events and has {len(log)}"
+
+
+def unstored(book: Book, log: Sequence[bytes]) -> Iterator[str]:
+    """What a reader has received must be in the log, byte by byte."""
+    stored = {frame.position: frame.line for frame in of_log(book.session_id, log)}
+    for position, line in book.received.items():
+        if stored.get(position) != line:
+            yield f"session {book.session_id}: a reader got {line!r}; the log has {stored.get(position)!r}"
+
+
+def lost_messages(book: Book, log: Sequence[bytes]) -> Iterator[str]:
+    """An acknowledged message is at its position, its run before it; no message is there twice."""
+    story = [decode(body) for body in log]
+    for sent in book.answered():
+        yield from _lost(book, sent, story)
+    for text, times in Counter(_text(e) for e in story if isinstance(e, Message) and e.payload.role == "user").items():
+        if times > 1:
+            yield f"session {book.session_id}: {text!r} was sent once and is stored {times} times"
+
+
+def _lost(book: Book, sent: Sent, story: Sequence[Envelope]) -> Iterator[str]:
+    answer = sent.accepted()
+    at = answer["position"]
+    start, message = (*story[at - 2 : at], None, None)[:2]
+    if not isinstance(start, RunStart) or not isinstance(message, Message):
+        yield f"session {book.session_id}: {answer} was acknowledged and is lost"
+        return
+    stored = (start.run_id, start.payload.round, message.payload.message_id, _text(message))
+    if stored != (answer["run_id"], answer["round"], answer["message_id"], sent.text):
+        yield f"session {book.session_id}: {answer} was acknowledged, but the log has {stored}"
+
+
+def repeated_rounds(session_id: str, log: Sequence[bytes], rows: Sequence[int]) -> Iterator[str]:
+    starts = [e.payload.round for e in map(decode, log) if isinstance(e, RunStart)]
+    if starts != list(range(1, len(starts) + 1)) or starts != list(rows):
+        yield f"session {session_id}: rounds are {starts} in the log and {list(rows)} in the table"
+
+
+def recovery_problems(book: Book, log: Sequence[bytes], standing: dict[str, Any]) -> Iterator[str]:
+    """Everything that is wrong with a session that nobody drives, as the restarted server serves it."""
+    yield from rewritten(book, log)
+    yield from unstored(book, log)
+    story = [decode(body) for body in log]
+    yield from (f"session {book.session_id}: {problem}" for problem in legal(story))
+    started = [e.run_id for e in story if isinstance(e, RunStart)]
+    ended = [e.run_id for e in story if isinstance(e, RunEnd)]
+    if started != ended:
+        yield f"session {book.session_id}: runs that started: {started}, that ended: {ended}"
+    if (standing["round"], standing["position"]) != (len(started), len(log)):
+        yield f"session {book.session_id} has {len(started)} rounds, {len(log)} events and stands at {standing}"
+
+
+def changed_answer(book: Book, sent: Sent, again: bytes, log: Sequence[bytes]) -> Iterator[str]:
+    """The same key must get the answer that it got before the crash, or would have got."""
+    if sent.answer is not None and again != sent.answer:
+        yield f"session {book.session_id}: key {sent.key} got {sent.answer!r}, and after the crash {again!r}"
+    places = [n for n, e in enumerate(map(decode, log), 1) if isinstance(e, Message) and _text(e) == sent.text]
+    if places and msgspec.json.decode(again)["position"] not in places:
+        yield f"session {book.session_id}: key {sent.key} was stored at {places}, but got {again!r}"
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text for part in message.payload.content if isinstance(part, TextPart))
+
+
+def _excerpt(positions: Sequence[int]) -> str:
+    wrong = next((n for n, position in enumerate(positions, 1) if position != n), len(positions))
+    return f"… {list(positions[max(0, wrong - 3) : wrong + 3])} …"

@@ -1,0 +1,166 @@
+"""A crowd: many readers of one session on plain sockets, some of whom never read."""
+
+import asyncio
+import resource
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from tests.crash import wire
+from tests.crash.process import ServerProcess, server_process
+from tests.crash.waiting import eventually
+from tests.crash.wire import Frame
+
+READING, STALLED, RESET = 950, 50, 300
+_CONNECTING = 100
+"""Connections under way at a time; the rest of them would only wait in the kernel's queue."""
+_OTHERS = 500
+"""Descriptors for everything else."""
+_RUN_END = b'"type":"run_end"'
+
+
+@dataclass
+class Scene:
+    """What was seen of the server before, with and after the crowd."""
+
+    alone: float
+    """Seconds of a run that nobody watches."""
+    watched: float = 0.0
+    log: list[Frame] = field(default_factory=list)
+    received: list[list[Frame]] = field(default_factory=list)
+    memory_per_reader: float = 0.0
+    sockets_before: int = 0
+    sockets_with_crowd: int = 0
+    sockets_after: list[int] = field(default_factory=list)
+    """After the crowd has left; after the resets."""
+
+
+def play(folder: Path) -> Scene:
+    with room_for(READING + STALLED), server_process(folder / "data", errors=folder / "stderr.txt") as server:
+        return asyncio.run(_play(server))
+
+
+def enough_sockets() -> bool:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= READING + STALLED + _OTHERS
+
+
+@contextmanager
+def room_for(sockets: int) -> Iterator[None]:
+    """Let this process, and the server it starts, hold that many sockets."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, sockets + _OTHERS), hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def _play(server: ServerProcess) -> Scene:
+    async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+        await run(client, await begin(client))  # the first run of a process builds its agent
+        scene = Scene(alone=_seconds(await run(client, await begin(client))))
+        session_id = await begin(client)
+        scene.sockets_before = server.sockets()
+        await _crowded_run(server, client, session_id, scene)
+        scene.sockets_after.append(await _sockets_left(server, scene.sockets_before))
+        for _ in range(RESET):
+            reset_at_once(server.address, f"/sessions/{session_id}/stream")
+        scene.sockets_after.append(await _sockets_left(server, scene.sockets_before))
+        return scene
+
+
+async def _crowded_run(server: ServerProcess, client: httpx2.AsyncClient, session_id: str, scene: Scene) -> None:
+    memory = server.rss()
+    path = f"/sessions/{session_id}/stream"
+    stalled = [connect_and_never_read(server.address, path) for _ in range(STALLED)]
+    turnstile = asyncio.Semaphore(_CONNECTING)
+    readers = await asyncio.gather(*(_enter(server.address, path, turnstile) for _ in range(READING)))
+    scene.sockets_with_crowd = server.sockets()
+    listening = [asyncio.create_task(_listen(reader)) for reader, _ in readers]
+    lines = await run(client, session_id)
+    async with asyncio.timeout(60):
+        scene.received = await asyncio.gather(*listening)
+    scene.watched, scene.log = _seconds(lines), [wire.frame(line) for line in lines]
+    scene.memory_per_reader = (server.rss() - memory) / (READING + STALLED)
+    for _, writer in readers:
+        writer.close()
+    for stuck in stalled:
+        stuck.close()
+
+
+async def _enter(
+    address: str, path: str, turnstile: asyncio.Semaphore
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connected when the server has begun to answer."""
+    async with turnstile:
+        reader, writer = await wire.connect(address, path)
+        status = await reader.readuntil(b"\r\n\r\n")
+        assert status.startswith(b"HTTP/1.1 200"), status
+        return reader, writer
+
+
+async def _listen(reader: asyncio.StreamReader) -> list[Frame]:
+    data = b""
+    while _RUN_END not in data or not data.endswith(b"\n\n\r\n"):  # the end of an event, and of a chunk
+        news = await reader.read(65536)
+        assert news, "the server left before the run had ended"
+        data += news
+    return wire.sse(wire.unchunked(data))
+
+
+async def _sockets_left(server: ServerProcess, expected: int) -> int:
+    """How many are open two seconds later, or sooner if all are gone; a busy machine gets a little longer."""
+    try:
+        await eventually(lambda: server.sockets() <= expected, within=2 + 8, what="sockets are left")
+    except AssertionError:
+        pass
+    return server.sockets()
+
+
+def connect_and_never_read(address: str, path: str, *, buffer: int | None = None) -> socket.socket:
+    return say_and_never_read(address, wire.request(address, path), buffer=buffer)
+
+
+def say_and_never_read(address: str, words: bytes, *, buffer: int | None = None) -> socket.socket:
+    where = urlsplit(address)
+    made = socket.socket()
+    if buffer is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    made.connect((where.hostname, where.port))
+    made.sendall(words)
+    return made
+
+
+def reset_at_once(address: str, path: str) -> None:
+    """Ask, and leave with a RST before the first byte of the answer."""
+    asking = connect_and_never_read(address, path)
+    asking.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    asking.close()
+
+
+async def begin(client: httpx2.AsyncClient) -> str:
+    answer = await client.post("/sessions", json={"agent_system_id": "demo"})
+    return str(answer.json()["id"])
+
+
+async def run(client: httpx2.AsyncClient, session_id: str, text: str = "weather") -> list[bytes]:
+    """Send a message and return the lines of the whole run."""
+    accepted = await client.post(f"/sessions/{session_id}/messages", json={"text": text})
+    assert accepted.status_code == 202, accepted.text
+    path = f"/sessions/{session_id}/stream?until=run_end&after={accepted.json()['after']}"
+    answer = await client.get(path, headers={"Accept": wire.NDJSON})
+    return answer.content.splitlines()
+
+
+def _seconds(lines: list[bytes]) -> float:
+    """How long the run took by the server's own clock."""
+    first, last = (msgspec.json.decode(line, type=dict[str, Any])["ts"] for line in (lines[0], lines[-1]))
+    return float(last - first)

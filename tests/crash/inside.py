@@ -1,0 +1,32 @@
+"""The whole server in this process, where a test can also see what the sockets do not show."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from stellwerk import app
+from stellwerk.log.wake import Wakes
+from stellwerk.settings import Settings
+
+
+class Inside(NamedTuple):
+    address: str
+    wakes: Wakes
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[Inside]:
+    """On real sockets, like any other; ends with the block."""
+    ready = asyncio.Event()
+    with app.listener("127.0.0.1", 0) as socket:
+        async with app.serving(settings, ready.set) as server:
+            composed: Any = server.config.app
+            running = asyncio.create_task(server.serve(sockets=[socket]))
+            try:
+                async with asyncio.timeout(60):
+                    await ready.wait()
+                yield Inside(f"http://127.0.0.1:{socket.getsockname()[1]}", composed.state.wakes)
+            finally:
+                server.should_exit = True
+                await running

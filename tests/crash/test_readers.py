@@ -1,0 +1,120 @@
+"""Readers in numbers, readers that stall, readers that go: none of them can hurt a run or leave a trace."""
+
+import asyncio
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from stellwerk.api import streaming
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.log.log import Entry, NewSession
+from stellwerk.settings import Settings
+from tests.crash import crowd, disks, wire
+from tests.crash.crowd import READING, STALLED, Scene
+from tests.crash.inside import Inside, serving
+from tests.crash.waiting import eventually
+
+KIB = 1024
+SETTLING = 2 + 8
+"""Seconds after which nothing may be left; two would do on a machine that does nothing else."""
+
+GARBAGE = (
+    b"\x00\xff\xfe nothing that anybody speaks\r\n\r\n",
+    b"GET /sess",
+    b"GET /sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 100_000,
+    b"POST /sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 500000\r\n\r\n{",
+    b"POST /sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    if not crowd.enough_sockets():
+        pytest.skip("this machine does not allow so many sockets; see ulimit -Hn")
+    return crowd.play(tmp_path_factory.mktemp("crowd"))
+
+
+@pytest.mark.requirement("trust.I18")
+def test_a_thousand_readers_get_the_run_whole_though_fifty_never_read(scene: Scene) -> None:
+    assert len(scene.received) == READING
+    assert all(frames == scene.log for frames in scene.received)
+    assert scene.sockets_with_crowd >= scene.sockets_before + READING + STALLED
+
+
+@pytest.mark.requirement("trust.I18")
+def test_a_run_does_not_wait_for_its_readers(scene: Scene) -> None:
+    # A bound for sanity only: a run that waited for one of the fifty would take half a minute.
+    assert scene.watched < 3 * scene.alone + 10
+
+
+def test_a_reader_costs_little_memory(scene: Scene) -> None:
+    assert scene.memory_per_reader < 40 * KIB
+
+
+@pytest.mark.requirement("trust.I18")
+def test_readers_that_left_or_were_reset_leave_no_socket_open(scene: Scene) -> None:
+    assert max(scene.sockets_after) <= scene.sockets_before
+
+
+@pytest.mark.requirement("trust.I18")
+async def test_whoever_leaves_stalls_or_sends_garbage_leaves_no_task_and_no_watch(tmp_path: Path) -> None:
+    async with serving(Settings(data=tmp_path / "data")) as server:
+        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+            session_id = await crowd.begin(client)
+            path = f"/sessions/{session_id}/stream"
+            before = len(asyncio.all_tasks())
+            for _ in range(crowd.RESET):
+                await asyncio.to_thread(crowd.reset_at_once, server.address, path)
+            stuck = [crowd.connect_and_never_read(server.address, path) for _ in range(STALLED)]
+            stuck += [crowd.say_and_never_read(server.address, garbage) for garbage in GARBAGE]
+            writers = [(await wire.connect(server.address, path))[1] for _ in range(STALLED)]
+            lines = await crowd.run(client, session_id)
+            assert b'"type":"run_end"' in lines[-1]
+            for socket in stuck:
+                socket.close()
+            for writer in writers:
+                writer.close()
+            await eventually(
+                lambda: not server.wakes.watched() and len(asyncio.all_tasks()) <= before,
+                within=SETTLING,
+                what=lambda: f"{server.wakes.watched()} is watched, tasks: {asyncio.all_tasks()}",
+            )
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data"
+
+
+@pytest.mark.requirement("trust.I18")
+async def test_a_reader_that_takes_nothing_is_let_go_and_the_run_goes_on(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "STALL", 0.5)
+    session_id = await long_session(data)
+    async with serving(Settings(data=data)) as server:
+        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+            stuck = crowd.connect_and_never_read(server.address, f"/sessions/{session_id}/stream", buffer=4 * KIB)
+            await eventually(lambda: bool(server.wakes.watched()), within=20, what="nobody reads")
+            run = asyncio.create_task(crowd.run(client, session_id))
+            await let_go(server, run)
+            assert b'"status":"completed"' in (await run)[-1]
+            stuck.close()
+
+
+async def long_session(data: Path) -> str:
+    """With more than the kernel takes on behalf of a reader who does not read."""
+    entry = Entry("log", 0.0, b'{"type":"log","text":"%b"}' % (b"x" * 250 * KIB))
+    async with disks.opened(Sqlite(data / "stellwerk.db")) as (log, _):
+        await log.create(NewSession(disks.TENANT, "long", "demo", 0.0))
+        for number in range(40):
+            await log.append_external(disks.TENANT, "long", str(number), [entry])
+    return "long"
+
+
+async def let_go(server: Inside, run: "asyncio.Task[list[bytes]]") -> None:
+    await eventually(
+        lambda: not server.wakes.watched() and run.done(), within=60, what="a reader that takes nothing is kept"
+    )

@@ -1,0 +1,76 @@
+"""What is documented is true, and what there is is documented."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import get_args
+
+import httpx2
+import pytest
+
+from stellwerk import errors
+from stellwerk.envelope.model import Envelope
+from stellwerk.runs import machine
+from stellwerk.settings import Settings
+from tests.conftest import running_server
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs/reference"
+
+
+def page(name: str) -> str:
+    return (REFERENCE / name).read_text("utf-8")
+
+
+def raised_codes() -> set[str]:
+    """Every code that stands in the source as one."""
+    text = "\n".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    return set(re.findall(r'code(?: = |=)"(\w+)"', text)) | {code for code, _ in machine._REFUSALS.values()}
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    for name, field in Settings.model_fields.items():
+        row = next((line for line in page("settings.md").splitlines() if f"`STELLWERK_{name.upper()}`" in line), "")
+        assert row, f"docs/reference/settings.md lacks STELLWERK_{name.upper()}"
+        assert str(field.default) in row.replace("./data", "data"), f"the default of {name} is {field.default}"
+
+
+def test_every_error_code_is_documented() -> None:
+    declared = {e.code for e in vars(errors).values() if isinstance(e, type) and hasattr(e, "code")}
+    missing = {code for code in raised_codes() | declared if f"`{code}`" not in page("errors.md")}
+    assert not missing, f"docs/reference/errors.md lacks {missing}"
+
+
+def test_every_envelope_type_is_documented() -> None:
+    missing = {kind.__struct_config__.tag for kind in get_args(Envelope)} - set(
+        re.findall(r"`(\w+)`", page("envelope.md"))
+    )
+    assert not missing
+
+
+async def test_every_route_is_documented(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+        paths = (await client.get("/openapi.json")).json()["paths"]
+    for path, methods in paths.items():
+        for method, described in methods.items():
+            assert f"`{method.upper()} {path}`" in page("http.md"), f"docs/reference/http.md lacks {method} {path}"
+            assert described["summary"]
+
+
+@pytest.mark.parametrize("path", [p.relative_to(ROOT).as_posix() for p in ROOT.glob("*.md")] + ["docs/glossary.md"])
+def test_every_link_between_pages_leads_somewhere(path: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / path).read_text("utf-8")):
+        assert (ROOT / path).parent.joinpath(target).exists(), f"{path} links to {target}"
+
+
+async def test_the_tour_of_the_readme_works_as_it_stands(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    tour = next(block for block in blocks if "SID=$(" in block)
+    async with running_server(Settings(data=tmp_path)) as address:
+        script = tour.replace("localhost:8000", address.removeprefix("http://")).replace("curl -N", "curl -sN -m 6")
+        process = await asyncio.create_subprocess_exec("bash", "-c", script, stdout=asyncio.subprocess.PIPE)
+        output = (await process.communicate())[0].decode()
+    assert '"status":"accepted"' in output
+    for kind in ("llm_start", "llm_token", "tool_end", "run_end"):
+        assert f'"type":"{kind}"' in output
+    assert '"rows":[["Berlin","sunny",21]]' in output
