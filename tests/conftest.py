@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from stellwerk.app import listener, serving
+from stellwerk.database.sqlite import Sqlite
 from stellwerk.settings import Settings
 
 
@@ -26,6 +27,14 @@ async def running_server(settings: Settings) -> AsyncIterator[str]:
             finally:
                 server.should_exit = True
                 await running
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
+    opened = Sqlite(tmp_path / "test.db")
+    await opened.open()
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import math
 import operator
 import random
 from base64 import b64encode
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -26,23 +25,10 @@ from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.spec.model import ScriptRule, ScriptStep
+from tests.agents.conftest import TENANT
 
-TENANT = "acme"
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "0123456789ABCDEFGHIJKL", "checkpoint_ns": ""}}
 TURNS, BUDGET = 100, 3_000_000
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
-    opened = Sqlite(tmp_path / "test.db")
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def saver(database: Sqlite) -> DurableSaver:
-    return DurableSaver(database, tenant=TENANT)
 
 
 async def size(database: Sqlite, folder: Path) -> int:

@@ -4,7 +4,7 @@ import asyncio
 import operator
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
@@ -26,22 +26,9 @@ from stellwerk.agents.checkpoints import DurableSaver, prove_strict
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import CorruptStore
+from tests.agents.conftest import TENANT
 
-TENANT = "acme"
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "session-1", "checkpoint_ns": ""}}
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
-    opened = Sqlite(tmp_path / "test.db")
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def saver(database: Sqlite) -> DurableSaver:
-    return DurableSaver(database, tenant=TENANT)
 
 
 @dataclass

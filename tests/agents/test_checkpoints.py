@@ -23,21 +23,9 @@ from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import Fenced, InvalidInput
 from stellwerk.spec.model import ScriptRule, ScriptStep
+from tests.agents.conftest import TENANT
 
-TENANT, SESSION = "acme", "session-1"
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
-    opened = Sqlite(tmp_path / "test.db")
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def saver(database: Sqlite) -> DurableSaver:
-    return DurableSaver(database, tenant=TENANT)
+SESSION = "session-1"
 
 
 def configured(thread_id: str = SESSION, *, epoch: int | None = None, **configurable: object) -> RunnableConfig:

@@ -1,6 +1,6 @@
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,14 +22,6 @@ def put(tx: Transaction, items: Sequence[str]) -> list[int | Exception]:
         tx.run("insert_event", item, 1, "log", 0.0, b"{}")
         outcomes.append(tx.flush)
     return outcomes
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
-    opened = Sqlite(tmp_path / "test.db")
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 async def test_writes_of_one_turn_share_one_commit(database: Sqlite) -> None:

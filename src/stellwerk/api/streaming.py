@@ -6,7 +6,7 @@ never waited for, and comes back with the number of the last event it has.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 import structlog
@@ -109,24 +109,25 @@ class Reader:
         if self.wakes.closed and self.form.farewell:
             yield self.form.farewell
 
-    def _chunks(self, batch: list[Stored], head: int) -> list[bytes]:
+    def _chunks(self, batch: list[Stored], head: int) -> Iterator[bytes]:
         if batch[0].position > head and sum(len(stored.body) for stored in batch) <= _CHUNK:
-            return [self.shared.live(self.session_id, batch, self.form)]
-        return list(self._pieces(batch, head))
+            yield self.shared.live(self.session_id, batch, self.form)
+        else:
+            yield from self._pieces(batch, head)
 
-    def _pieces(self, batch: list[Stored], head: int) -> "list[bytes]":
+    def _pieces(self, batch: list[Stored], head: int) -> Iterator[bytes]:
         """In pieces of bounded size, so that a slow reader holds little."""
-        pieces: list[bytes] = []
+        piece: list[bytes] = []
         size = 0
-        current: list[bytes] = []
         for stored in batch:
-            origin: Origin = "replay" if stored.position <= head else "live"
-            current.append(self.form.frame(self.session_id, stored, origin))
-            size += len(current[-1])
+            frame = self.form.frame(self.session_id, stored, "replay" if stored.position <= head else "live")
+            piece.append(frame)
+            size += len(frame)
             if size >= _CHUNK:
-                pieces.append(b"".join(current))
-                current, size = [], 0
-        return [*pieces, b"".join(current)] if current else pieces
+                yield b"".join(piece)
+                piece, size = [], 0
+        if piece:
+            yield b"".join(piece)
 
 
 def _end_of_run(batch: list[Stored]) -> int | None:

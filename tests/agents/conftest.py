@@ -1,0 +1,13 @@
+"""A saver on a real database, for one tenant."""
+
+import pytest
+
+from stellwerk.agents.checkpoints import DurableSaver
+from stellwerk.database.sqlite import Sqlite
+
+TENANT = "acme"
+
+
+@pytest.fixture
+def saver(database: Sqlite) -> DurableSaver:
+    return DurableSaver(database, tenant=TENANT)
