@@ -21,7 +21,7 @@ from stellwerk.api import guard, health, problems, sessions
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import demo_yaml
-from stellwerk.errors import SettingsError
+from stellwerk.errors import SettingsError, StorageGone
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.tick import Tick
@@ -44,7 +44,10 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USE
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan."""
+    """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
+
+    Run it by ``serve``, or end the streams yourself before the host server waits for them: ``app.state.wakes.close()``.
+    """
     chosen = settings or Settings()
     wakes = Wakes()
 
@@ -73,13 +76,13 @@ async def _services(settings: Settings, wakes: Wakes) -> AsyncIterator[Services]
         log = DurableLog(database, wakes, clock)
         systems = Systems(database, AgentFactory(DurableSaver(database, tenant=LOCAL_TENANT)), clock)
         runner = Runner(log, systems, Tick(asyncio.get_running_loop()), clock, window=settings.window)
-        dispatch = Dispatch(database, log, runner, slots=settings.slots, waiting=settings.waiting)
-        await systems.register(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
-        await database.submit(tables.rebuild_standings, None)
-        await recover(database, log, clock)
-        dispatch.resume_waiting()
+        dispatch = Dispatch(database, log, runner, clock, slots=settings.slots, waiting=settings.waiting)
         lookout = asyncio.create_task(_look_around(log), name="lookout")
         try:
+            await systems.register(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
+            await database.submit(tables.rebuild_standings, None, urgent=True)
+            await recover(database, log, clock)
+            dispatch.claim()
             yield Services(database, log, wakes, Sessions(database, log, systems, dispatch, clock, SortableIds(clock)))
         finally:
             lookout.cancel()
@@ -90,7 +93,10 @@ async def _services(settings: Settings, wakes: Wakes) -> AsyncIterator[Services]
 async def _look_around(log: DurableLog) -> None:
     while True:
         await asyncio.sleep(_LOOK_AROUND)
-        await log.look_around()
+        try:
+            await log.look_around()
+        except StorageGone as error:
+            logger.warning("look_around_failed", error=error.message)
 
 
 @contextmanager
@@ -156,7 +162,7 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
     if settings.host not in LOOPBACK:
         raise SettingsError(
             f"will not listen on {settings.host}: there are no API keys, so everybody who reaches it could use it; "
-            "use 127.0.0.1, and a reverse proxy with authentication for others"
+            "use 127.0.0.1"
         )
     configure()
     with listener(settings.host, settings.port) as listening:

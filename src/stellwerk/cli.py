@@ -43,7 +43,7 @@ def serve(
     """
     from pydantic import ValidationError
 
-    from stellwerk.errors import SettingsError
+    from stellwerk.errors import StellwerkError
     from stellwerk.settings import Settings
 
     given = {"host": host, "port": port, "data": data}
@@ -52,6 +52,6 @@ def serve(
         from stellwerk.app import serve as run_server
 
         run_server(settings, typer.echo)
-    except (SettingsError, ValidationError) as error:
+    except (StellwerkError, ValidationError) as error:
         typer.echo(f"stellwerk: {error}", err=True)
         raise typer.Exit(2) from error

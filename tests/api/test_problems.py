@@ -97,6 +97,8 @@ async def test_a_cursor_that_is_no_position_is_refused(client: httpx2.AsyncClien
         {"Host": "evil.test"},
         {"Host": "127.0.0.1.evil.test"},
         {"Host": "[bad"},
+        {"Host": "evil.test@localhost"},
+        {"Origin": "http://localhost:1"},
         {"Origin": "https://evil.test"},
         {"Origin": "null"},
     ],
@@ -111,7 +113,9 @@ async def test_a_page_or_host_of_others_may_not_use_the_server(
 
 async def test_a_page_of_our_own_may(client: httpx2.AsyncClient, address: str) -> None:
     assert (await client.get("/sessions", headers={"Origin": address})).status_code == 200
-    assert (await client.get("/sessions", headers={"Host": "localhost:9"})).status_code == 200
+    assert (
+        await client.get("/sessions", headers={"Host": "localhost:9", "Origin": "http://localhost:9"})
+    ).status_code == 200
 
 
 async def test_a_form_of_another_page_cannot_post(client: httpx2.AsyncClient) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stellwerk.envelope.lines import LineBuffer, LineTooLong, ndjson, one_line
+from stellwerk.envelope.lines import LineBuffer, LineTooLong, one_line
 
 lines_of_a_stream = st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip(b" \t\r")))
 
@@ -40,7 +40,7 @@ def test_a_line_without_such_breaks_is_not_copied(data: bytes) -> None:
 
 @given(lines_of_a_stream, st.data())
 def test_how_the_bytes_are_cut_does_not_matter(lines: list[bytes], data: st.DataObject) -> None:
-    stream = b"".join(map(ndjson, lines))
+    stream = b"".join(line + b"\n" for line in lines)
     cuts = data.draw(st.lists(st.integers(0, len(stream))).map(sorted))
     chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     buffer = LineBuffer()

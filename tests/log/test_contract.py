@@ -6,7 +6,7 @@ import pytest
 
 from stellwerk.envelope.model import decode
 from stellwerk.errors import Conflict, Fenced, NotFound
-from stellwerk.log.log import Entry, NewSession, entry
+from stellwerk.log.log import PAGE_BYTES, Entry, NewSession, entry
 from tests.log.conftest import Kept
 from tests.samples import TENANT, whole_run
 
@@ -81,6 +81,21 @@ async def test_a_batch_sent_twice_is_stored_once(kept: Kept) -> None:
     assert len(await bodies(kept)) == 2
 
 
+async def test_a_repeated_batch_is_told_where_it_was_stored_whatever_came_after_it(kept: Kept) -> None:
+    lease = await kept.session()
+    await kept.log.append(lease, 1, entries("a", "b"))
+    await kept.log.append_external(TENANT, "s1", "key", entries("c"))
+    assert await kept.log.append(lease, 1, entries("a", "b")) == 2
+
+
+async def test_a_page_is_bounded_in_bytes_and_always_goes_on(kept: Kept) -> None:
+    lease = await kept.session()
+    await kept.log.append(lease, 1, [Entry("log", 1.0, b"x" * 200_000) for _ in range(5)])
+    assert [s.position for s in await kept.log.read(TENANT, "s1", after=0, limit=100)] == [1, 2]
+    await kept.log.append(lease, 2, [Entry("log", 1.0, b"x" * 3 * PAGE_BYTES)])
+    assert [s.position for s in await kept.log.read(TENANT, "s1", after=5, limit=100)] == [6]
+
+
 async def test_a_batch_out_of_turn_is_refused(kept: Kept) -> None:
     lease = await kept.session()
     with pytest.raises(Fenced):
@@ -129,6 +144,17 @@ async def test_touched_is_a_cursor_over_sessions(kept: Kept) -> None:
     changed = await kept.log.touched(TENANT, since=seen, limit=10)
     assert [(t.session_id, t.position) for t in changed] == [("s2", 1), ("s1", 2)]
     assert await kept.log.touched(TENANT, since=seen, limit=1) == changed[:1]
+
+
+async def test_sessions_of_one_commit_come_together_so_that_none_is_missed(kept: Kept) -> None:
+    leases = [await kept.session(f"s{n}") for n in range(5)]
+    seen = (await kept.log.touched(TENANT, since=0, limit=10))[-1].touched
+    await asyncio.gather(*(kept.log.append(lease, 1, entries("a")) for lease in leases))
+    found: list[str] = []
+    while page := await kept.log.touched(TENANT, since=seen, limit=2):
+        found += [t.session_id for t in page]
+        seen = page[-1].touched
+    assert sorted(found) == [lease.session_id for lease in leases]
 
 
 async def test_a_deleted_session_is_gone_and_its_id_is_never_used_again(kept: Kept) -> None:

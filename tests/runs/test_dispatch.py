@@ -65,6 +65,27 @@ async def test_after_a_restart_what_was_running_is_closed_and_what_was_waiting_i
         assert (await whole_round(client, running, "again"))[0]["payload"]["round"] == 2
 
 
+async def test_a_run_whose_driver_dies_is_closed_and_the_session_goes_on(client: httpx2.AsyncClient, sid: str) -> None:
+    await send(client, sid)
+    (driver,) = [task for task in asyncio.all_tasks() if task.get_name().startswith("run ")]
+    driver.cancel()
+    broken = (await ending(client, sid))["payload"]
+    assert (broken["status"], broken["code"]) == ("failed", "crashed")
+    assert (await whole_round(client, sid, "again"))[-1]["payload"]["status"] == "completed"
+
+
+async def test_a_message_whose_sender_left_is_run_all_the_same(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+        sids = [await begin(client) for _ in range(10)]
+        senders = [asyncio.create_task(send(client, sid)) for sid in sids]
+        await client.get("/healthz")
+        for sender in senders:
+            sender.cancel()
+        for sid in sids:
+            session = (await client.get(f"/sessions/{sid}")).json()
+            assert session["status"] != "running" or (await ending(client, sid))["payload"]["status"] == "completed"
+
+
 @pytest.mark.requirement("trust.I6")
 async def test_derived_tables_may_be_dropped_and_every_view_is_the_same(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)

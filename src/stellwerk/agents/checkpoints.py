@@ -192,11 +192,13 @@ class DurableSaver(BaseCheckpointSaver[int]):
 
     def _fact(self, checkpoint: Checkpoint, put: rows.Put) -> CheckpointSaved:
         place, values, versions = put.place, checkpoint["channel_values"], checkpoint["channel_versions"]
-
-        def parts(name: str) -> Parts:
-            return put.channels[name].parts if name in put.channels else self._dump(values[name], {})[1]
-
-        digest = self._digests.of(place.key, {name: versions.get(name) for name in values}, parts)
+        changed = {name: channel.parts for name, channel in put.channels.items()}
+        digest = self._digests.of(
+            place.key,
+            {name: versions.get(name) for name in values},
+            changed,
+            lambda name: self._dump(values[name], {})[1],
+        )
         return CheckpointSaved(datetime.fromisoformat(checkpoint["ts"]).timestamp(), put.id, place.ns, digest)
 
     def _dump(self, value: Any, items: dict[str, Item]) -> tuple[str, Parts]:

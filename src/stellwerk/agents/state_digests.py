@@ -16,17 +16,25 @@ class StateDigests:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], bytes] = {}
 
-    def of(self, place: tuple[str, ...], versions: Mapping[str, object], parts: Callable[[str], Parts]) -> str:
-        """``parts`` gives the stored form of a channel; it is asked only for versions not seen before."""
+    def of(
+        self,
+        place: tuple[str, ...],
+        versions: Mapping[str, object],
+        changed: Mapping[str, Parts],
+        unchanged: Callable[[str], Parts],
+    ) -> str:
+        """``changed`` has the stored forms of what is new; ``unchanged`` is asked for others not seen before."""
         whole = hashlib.sha256()
         for name in sorted(versions):
-            whole.update(name.encode() + b"\0" + self._channel(place, name, versions[name], parts))
+            key = (*place, name, versions[name])
+            if name in changed or key not in self._known:
+                parts = changed[name] if name in changed else unchanged(name)
+                self._remember(key, hashlib.sha256(encode(parts)).digest())
+            whole.update(name.encode() + b"\0" + self._known[key])
         return whole.hexdigest()
 
-    def _channel(self, place: tuple[str, ...], name: str, version: object, parts: Callable[[str], Parts]) -> bytes:
-        key = (*place, name, version)
-        digest = self._known.pop(key, None) or hashlib.sha256(encode(parts(name))).digest()
+    def _remember(self, key: tuple[object, ...], digest: bytes) -> None:
+        self._known.pop(key, None)
         self._known[key] = digest
         if len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]
-        return digest

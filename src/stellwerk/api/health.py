@@ -22,7 +22,11 @@ def routes(services: Services) -> APIRouter:
     async def healthz() -> Response:
         return Json({"status": "ok"})
 
-    @router.get("/readyz", summary="The server can take work", responses={503: {"description": "not now"}})
+    @router.get(
+        "/readyz",
+        summary="The server can take work",
+        responses={503: {"description": "the database cannot be used"}, 507: {"description": "the disk is full"}},
+    )
     async def readyz() -> Response:
         await services.database.submit(_nothing, None)
         return Json({"status": "ready"})

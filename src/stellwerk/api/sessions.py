@@ -12,7 +12,8 @@ from stellwerk.api.streaming import NDJSON, SSE, EventStream, Reader, cursor
 from stellwerk.envelope import frames
 from stellwerk.errors import InvalidField
 
-TEXT_LIMIT = 256 * 1024
+TEXT_LIMIT = 64 * 1024
+"""Characters: at four bytes each they still fit into one event."""
 _PROBLEM = {"description": "problem+json: a stable code, what is wrong, and what to do"}
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
@@ -91,13 +92,13 @@ def _add_reading(router: APIRouter, services: Services) -> None:
     ) -> Response:
         # A browser that reconnects repeats the address and adds its header, so the header is newer.
         position = cursor(last_event_id if last_event_id is not None else after)
-        head = await services.log.head(LOCAL_TENANT, sid)
+        session = await services.sessions.find(LOCAL_TENANT, sid)
         form = NDJSON if NDJSON.media_type in request.headers.get("accept", "") else SSE
         reader = Reader(services.log, services.wakes, services.shared, LOCAL_TENANT, sid, form)
-        idle = until is not None and (await services.sessions.find(LOCAL_TENANT, sid)).status != "running"
-        return EventStream(
-            reader.stream(after=position, head=head, until_run_end=until is not None, idle=idle), form.media_type
-        )
+        if until and session.status != "running" and position >= session.position:
+            return Response(media_type=form.media_type)  # nothing is under way and all is read
+        chunks = reader.stream(after=position, head=session.position, until_run_end=until is not None)
+        return EventStream(chunks, form.media_type)
 
     @router.get("/{sid}/events", summary="Read a session page by page, waiting if asked", responses=_may(400, 404))
     async def events(

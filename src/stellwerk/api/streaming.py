@@ -17,7 +17,7 @@ from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import BadCursor
 from stellwerk.log.follow import follow
-from stellwerk.log.log import EventLog, Head
+from stellwerk.log.log import EventLog
 from stellwerk.log.wake import Wakes
 
 logger = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ logger = structlog.get_logger(__name__)
 HEARTBEAT = 15.0
 STALL = 30.0
 """Seconds after which a reader that takes nothing is let go."""
-_CURSOR = re.compile(r"(\d{1,15})(\.\d{1,9})?")
+_CURSOR = re.compile(r"([0-9]{1,15})(\.[0-9]{1,9})?")
 _RUN_END = b'{"type":"run_end"'
 _CHUNK = 64 * 1024
 _SHARED = 256
@@ -83,13 +83,11 @@ class Reader:
     session_id: str
     form: Form
 
-    async def stream(self, *, after: int, head: Head, until_run_end: bool, idle: bool) -> AsyncIterator[bytes]:
+    async def stream(self, *, after: int, head: int, until_run_end: bool) -> AsyncIterator[bytes]:
         """Bytes behind ``after``; what lies at or below ``head`` is history, the rest is live.
 
-        With ``until_run_end`` it ends at the first end of a run, and at once if the session is ``idle`` and read.
+        With ``until_run_end`` it ends at the first end of a run.
         """
-        if until_run_end and idle and after >= head.position:
-            return
         async for batch in follow(
             self.log,
             self.wakes,
@@ -102,7 +100,7 @@ class Reader:
                 yield self.form.heartbeat
                 continue
             end = _end_of_run(batch) if until_run_end else None
-            for chunk in self._chunks(batch[:end], head.position):
+            for chunk in self._chunks(batch[:end], head):
                 yield chunk
             if end is not None:
                 return

@@ -22,14 +22,20 @@ class Transaction(Protocol):
     flush: int
     """The number of this commit; rises with every one."""
 
-    def rows(self, query: str, *params: object) -> list[Row]: ...
+    def rows(self, query: str, *params: object) -> list[Row]:
+        """All rows."""
 
-    def row(self, query: str, *params: object) -> Row | None: ...
+    def rows_within(self, budget: int, query: str, *params: object) -> list[Row]:
+        """The first rows, until their last columns have ``budget`` bytes together; at least one, if there is one."""
+
+    def row(self, query: str, *params: object) -> Row | None:
+        """The first row, or None."""
 
     def run(self, query: str, *params: object) -> int:
         """Execute and return how many rows it touched."""
 
-    def run_many(self, query: str, rows: Iterable[Sequence[object]]) -> None: ...
+    def run_many(self, query: str, rows: Iterable[Sequence[object]]) -> None:
+        """Execute once per row of parameters."""
 
 
 Operation = Callable[[Transaction, Sequence[P]], Sequence[R | Exception]]
@@ -47,10 +53,14 @@ class Database(Protocol):
         """
 
     async def read(self, query: Callable[[Transaction], R]) -> R:
-        """Run a query beside the writer, on a snapshot of what is committed."""
+        """Run a query beside the writer, on a snapshot of what is committed.
 
-    async def truncate(self) -> None:
-        """Make deleted content disappear from the files, too."""
+        Raises:
+            StorageGone: the database cannot be read.
+        """
+
+    async def truncate(self) -> bool:
+        """Make deleted content disappear from the files, too; False if that must be tried again."""
 
     async def close(self) -> None:
         """Finish what was submitted, then let go of the files."""

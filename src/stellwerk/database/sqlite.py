@@ -26,7 +26,14 @@ from stellwerk.errors import StorageFull, StorageGone
 logger = structlog.get_logger(__name__)
 
 _READERS = 4
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "busy_timeout=5000", "temp_store=MEMORY")
+_BUSY_TIMEOUT = 5000
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "secure_delete=ON",
+    f"busy_timeout={_BUSY_TIMEOUT}",
+    "temp_store=MEMORY",
+)
 
 
 class SqliteTransaction:
@@ -38,6 +45,15 @@ class SqliteTransaction:
 
     def rows(self, query: str, *params: object) -> list[Row]:
         return self._connection.execute(self._queries[query], params).fetchall()
+
+    def rows_within(self, budget: int, query: str, *params: object) -> list[Row]:
+        found: list[Row] = []
+        for row in self._connection.execute(self._queries[query], params):
+            found.append(row)
+            budget -= len(row[-1])
+            if budget <= 0:
+                break
+        return found
 
     def row(self, query: str, *params: object) -> Row | None:
         # fetchall, not fetchone: a statement with RETURNING takes effect when it is read to its end.
@@ -92,8 +108,8 @@ class Sqlite:
     async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
         return await self._loop.run_in_executor(self._readers, self._read, query)
 
-    async def truncate(self) -> None:
-        await self._loop.run_in_executor(self._writer, self._truncate)
+    async def truncate(self) -> bool:
+        return await self._loop.run_in_executor(self._writer, self._truncate)
 
     async def close(self) -> None:
         if self._closing is None:
@@ -101,9 +117,9 @@ class Sqlite:
             if not self._pending and not self._in_flight:
                 self._closing.set_result(None)
         await asyncio.shield(self._closing)
-        await self._loop.run_in_executor(self._writer, self._checkpoint_and_close)
-        self._writer.shutdown()
         self._readers.shutdown()
+        await self._loop.run_in_executor(self._writer, self._close_connections)
+        self._writer.shutdown()
 
     # On the loop.
 
@@ -170,8 +186,8 @@ class Sqlite:
         return self._transact(batch, full=True)
 
     def _transact(self, batch: list[_Job], full: bool) -> list[Any]:
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
+            self._connection.execute("BEGIN IMMEDIATE")
             outcomes = self._apply(batch, full)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -198,18 +214,23 @@ class Sqlite:
                 self._ballast.release()
                 self._truncate()  # what the log of the database holds twice is room, too
                 return StorageFull()
-            case code if code is not None and code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-                return StorageGone(f"the database cannot be written: {error}; look at the disk and send this again")
+            case _ if isinstance(error, sqlite3.OperationalError):  # locked by others, unreadable, gone
+                return StorageGone(f"the database cannot be used: {error}; look at the disk and send this again")
         return error
 
-    def _truncate(self) -> None:
+    def _truncate(self) -> bool:
+        """False if a reader stands in the way, or there is no room even for that; to be tried again."""
+        self._connection.execute("PRAGMA busy_timeout=0")
         try:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.OperationalError as error:
-            # No room even for that: what was committed stands, and the next checkpoint removes the rest.
             logger.warning("checkpoint_failed", error=str(error))
+            return False
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout={_BUSY_TIMEOUT}")
+        return not busy
 
-    def _checkpoint_and_close(self) -> None:
+    def _close_connections(self) -> None:
         for connection in reversed(self._opened):
             connection.close()
 
@@ -220,11 +241,14 @@ class Sqlite:
         if connection is None:
             connection = self._local.connection = self._connect()
             connection.execute("PRAGMA query_only=ON")
-        connection.execute("BEGIN")
         try:
+            connection.execute("BEGIN")
             return query(SqliteTransaction(connection, self._queries, 0))
+        except sqlite3.OperationalError as error:
+            raise StorageGone(f"the database cannot be read: {error}; look at the disk") from error
         finally:
-            connection.execute("COMMIT")
+            if connection.in_transaction:
+                connection.execute("COMMIT")
 
 
 def _settle(job: _Job, outcome: Any) -> None:

@@ -35,11 +35,6 @@ def one_line(data: bytes) -> bytes:
     return data
 
 
-def ndjson(body: bytes) -> bytes:
-    """``body``, already one line, as a line of a stream."""
-    return body + b"\n"
-
-
 class LineBuffer:
     """Gives back the lines of a stream, however its bytes were cut.
 

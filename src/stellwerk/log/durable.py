@@ -9,13 +9,14 @@ from stellwerk.database.port import Database, Operation, P, R
 from stellwerk.envelope.frames import Stored
 from stellwerk.ids import Clock
 from stellwerk.log import tables
-from stellwerk.log.log import Entry, Head, Lease, NewSession, Touched, placed
+from stellwerk.log.log import PAGE_BYTES, Entry, Head, Lease, NewSession, Touched, placed
 from stellwerk.log.wake import Wakes
 
 
 class DurableLog:
     def __init__(self, database: Database, wakes: Wakes, clock: Clock) -> None:
         self._database, self._wakes, self._clock = database, wakes, clock
+        self._truncated = True
 
     async def create(self, session: NewSession) -> None:
         await self._database.submit(tables.create_many, session)
@@ -51,7 +52,9 @@ class DurableLog:
         return last
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-        rows = await self._database.read(lambda tx: tx.rows("read_events", session_id, after, tenant, limit))
+        rows = await self._database.read(
+            lambda tx: tx.rows_within(PAGE_BYTES, "read_events", session_id, after, tenant, limit)
+        )
         return [Stored(position, body) for position, body in rows]
 
     async def head(self, tenant: str, session_id: str) -> Head:
@@ -67,11 +70,16 @@ class DurableLog:
     async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
         await self._database.submit(tables.delete_many, tables.Deletion(tenant, session_id, at), urgent=True)
         self._wakes.bury(session_id)
-        await self._database.truncate()
+        self._truncated = await self._database.truncate()
 
     async def look_around(self) -> None:
-        """Wake whoever missed a hint, or watches a session that another process writes."""
+        """Wake whoever missed a hint, and finish what could not be done at once."""
         watched = self._wakes.watched()
         if watched:
             names = msgspec.json.encode(watched).decode()
-            self._wakes.ring(dict(await self._database.read(lambda tx: tx.rows("heads", names))))
+            heads: dict[str, int] = dict(await self._database.read(lambda tx: tx.rows("heads", names)))
+            self._wakes.ring(heads)
+            for session_id in set(watched) - heads.keys():
+                self._wakes.bury(session_id)
+        if not self._truncated:
+            self._truncated = await self._database.truncate()

@@ -21,12 +21,10 @@ async def follow(
     """
     with wakes.watch(session_id) as channel:
         while not channel.gone:
-            batch = channel.since(after) or await log.read(tenant, session_id, after=after, limit=PAGE)
-            while batch:
+            while batch := channel.since(after) or await log.read(tenant, session_id, after=after, limit=PAGE):
                 after = batch[-1].position
                 yield batch
-                batch = channel.since(after) or (
-                    await log.read(tenant, session_id, after=after, limit=PAGE) if len(batch) == PAGE else []
-                )
+                if after == channel.head:
+                    break  # the tail says that there is no more; the log need not be asked
             while not await channel.beyond(after, patience=patience):
                 yield []

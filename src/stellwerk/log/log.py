@@ -6,7 +6,7 @@ resolves. A reader is a cursor: nothing here knows who reads.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -96,7 +96,8 @@ class EventLog(Protocol):
         """
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-        """Up to ``limit`` envelopes behind ``after``, in order; none for a session that is not the tenant's."""
+        """Up to ``limit`` envelopes or ``PAGE_BYTES`` behind ``after``, in order; an empty list at the end of the log,
+        and for a session that is not the tenant's."""
 
     async def head(self, tenant: str, session_id: str) -> Head:
         """Where the log ends.
@@ -106,7 +107,10 @@ class EventLog(Protocol):
         """
 
     async def touched(self, tenant: str, *, since: int, limit: int) -> list[Touched]:
-        """Sessions that changed after ``since``, oldest change first."""
+        """Sessions that changed after ``since``, oldest change first.
+
+        About ``limit``: sessions of one commit share a number and come together, so that the last number is a cursor.
+        """
 
     async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
         """Remove a session for good and leave only a tombstone; its id is never used again.
@@ -116,8 +120,8 @@ class EventLog(Protocol):
         """
 
 
-Show = Callable[[str, list[Stored]], None]
-"""Called with what was committed, and only then."""
+PAGE_BYTES = 256 * 1024
+"""What one read gives at most, but for a single envelope that is larger: a slow reader holds no more than this."""
 
 
 def placed(last: int, entries: Sequence[Entry]) -> list[Stored]:

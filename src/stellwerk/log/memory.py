@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from stellwerk.envelope.frames import Stored
 from stellwerk.errors import Conflict, Fenced
-from stellwerk.log.log import Entry, Head, Lease, NewSession, Touched, placed
+from stellwerk.log.log import PAGE_BYTES, Entry, Head, Lease, NewSession, Touched, placed
 from stellwerk.log.tables import unknown_session
 from stellwerk.log.wake import Wakes
 
@@ -17,6 +18,7 @@ class _Session:
     touched: int
     epoch: int = 0
     batch_no: int = 0
+    batch_end: int = 0
     events: list[Stored] = field(default_factory=list)
     keys: dict[str, int] = field(default_factory=dict)
 
@@ -39,10 +41,11 @@ class MemoryLog:
         if session is None or session.new.tenant != lease.tenant or session.epoch != lease.epoch:
             future.set_exception(Fenced(lease.session_id, lease.epoch))
         elif batch_no == session.batch_no:
-            future.set_result(len(session.events))
+            future.set_result(session.batch_end)
         elif batch_no == session.batch_no + 1:
             session.batch_no = batch_no
-            future.set_result(self._store(lease.session_id, session, entries))
+            session.batch_end = self._store(lease.session_id, session, entries)
+            future.set_result(session.batch_end)
         else:
             future.set_exception(Fenced(lease.session_id, lease.epoch))
         return future
@@ -57,7 +60,9 @@ class MemoryLog:
         session = self._sessions.get(session_id)
         if session is None or session.new.tenant != tenant:
             return []
-        return session.events[after : after + limit]
+        page = session.events[after : after + limit]
+        sizes = accumulate((len(stored.body) for stored in page), initial=0)
+        return [stored for stored, before in zip(page, sizes, strict=False) if before < PAGE_BYTES]
 
     async def head(self, tenant: str, session_id: str) -> Head:
         session = self._find(tenant, session_id)
@@ -70,7 +75,8 @@ class MemoryLog:
             for name, s in self._sessions.items()
             if s.new.tenant == tenant and s.touched > since
         ]
-        return sorted(found, key=lambda t: (t.touched, t.session_id))[:limit]
+        found.sort(key=lambda t: (t.touched, t.session_id))
+        return [t for t in found if t.touched <= found[:limit][-1].touched]
 
     async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
         self._find(tenant, session_id)

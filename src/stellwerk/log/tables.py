@@ -47,9 +47,7 @@ def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Except
     rows: list[tuple[str, int, str, float, bytes]] = []
     for item in appends:
         lease, number, entries = item.lease, item.batch_no, item.entries
-        claimed = tx.row(
-            "claim_positions", len(entries), number, tx.flush, lease.session_id, lease.tenant, lease.epoch, number
-        )
+        claimed = tx.row("claim_positions", len(entries), number, tx.flush, lease.session_id, lease.tenant, lease.epoch)
         if claimed is None:
             outcomes.append(_refused_or_stored(tx, lease, number))
             continue
@@ -94,14 +92,15 @@ def _refused_or_stored(tx: Transaction, lease: Lease, batch_no: int) -> int | Ex
 
 
 def _external(tx: Transaction, item: External) -> tuple[int, bool] | Exception:
-    known = tx.row("recall_answer", item.tenant, item.session_id, item.key)
+    key = f"external {item.key}"
+    known = tx.row("recall_answer", item.tenant, item.session_id, key)
     if known is not None:
         return int(known[1]), False
     try:
         last = append_unfenced(tx, item.tenant, item.session_id, item.entries)
     except NotFound as error:
         return error
-    tx.run("remember_answer", item.tenant, item.session_id, item.key, "", str(last).encode(), item.at)
+    tx.run("remember_answer", item.tenant, item.session_id, key, "", str(last).encode(), item.at)
     return last, True
 
 
@@ -116,7 +115,7 @@ def _delete(tx: Transaction, item: Deletion) -> None | Exception:
     head = tx.row("head", item.session_id, item.tenant)
     if head is None:
         return unknown_session(item.session_id)
-    tx.run("bury", _grave(item.session_id), item.tenant, item.at, head[0])
+    tx.run("bury", _grave(item.session_id), item.tenant, item.at, tx.flush, head[0])
     for statement in statements.forgetting():
         tx.run(statement, item.tenant, item.session_id)
     tx.run("delete_session", item.session_id, item.tenant)

@@ -13,17 +13,14 @@ Flush = Callable[[], None]
 class Tick:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._soon: set[Flush] = set()
         self._later: dict[float, set[Flush]] = {}
 
     def now(self) -> float:
         return self._loop.time()
 
     def soon(self, flush: Flush) -> None:
-        """In this turn of the loop, after everything that is ready now."""
-        if not self._soon:
-            self._loop.call_soon(self._ring_soon)
-        self._soon.add(flush)
+        """In the next turn of the loop, after everything that is ready now."""
+        self._loop.call_soon(flush)
 
     def at(self, due: float, flush: Flush) -> None:
         """At ``due`` on the loop's clock, together with all who named the same moment."""
@@ -33,11 +30,6 @@ class Tick:
             self._loop.call_at(due, self._ring, due)
         group.add(flush)
 
-    def _ring_soon(self) -> None:
-        group, self._soon = self._soon, set()
-        for flush in group:
-            flush()
-
     def _ring(self, due: float) -> None:
         for flush in self._later.pop(due):
-            flush()
+            self._loop.call_soon(flush)  # each for itself: one that raises must not silence its neighbours

@@ -68,10 +68,12 @@ class Recorder:
         self.calls = OpenCalls()
         self.failure: BaseException | None = None
         """Why ``lost`` was called."""
+        self._over = False
 
     def feed(self, envelope: Envelope) -> None:
-        self._sampler.feed(envelope, self._tick.now())
-        self._schedule()
+        if not self._over:  # a thread that was not told may still talk
+            self._sampler.feed(envelope, self._tick.now())
+            self._schedule()
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, told: Iterable[Envelope]) -> None:
         """Commit the item in one transaction with all that was fed so far, and with what is told of it.
@@ -105,6 +107,7 @@ class Recorder:
 
     async def finish(self, last_words: Iterable[Envelope]) -> None:
         """Commit the last envelopes and the end of the run, however long it takes; nothing can follow."""
+        self._over = True
         await self._clear()
         # The last words are made only now: which calls are open depends on what was still waiting.
         stamped = [*self._take(), *map(self.calls.stamp, last_words)]
@@ -134,8 +137,9 @@ class Recorder:
         return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now())]
 
     def _batch(self, envelopes: Sequence[Envelope]) -> Append:
-        self._batch_no += bool(envelopes)
-        return Append(self._lease, self._batch_no, [entry(envelope) for envelope in envelopes])
+        entries = [entry(envelope) for envelope in envelopes]
+        self._batch_no += bool(entries)
+        return Append(self._lease, self._batch_no, entries)
 
     def _launch(self, append: Append, *, waited: float = 0) -> None:
         """Append until it is done. A disk that is full makes it wait, and after a while makes the run stop."""
@@ -151,6 +155,7 @@ class Recorder:
             asyncio.get_running_loop().call_later(_RETRY, again)
             return
         if error is not None:
+            self._batch_no -= 1  # it was not stored, so its number is still to be had
             self._give_up(error)
         self._land()
 

@@ -2,7 +2,8 @@
 
 At start no run has an owner: the data folder is locked against a second
 process. Each orphan is claimed, which fences off whoever might still write,
-and ended as ``failed`` with the code ``crashed``.
+and ended as ``failed`` with the code ``crashed``. So is a run of this process
+whose driver ended without it, which would be a bug, and must not be a hang.
 """
 
 from functools import partial
@@ -23,18 +24,27 @@ from stellwerk.stream.calls import OpenCalls
 logger = structlog.get_logger(__name__)
 
 
-async def recover(database: Database, log: DurableLog, clock: Clock) -> int:
-    """Close every orphaned run; returns how many there were."""
-    orphans = await database.submit(tables.orphans, None)
-    for lease, after in orphans:
-        story = await _read(log, lease, after)
-        ending = closed(story, lease, ts=clock.now())
-        entries = [entry(envelope) for envelope in ending]
-        finish = tables.Finish(Append(lease, 1, entries), ending)
-        stored = partial(placed, entries=entries)
-        await log.commit(tables.finish_many, finish, lease.session_id, stored, urgent=True)
-        logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
-    return len(orphans)
+async def recover(database: Database, log: DurableLog, clock: Clock) -> None:
+    """Close every run that a former process left open."""
+    if await database.read(lambda tx: tx.row("runs_running")) is not None:
+        for orphan in await database.submit(tables.orphans, None, urgent=True):
+            await _close(log, clock, orphan)
+
+
+async def close_broken(database: Database, log: DurableLog, clock: Clock, lease: Lease) -> None:
+    """Close a run of this process whose driver ended before it did; nothing, if somebody else has seen to it."""
+    for orphan in await database.submit(tables.reclaim_many, lease, urgent=True):
+        await _close(log, clock, orphan)
+
+
+async def _close(log: DurableLog, clock: Clock, orphan: tables.Claimed) -> None:
+    lease = orphan.lease
+    ending = closed(await _read(log, lease, orphan.after), lease, ts=clock.now())
+    entries = [entry(envelope) for envelope in ending]
+    finish = tables.Finish(Append(lease, 1, entries), ending)
+    stored = partial(placed, entries=entries)
+    await log.commit(tables.finish_many, finish, lease.session_id, stored, urgent=True)
+    logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
 
 
 def closed(story: list[Envelope], lease: Lease, *, ts: float) -> list[Envelope]:
@@ -42,7 +52,7 @@ def closed(story: list[Envelope], lease: Lease, *, ts: float) -> list[Envelope]:
     calls = OpenCalls()
     for envelope in story:
         calls.feed(envelope)
-    reason = "the server ended while this run was under way"
+    reason = "whoever drove this run ended before it did"
     end = RunEnd(
         ts=ts,
         trace_id=story[0].trace_id,

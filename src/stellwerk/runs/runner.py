@@ -30,8 +30,8 @@ class Runner:
         self._log, self._systems, self._tick, self._clock = log, systems, tick, clock
         self._window = window
 
-    async def run(self, lease: Lease, beginning: list[Stored]) -> None:
-        """Drive the run whose first envelopes are ``beginning``, to its end."""
+    async def run(self, lease: Lease, beginning: list[Stored]) -> bool:
+        """Drive the run whose first envelopes are ``beginning``; False if somebody else must have ended it."""
         start, message = (decode(stored.body) for stored in beginning)
         if not isinstance(start, RunStart) or not isinstance(message, Message):
             raise TypeError(f"run {lease.run_id} does not begin with its run_start and its message")
@@ -44,6 +44,8 @@ class Runner:
             await recorder.finish(run.ending())
         except Fenced:
             logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
+            return False
+        return True
 
     async def _drive(self, run: "_Run", message: Message) -> None:
         started = run.start.payload

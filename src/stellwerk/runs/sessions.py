@@ -75,9 +75,9 @@ class Sessions:
         return [_session(row) for row in rows]
 
     async def delete(self, tenant: str, session_id: str) -> None:
-        await self._log.head(tenant, session_id)
-        await self._dispatch.abandon(session_id)
+        # First the rows: that fences off the driver by itself, and a delete that is refused harms no run.
         await self._log.delete(tenant, session_id, at=self._clock.now())
+        await self._dispatch.abandon(session_id)
 
 
 def _session(row: tuple[Any, ...]) -> Session:

@@ -21,6 +21,9 @@ from stellwerk.runs.commands import Accepted, Send, first_envelopes
 from stellwerk.runs.machine import advance
 from stellwerk.views.status import TURNING_POINTS, Status, fold
 
+_BEGINNING = 2
+"""Envelopes with which every run begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:
@@ -53,6 +56,8 @@ class Claimed(NamedTuple):
     lease: Lease
     after: int
     """The cursor that shows the run whole."""
+    beginning: list[Stored]
+    """Its first envelopes: the start, and the message that started it."""
 
 
 def accept_many(tx: Transaction, intakes: Sequence[Intake]) -> list[Taken | Exception]:
@@ -70,7 +75,7 @@ def finish_many(tx: Transaction, finishes: Sequence[Finish]) -> list[int | Excep
     for finish, outcome in zip(finishes, outcomes, strict=True):
         if isinstance(outcome, int):
             lease = finish.append.lease
-            tx.run("end_run", lease.run_id)
+            tx.run("end_run", lease.run_id, lease.tenant)
             stand(tx, lease.tenant, lease.session_id, finish.envelopes)
     return outcomes
 
@@ -83,6 +88,11 @@ def claim_many(tx: Transaction, counts: Sequence[int]) -> list[list[Claimed] | E
 def orphans(tx: Transaction, _items: Sequence[None]) -> list[list[Claimed] | Exception]:
     """Runs that a crash left without an owner; the old owner, if it still lives, is fenced off."""
     return [[_claim(tx, row) for row in tx.rows("runs_running")]]
+
+
+def reclaim_many(tx: Transaction, leases: Sequence[Lease]) -> list[list[Claimed] | Exception]:
+    """A run whose driver is gone, if nobody else has taken it up or ended it meanwhile."""
+    return [[_claim(tx, row) for row in tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch)] for x in leases]
 
 
 def stand(tx: Transaction, tenant: str, session_id: str, envelopes: Iterable[Envelope]) -> None:
@@ -100,7 +110,7 @@ def rebuild_standings(tx: Transaction, _items: Sequence[None]) -> list[int | Exc
     """Fold the log of every session whose standing is missing."""
     missing = tx.rows("sessions_without_standing")
     for session_id, tenant in missing:
-        events = tx.rows("turning_points", session_id, msgspec.json.encode(TURNING_POINTS).decode())
+        events = tx.rows("turning_points", session_id, msgspec.json.encode(TURNING_POINTS).decode(), tenant)
         stand(tx, tenant, session_id, (decode(body) for (body,) in events))
     return [len(missing)]
 
@@ -109,7 +119,7 @@ def _accept(tx: Transaction, intake: Intake) -> Taken:
     send = intake.send
     if tx.row("head", send.session_id, send.tenant) is None:
         raise log.unknown_session(send.session_id)
-    known = send.key and tx.row("recall_answer", send.tenant, send.session_id, send.key)
+    known = send.key and tx.row("recall_answer", send.tenant, send.session_id, f"message {send.key}")
     if known:
         return _answered_before(known, send)
     status = standing(tx, send.tenant, send.session_id)
@@ -134,7 +144,8 @@ def _admit(tx: Transaction, send: Send, *, round: int, claim: bool) -> Taken:
     answer = Accepted(round=round, run_id=send.run_id, message_id=send.message_id, position=last, after=first - 1)
     if send.key:
         body = msgspec.json.encode(answer)
-        tx.run("remember_answer", send.tenant, send.session_id, send.key, send.digest(), body, send.at)
+        key = f"message {send.key}"
+        tx.run("remember_answer", send.tenant, send.session_id, key, send.digest(), body, send.at)
     return Taken(answer, lease, placed(last, entries))
 
 
@@ -147,8 +158,9 @@ def _answered_before(known: tuple[Any, ...], send: Send) -> Taken:
 def _claim(tx: Transaction, row: tuple[Any, ...]) -> Claimed:
     run_id, session_id, tenant, position = row
     epoch = _raise_epoch(tx, tenant, session_id)
-    tx.run("claim_run", epoch, run_id)
-    return Claimed(Lease(tenant, session_id, run_id, epoch), position - 1)
+    tx.run("claim_run", epoch, run_id, tenant)
+    beginning = [Stored(*found) for found in tx.rows("read_events", session_id, position - 1, tenant, _BEGINNING)]
+    return Claimed(Lease(tenant, session_id, run_id, epoch), position - 1, beginning)
 
 
 def _raise_epoch(tx: Transaction, tenant: str, session_id: str) -> int:

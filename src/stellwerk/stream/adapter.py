@@ -52,6 +52,9 @@ from stellwerk.stream.facts import (
     ToolDone,
 )
 
+ERROR_TEXT = 2000
+"""Characters of an error that are kept."""
+
 
 def message_id_of(run: str) -> str:
     """The id LangChain gives to the message of a model call."""
@@ -117,7 +120,9 @@ class StreamAdapter:
             yield from self._release("step")
         message_id = message_id_of(fact.run)
         params = canonical(fact.params, depth=PAYLOAD_DEPTH)
-        called = ModelCalled(model=clean_text(fact.model), message_id=message_id, params=params.value, node=fact.node)
+        called = ModelCalled(
+            model=clean_text(fact.model), message_id=message_id, params=params.value, node=_clean(fact.node)
+        )
         start = LlmStart(
             **self._place(fact.ts, parent, message_id, fact.agent),
             payload=called,
@@ -148,10 +153,10 @@ class StreamAdapter:
         self._count(used)
         wanted = [ToolCallRef(name=clean_text(name), tool_call_id=clean_text(id_)) for name, id_ in fact.tool_calls]
         ended = ModelEnded(
-            message_id=fact.message_id,
+            message_id=clean_text(fact.message_id),
             status="ok",
             usage=used,
-            finish_reason=fact.finish_reason,
+            finish_reason=_clean(fact.finish_reason),
             tool_calls=wanted or None,
         )
         yield LlmEnd(**self._place(fact.ts, start.parent_id, start.call_id, start.agent), payload=ended)
@@ -166,7 +171,7 @@ class StreamAdapter:
             tool_name=clean_text(fact.name),
             tool_call_id=clean_text(fact.tool_call_id),
             args=args.value,
-            node=fact.node,
+            node=_clean(fact.node),
             sanitized=list(args.notes) or None,
         )
         start = ToolStart(**self._place(fact.ts, parent, call_id, fact.agent), payload=called)
@@ -177,8 +182,9 @@ class StreamAdapter:
         start = self._calls.pop(fact.run, None)
         if not isinstance(start, ToolStart):
             return
-        result, notes, _blobs = to_result(fact.output)
-        failure = Failure(message=result.as_text(), code="tool_error") if fact.failed else None
+        result, notes, blobs = to_result(fact.output)
+        notes += tuple(f"document {blob.document_id}: its content is not kept" for blob in blobs)
+        failure = Failure(message=result.as_text()[:ERROR_TEXT], code="tool_error") if fact.failed else None
         ended = ToolEnded(
             tool_name=start.payload.tool_name,
             tool_call_id=start.payload.tool_call_id,
@@ -199,7 +205,7 @@ class StreamAdapter:
             yield LlmEnd(**place, payload=ModelEnded(message_id=start.call_id, status="error"))
             name = start.payload.model
         else:
-            failure = Failure(message=clean_text(fact.message), code="tool_raised", class_=fact.kind)
+            failure = Failure(message=clean_text(fact.message)[:ERROR_TEXT], code="tool_raised", class_=fact.kind)
             called = start.payload
             yield ToolEnd(
                 **place,
@@ -208,7 +214,8 @@ class StreamAdapter:
                 ),
             )
             name = called.tool_name
-        problem = Problem(code="call_failed", message=clean_text(fact.message), name=name, class_=fact.kind)
+        # What a model or tool says when it fails is for its caller; the public line only says that it did.
+        problem = Problem(code="call_failed", message=f"{name} raised {fact.kind}", name=name, class_=fact.kind)
         yield Error(**self._place(fact.ts, None, self.run_id, start.agent), payload=problem)
 
     def _message_returned(self, fact: MessageReturned) -> Iterator[Envelope]:
@@ -224,7 +231,7 @@ class StreamAdapter:
     def _said(self, ts: float, message_id: str, text: str, agent: str | None, step: bool) -> Iterator[Envelope]:
         yield from self._release("step")
         self._spoken.add(message_id)
-        clean = clean_text(text)
+        message_id, clean = clean_text(message_id), clean_text(text)
         if not clean:
             return
         said = Said(
@@ -266,5 +273,9 @@ class StreamAdapter:
             "parent_id": parent,
             "call_id": call_id,
             "seq": 0,
-            "agent": agent or self.agent,
+            "agent": clean_text(agent or self.agent),
         }
+
+
+def _clean(text: str | None) -> str | None:
+    return None if text is None else clean_text(text)

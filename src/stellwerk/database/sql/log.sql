@@ -10,8 +10,8 @@ SELECT 1 FROM tombstone WHERE hash = ?;
 SELECT 1 FROM session WHERE id = ?;
 
 -- name: claim_positions
-UPDATE session SET last_position = last_position + ?, batch_no = ?, touched = ?
-WHERE id = ? AND tenant = ? AND epoch = ? AND batch_no = ? - 1
+UPDATE session SET last_position = last_position + ?1, batch_end = last_position + ?1, batch_no = ?2, touched = ?3
+WHERE id = ?4 AND tenant = ?5 AND epoch = ?6 AND batch_no = ?2 - 1
 RETURNING last_position;
 
 -- name: claim_positions_external
@@ -20,7 +20,7 @@ WHERE id = ? AND tenant = ?
 RETURNING last_position;
 
 -- name: fence_of
-SELECT epoch, batch_no, last_position FROM session WHERE id = ? AND tenant = ?;
+SELECT epoch, batch_no, batch_end FROM session WHERE id = ? AND tenant = ?;
 
 -- name: raise_epoch
 UPDATE session SET epoch = epoch + 1, batch_no = 0 WHERE id = ? AND tenant = ? RETURNING epoch;
@@ -34,12 +34,6 @@ WHERE session_id = ? AND position > ?
   AND EXISTS (SELECT 1 FROM session WHERE id = event.session_id AND tenant = ?)
 ORDER BY position LIMIT ?;
 
--- name: read_events_of_types
-SELECT position, body FROM event
-WHERE session_id = ? AND position > ? AND type IN (SELECT value FROM json_each(?))
-  AND EXISTS (SELECT 1 FROM session WHERE id = event.session_id AND tenant = ?)
-ORDER BY position;
-
 -- name: head
 SELECT last_position, epoch, system, created_at, user FROM session WHERE id = ? AND tenant = ?;
 
@@ -47,10 +41,14 @@ SELECT last_position, epoch, system, created_at, user FROM session WHERE id = ? 
 SELECT id, last_position FROM session WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: touched_since
-SELECT id, touched, last_position FROM session WHERE tenant = ? AND touched > ? ORDER BY touched, id LIMIT ?;
+SELECT id, touched, last_position FROM session WHERE tenant = ?1 AND touched > ?2 AND touched <= (
+    SELECT max(touched) FROM (
+        SELECT touched FROM session WHERE tenant = ?1 AND touched > ?2 ORDER BY touched LIMIT ?3
+    )
+) ORDER BY touched, id;
 
 -- name: last_flush
-SELECT coalesce(max(touched), 0) FROM session;
+SELECT max(coalesce((SELECT max(touched) FROM session), 0), coalesce((SELECT max(touched) FROM tombstone), 0));
 
 -- name: remember_answer
 INSERT INTO idempotency (tenant, session_id, key, request, answer, created_at) VALUES (?, ?, ?, ?, ?, ?);
@@ -59,7 +57,7 @@ INSERT INTO idempotency (tenant, session_id, key, request, answer, created_at) V
 SELECT request, answer FROM idempotency WHERE tenant = ? AND session_id = ? AND key = ?;
 
 -- name: bury
-INSERT INTO tombstone (hash, tenant, deleted_at, events) VALUES (?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING;
+INSERT INTO tombstone (hash, tenant, deleted_at, touched, events) VALUES (?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING;
 
 What belongs to a session goes with it: every statement named forget_… takes (tenant, session).
 

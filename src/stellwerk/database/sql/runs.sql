@@ -13,11 +13,14 @@ SELECT id, session_id, tenant, position FROM run WHERE state = 'waiting' ORDER B
 -- name: runs_running
 SELECT id, session_id, tenant, position FROM run WHERE state = 'running' ORDER BY queued_at, id;
 
+-- name: run_of_lease
+SELECT id, session_id, tenant, position FROM run WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
+
 -- name: claim_run
-UPDATE run SET state = 'running', epoch = ? WHERE id = ?;
+UPDATE run SET state = 'running', epoch = ? WHERE id = ? AND tenant = ?;
 
 -- name: end_run
-UPDATE run SET state = 'ended' WHERE id = ?;
+UPDATE run SET state = 'ended' WHERE id = ? AND tenant = ?;
 
 -- name: set_standing
 INSERT INTO standing (session_id, tenant, state) VALUES (?, ?, ?)
@@ -41,7 +44,8 @@ SELECT id, tenant FROM session WHERE last_position > 0 AND NOT EXISTS
     (SELECT 1 FROM standing WHERE standing.session_id = session.id);
 
 -- name: turning_points
-SELECT body FROM event WHERE session_id = ? AND type IN (SELECT value FROM json_each(?)) ORDER BY position;
+SELECT body FROM event WHERE session_id = ?1 AND type IN (SELECT value FROM json_each(?2))
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position;
 
 -- name: newest_system
 SELECT version, digest, body FROM system WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1;

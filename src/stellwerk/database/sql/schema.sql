@@ -1,7 +1,7 @@
 -- Every table there is, as the migrations leave it; a test compares the two. Read this one.
 
 -- A session is a row; its story is in event. last_position numbers the story,
--- epoch fences writers, batch_no makes a repeated append harmless.
+-- epoch fences writers; batch_no, and where that batch ended, make a repeated append harmless.
 CREATE TABLE session (
     id            TEXT PRIMARY KEY,
     tenant        TEXT NOT NULL,
@@ -10,6 +10,7 @@ CREATE TABLE session (
     format        INTEGER NOT NULL,
     epoch         INTEGER NOT NULL DEFAULT 0,
     batch_no      INTEGER NOT NULL DEFAULT 0,
+    batch_end     INTEGER NOT NULL DEFAULT 0,
     last_position INTEGER NOT NULL DEFAULT 0,
     touched       INTEGER NOT NULL,
     created_at    REAL NOT NULL
@@ -42,6 +43,7 @@ CREATE TABLE tombstone (
     hash       TEXT PRIMARY KEY,
     tenant     TEXT NOT NULL,
     deleted_at REAL NOT NULL,
+    touched    INTEGER NOT NULL,
     events     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
@@ -55,7 +57,6 @@ CREATE TABLE run (
     position   INTEGER NOT NULL,
     state      TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'ended')),
     epoch      INTEGER NOT NULL,
-    attempt    INTEGER NOT NULL DEFAULT 1,
     queued_at  REAL NOT NULL,
     UNIQUE (session_id, round)
 ) WITHOUT ROWID;

@@ -1,5 +1,5 @@
 -- A session is a row; its story is in event. last_position numbers the story,
--- epoch fences writers, batch_no makes a repeated append harmless.
+-- epoch fences writers; batch_no, and where that batch ended, make a repeated append harmless.
 CREATE TABLE session (
     id            TEXT PRIMARY KEY,
     tenant        TEXT NOT NULL,
@@ -8,6 +8,7 @@ CREATE TABLE session (
     format        INTEGER NOT NULL,
     epoch         INTEGER NOT NULL DEFAULT 0,
     batch_no      INTEGER NOT NULL DEFAULT 0,
+    batch_end     INTEGER NOT NULL DEFAULT 0,
     last_position INTEGER NOT NULL DEFAULT 0,
     touched       INTEGER NOT NULL,
     created_at    REAL NOT NULL
@@ -40,6 +41,7 @@ CREATE TABLE tombstone (
     hash       TEXT PRIMARY KEY,
     tenant     TEXT NOT NULL,
     deleted_at REAL NOT NULL,
+    touched    INTEGER NOT NULL,
     events     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
@@ -53,7 +55,6 @@ CREATE TABLE run (
     position   INTEGER NOT NULL,
     state      TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'ended')),
     epoch      INTEGER NOT NULL,
-    attempt    INTEGER NOT NULL DEFAULT 1,
     queued_at  REAL NOT NULL,
     UNIQUE (session_id, round)
 ) WITHOUT ROWID;
