@@ -1,0 +1,51 @@
+"""Limit A: the same agent in a bare process. No HTTP, nothing stored, nobody reads: what LangGraph itself costs.
+
+``python -m benchmarks.limit TOKENS PACE RUNS`` does RUNS at once for every line it reads, and answers each
+line with the CPU seconds and the wall seconds that it took.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+import uvloop
+
+from benchmarks.workload import system_text
+from stellwerk.agents.factory import AgentFactory
+from stellwerk.spec.load import load_system
+
+# isort: split
+from langchain_core.messages import HumanMessage
+
+
+def _graph(tokens: int, pace: float) -> Any:
+    """Made by the server's own factory, but without a checkpointer."""
+    system = load_system(system_text("limit", tokens=tokens, pace=pace), source="benchmark")
+    return AgentFactory(None).build(system).graph  # type: ignore[arg-type]
+
+
+async def _run(graph: Any) -> float:
+    start = time.perf_counter()
+    modes = ["messages", "updates", "custom"]
+    async for _ in graph.astream({"messages": [HumanMessage("go")]}, stream_mode=modes):
+        pass
+    return time.perf_counter() - start
+
+
+async def _runs(graph: Any, count: int) -> dict[str, float]:
+    cpu = time.process_time()
+    times = await asyncio.gather(*(_run(graph) for _ in range(count)))
+    return {"cpu": time.process_time() - cpu, "wall": sum(times) / count}
+
+
+def main(tokens: int, pace: float, count: int) -> None:
+    graph = _graph(tokens, pace)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        for _ in sys.stdin:
+            print(json.dumps(runner.run(_runs(graph, count))), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,57 @@
+"""The log on a real file, as the server composes it, with sessions to write to."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stellwerk.api.services import LOCAL_TENANT
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.ids import SortableIds, SystemClock
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.log import Entry, Lease, NewSession
+from stellwerk.log.wake import Wakes
+
+EVENT = Entry("llm_token", 1.0, b'{"type":"llm_token","ts":1.0,"payload":{"text":"' + b"x" * 148 + b'"}}')
+"""A body of 200 bytes, which is what a few merged tokens make."""
+
+
+@dataclass
+class Writer:
+    """Who holds the lease of one session, and counts his batches."""
+
+    log: DurableLog
+    session_id: str
+    _batch_no: int = 0
+    lease: Lease = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lease = Lease(LOCAL_TENANT, self.session_id, "benchmark", 0)
+
+    async def append(self, entries: Sequence[Entry]) -> int:
+        self._batch_no += 1
+        return await self.log.append(self.lease, self._batch_no, entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    log: DurableLog
+    wakes: Wakes
+    ids: SortableIds
+
+    async def begin(self) -> Writer:
+        session_id = self.ids.new()
+        await self.log.create(NewSession(LOCAL_TENANT, session_id, "benchmark", 0.0))
+        return Writer(self.log, session_id)
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Store]:
+    clock = SystemClock()
+    database = Sqlite(folder / "benchmark.db")
+    await database.open()
+    wakes = Wakes()
+    try:
+        yield Store(DurableLog(database, wakes, clock), wakes, SortableIds(clock))
+    finally:
+        await database.close()
