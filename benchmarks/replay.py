@@ -64,9 +64,8 @@ async def _read_pages(store: Store, session_id: str) -> int:
 
 
 async def _read_stream(store: Store, session_id: str) -> int:
-    head = await store.log.head(LOCAL_TENANT, session_id)
     reader = Reader(store.log, store.wakes, SharedFrames(), LOCAL_TENANT, session_id, SSE)
     count = 0
-    async for chunk in reader.stream(after=0, head=head, until_run_end=True, idle=True):
+    async for chunk in reader.stream(after=0, head=EVENTS, until_run_end=True):
         count += chunk.count(b"\n\n")
     return count

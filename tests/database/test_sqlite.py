@@ -93,7 +93,7 @@ async def test_deleted_text_leaves_the_files_when_they_are_truncated(tmp_path: P
         return [None]
 
     def forget(tx: Transaction, items: Sequence[None]) -> list[None | Exception]:
-        tx.run("forget_events", "local", "s")
+        tx.run("forget_events", "local", "s", 10)
         return [None]
 
     await database.submit(write, b"canary" * 50)

@@ -170,6 +170,15 @@ async def test_a_deleted_session_is_gone_and_its_id_is_never_used_again(kept: Ke
     assert await bodies(kept) == []
 
 
+async def test_a_long_session_is_deleted_whole(kept: Kept) -> None:
+    lease = await kept.session()
+    await kept.log.append(lease, 1, entries(*map(str, range(700))))
+    await kept.log.delete(TENANT, "s1", at=2.0)
+    with pytest.raises(NotFound):
+        await kept.log.delete(TENANT, "s1", at=3.0)
+    assert await bodies(kept) == []
+
+
 async def test_an_id_in_use_is_refused(kept: Kept) -> None:
     await kept.session()
     with pytest.raises(Conflict, match="take another|in use"):

@@ -13,6 +13,8 @@ from stellwerk.agents.checkpoint_rows import REPLAYED, Channel, as_json, decode_
 from stellwerk.database.port import Row, Transaction
 
 _FORGETS = ("forget_checkpoints", "forget_checkpoint_writes", "forget_checkpoint_items")
+_ALL = -1
+"""No limit, to SQL."""
 _COPIES = ("copy_checkpoints", "copy_checkpoint_writes", "copy_checkpoint_items")
 
 
@@ -27,7 +29,7 @@ def delete_threads(tx: Transaction, removals: Sequence[Removal]) -> list[None]:
     for removal in removals:
         for thread_id in removal.ids:
             for statement in _FORGETS:
-                tx.run(statement, removal.tenant, thread_id)
+                tx.run(statement, removal.tenant, thread_id, _ALL)
     return [None] * len(removals)
 
 

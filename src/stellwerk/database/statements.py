@@ -30,7 +30,7 @@ def queries() -> dict[str, str]:
 
 @cache
 def forgetting() -> tuple[str, ...]:
-    """The statements that remove what belongs to a session; each takes (tenant, session)."""
+    """The statements that remove what belongs to a session; each takes (tenant, session, how many rows)."""
     return tuple(sorted(name for name in queries() if name.startswith("forget_")))
 
 

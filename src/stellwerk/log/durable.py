@@ -16,7 +16,8 @@ from stellwerk.log.wake import Wakes
 class DurableLog:
     def __init__(self, database: Database, wakes: Wakes, clock: Clock) -> None:
         self._database, self._wakes, self._clock = database, wakes, clock
-        self._truncated = True
+        self._unfinished = True
+        """A former process may have left a deletion half done."""
 
     async def create(self, session: NewSession) -> None:
         await self._database.submit(tables.create_many, session)
@@ -70,7 +71,8 @@ class DurableLog:
     async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
         await self._database.submit(tables.delete_many, tables.Deletion(tenant, session_id, at), urgent=True)
         self._wakes.bury(session_id)
-        self._truncated = await self._database.truncate()
+        self._unfinished = True
+        await self._finish_deletions()
 
     async def look_around(self) -> None:
         """Wake whoever missed a hint, and finish what could not be done at once."""
@@ -81,5 +83,12 @@ class DurableLog:
             self._wakes.ring(heads)
             for session_id in set(watched) - heads.keys():
                 self._wakes.bury(session_id)
-        if not self._truncated:
-            self._truncated = await self._database.truncate()
+        if self._unfinished:
+            await self._finish_deletions()
+
+    async def _finish_deletions(self) -> None:
+        """Sweep what deleted sessions left, then the files; repeated until all of it succeeded."""
+        for tenant, session_id in await self._database.read(lambda tx: tx.rows("unswept")):
+            while await self._database.submit(tables.sweep_many, (tenant, session_id), urgent=True):
+                pass
+        self._unfinished = not await self._database.truncate()

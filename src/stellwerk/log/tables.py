@@ -14,6 +14,9 @@ from stellwerk.envelope.model import FORMAT
 from stellwerk.errors import Conflict, Fenced, NotFound
 from stellwerk.log.log import Entry, Lease, NewSession
 
+_SLICE = 200
+"""Rows of each table that one transaction removes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Append:
@@ -79,6 +82,21 @@ def delete_many(tx: Transaction, deletions: Sequence[Deletion]) -> list[None | E
     return [_delete(tx, deletion) for deletion in deletions]
 
 
+def sweep_many(tx: Transaction, graves: Sequence[tuple[str, str]]) -> list[bool | Exception]:
+    """Remove some of what deleted sessions, named as (tenant, session), left behind; False when nothing is left.
+
+    In slices, because a session may be larger than what the disk has room for in one transaction.
+    """
+    return [_sweep(tx, tenant, session_id) for tenant, session_id in graves]
+
+
+def _sweep(tx: Transaction, tenant: str, session_id: str) -> bool:
+    removed = sum(tx.run(statement, tenant, session_id, _SLICE) for statement in statements.forgetting())
+    if not removed:
+        tx.run("swept", _grave(session_id))
+    return removed > 0
+
+
 def _rows(session_id: str, last: int, entries: Sequence[Entry]) -> list[tuple[str, int, str, float, bytes]]:
     first = last - len(entries) + 1
     return [(session_id, first + n, e.type, e.ts, e.body) for n, e in enumerate(entries)]
@@ -115,9 +133,7 @@ def _delete(tx: Transaction, item: Deletion) -> None | Exception:
     head = tx.row("head", item.session_id, item.tenant)
     if head is None:
         return unknown_session(item.session_id)
-    tx.run("bury", _grave(item.session_id), item.tenant, item.at, tx.flush, head[0])
-    for statement in statements.forgetting():
-        tx.run(statement, item.tenant, item.session_id)
+    tx.run("bury", _grave(item.session_id), item.tenant, item.at, tx.flush, head[0], item.session_id)
     tx.run("delete_session", item.session_id, item.tenant)
     return None
 

@@ -11,15 +11,14 @@ from functools import partial
 import structlog
 
 from stellwerk.database.port import Database
-from stellwerk.envelope.model import Envelope, RunEnd, decode
-from stellwerk.envelope.payloads import RunEnded
+from stellwerk.envelope.model import Envelope, decode
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.follow import PAGE
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.log.tables import Append
 from stellwerk.runs import tables
-from stellwerk.stream.calls import OpenCalls
+from stellwerk.stream.calls import crash_ending
 
 logger = structlog.get_logger(__name__)
 
@@ -39,30 +38,12 @@ async def close_broken(database: Database, log: DurableLog, clock: Clock, lease:
 
 async def _close(log: DurableLog, clock: Clock, orphan: tables.Claimed) -> None:
     lease = orphan.lease
-    ending = closed(await _read(log, lease, orphan.after), lease, ts=clock.now())
+    ending = crash_ending(await _read(log, lease, orphan.after), run_id=lease.run_id, ts=clock.now())
     entries = [entry(envelope) for envelope in ending]
     finish = tables.Finish(Append(lease, 1, entries), ending)
     stored = partial(placed, entries=entries)
     await log.commit(tables.finish_many, finish, lease.session_id, stored, urgent=True)
     logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
-
-
-def closed(story: list[Envelope], lease: Lease, *, ts: float) -> list[Envelope]:
-    """The envelopes that end a broken run, from what the log knows of it."""
-    calls = OpenCalls()
-    for envelope in story:
-        calls.feed(envelope)
-    reason = "whoever drove this run ended before it did"
-    end = RunEnd(
-        ts=ts,
-        trace_id=story[0].trace_id,
-        run_id=lease.run_id,
-        parent_id=None,
-        call_id=lease.run_id,
-        seq=0,
-        payload=RunEnded(status="failed", reason=reason, code="crashed"),
-    )
-    return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=lease.run_id), end)]
 
 
 async def _read(log: DurableLog, lease: Lease, after: int) -> list[Envelope]:

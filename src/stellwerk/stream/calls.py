@@ -4,14 +4,14 @@ One fold for everybody who ends a run: the runner, a stop, and recovery after a
 crash all close by ``closing``, from the same envelopes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
 from stellwerk.envelope.model import CallStart, Envelope, LlmEnd, LlmStart, RunEnd, ToolEnd, ToolStart
-from stellwerk.envelope.payloads import ModelEnded, ToolEnded
+from stellwerk.envelope.payloads import ModelEnded, RunEnded, ToolEnded
 
 
 @dataclass
@@ -47,6 +47,24 @@ class OpenCalls:
         """Ends for everything still open, innermost first, marked as abandoned; to be stamped like all others."""
         for start in reversed(list(self._open.values())):
             yield _abandoned(start, ts, run_id)
+
+
+def crash_ending(story: Iterable[Envelope], *, run_id: str, ts: float) -> list[Envelope]:
+    """The envelopes that end a broken run, from what the log knows of it."""
+    calls, trace_id = OpenCalls(), None
+    for envelope in story:
+        calls.feed(envelope)
+        trace_id = envelope.trace_id
+    end = RunEnd(
+        ts=ts,
+        trace_id=trace_id,
+        run_id=run_id,
+        parent_id=None,
+        call_id=run_id,
+        seq=0,
+        payload=RunEnded(status="failed", reason="whoever drove this run ended before it did", code="crashed"),
+    )
+    return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=run_id), end)]
 
 
 def _abandoned(start: CallStart, ts: float, run_id: str) -> Envelope:

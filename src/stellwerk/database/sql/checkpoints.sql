@@ -90,13 +90,16 @@ DELETE FROM checkpoint_item WHERE tenant = ? AND thread_id = ? AND name = ?;
 Run also when a session is deleted, like all that is named forget_….
 
 -- name: forget_checkpoints
-DELETE FROM checkpoint WHERE tenant = ? AND thread_id = ?;
+DELETE FROM checkpoint WHERE rowid IN
+    (SELECT rowid FROM checkpoint WHERE tenant = ?1 AND thread_id = ?2 LIMIT ?3);
 
 -- name: forget_checkpoint_writes
-DELETE FROM checkpoint_write WHERE tenant = ? AND thread_id = ?;
+DELETE FROM checkpoint_write WHERE tenant = ?1 AND thread_id = ?2 AND (ns, checkpoint_id, task_id, idx) IN
+    (SELECT ns, checkpoint_id, task_id, idx FROM checkpoint_write WHERE tenant = ?1 AND thread_id = ?2 LIMIT ?3);
 
 -- name: forget_checkpoint_items
-DELETE FROM checkpoint_item WHERE tenant = ? AND thread_id = ?;
+DELETE FROM checkpoint_item WHERE rowid IN
+    (SELECT rowid FROM checkpoint_item WHERE tenant = ?1 AND thread_id = ?2 LIMIT ?3);
 
 -- name: copy_checkpoints
 INSERT INTO checkpoint (tenant, thread_id, ns, id, parent_id, run_id, channels, type, body)

@@ -57,21 +57,29 @@ INSERT INTO idempotency (tenant, session_id, key, request, answer, created_at) V
 SELECT request, answer FROM idempotency WHERE tenant = ? AND session_id = ? AND key = ?;
 
 -- name: bury
-INSERT INTO tombstone (hash, tenant, deleted_at, touched, events) VALUES (?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING;
+INSERT INTO tombstone (hash, tenant, deleted_at, touched, events, remains) VALUES (?, ?, ?, ?, ?, ?);
 
-What belongs to a session goes with it: every statement named forget_… takes (tenant, session).
+-- name: unswept
+SELECT tenant, remains FROM tombstone WHERE remains IS NOT NULL;
+
+-- name: swept
+UPDATE tombstone SET remains = NULL WHERE hash = ?;
+
+What belongs to a session goes with it: every statement named forget_… takes (tenant, session, how many rows).
 
 -- name: forget_events
-DELETE FROM event WHERE session_id = ?2 AND EXISTS (SELECT 1 FROM session WHERE id = ?2 AND tenant = ?1);
+DELETE FROM event WHERE session_id = ?2 AND ?1 IS NOT NULL AND position IN
+    (SELECT position FROM event WHERE session_id = ?2 ORDER BY position LIMIT ?3);
 
 -- name: forget_idempotency
-DELETE FROM idempotency WHERE tenant = ?1 AND session_id = ?2;
+DELETE FROM idempotency WHERE tenant = ?1 AND session_id = ?2 AND key IN
+    (SELECT key FROM idempotency WHERE tenant = ?1 AND session_id = ?2 LIMIT ?3);
 
 -- name: forget_runs
-DELETE FROM run WHERE tenant = ?1 AND session_id = ?2;
+DELETE FROM run WHERE id IN (SELECT id FROM run WHERE tenant = ?1 AND session_id = ?2 LIMIT ?3);
 
 -- name: forget_standing
-DELETE FROM standing WHERE tenant = ?1 AND session_id = ?2;
+DELETE FROM standing WHERE tenant = ?1 AND session_id = ?2 AND ?3 > 0;
 
 -- name: delete_session
 DELETE FROM session WHERE id = ? AND tenant = ?;

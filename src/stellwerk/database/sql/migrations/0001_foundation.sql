@@ -37,13 +37,16 @@ CREATE TABLE idempotency (
 ) WITHOUT ROWID;
 
 -- A deleted session leaves the hash of its id, so that nobody can write it again.
+-- remains is its id, until everything that belonged to it is gone.
 CREATE TABLE tombstone (
     hash       TEXT PRIMARY KEY,
     tenant     TEXT NOT NULL,
     deleted_at REAL NOT NULL,
     touched    INTEGER NOT NULL,
-    events     INTEGER NOT NULL
+    events     INTEGER NOT NULL,
+    remains    TEXT
 ) WITHOUT ROWID;
+CREATE INDEX tombstone_remains ON tombstone (remains) WHERE remains IS NOT NULL;
 
 -- The run table is also the queue: waiting, running, ended. position is that of its run_start.
 CREATE TABLE run (

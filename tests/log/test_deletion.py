@@ -1,0 +1,45 @@
+"""A deleted session leaves a tombstone and nothing else, also if the server ended in the middle of it."""
+
+from pathlib import Path
+
+from stellwerk.database.port import Transaction
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.log import tables
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.log import Entry, NewSession
+from stellwerk.log.wake import Wakes
+from tests.samples import TENANT, SteadyClock
+
+CANARY = b"canary-of-a-deleted-session"
+
+
+async def filled(database: Sqlite) -> DurableLog:
+    log = DurableLog(database, Wakes(), SteadyClock())
+    await log.create(NewSession(TENANT, "s1", "demo", 1.0))
+    await log.append_external(TENANT, "s1", "key", [Entry("log", 1.0, CANARY) for _ in range(500)])
+    return log
+
+
+def files_with(text: bytes, folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if text in path.read_bytes()]
+
+
+def left(tx: Transaction) -> tuple[int, list[tuple[object, ...]]]:
+    return len(tx.rows("read_events", "s1", 0, TENANT, 1000)), tx.rows("unswept")
+
+
+async def test_no_byte_of_it_stays_in_the_files(database: Sqlite, tmp_path: Path) -> None:
+    log = await filled(database)
+    assert files_with(CANARY, tmp_path)
+    await log.delete(TENANT, "s1", at=2.0)
+    assert files_with(CANARY, tmp_path) == []
+
+
+async def test_a_deletion_that_was_cut_off_is_finished_by_the_next_process(database: Sqlite, tmp_path: Path) -> None:
+    await filled(database)
+    await database.submit(tables.delete_many, tables.Deletion(TENANT, "s1", 2.0))
+    await database.submit(tables.sweep_many, (TENANT, "s1"))
+    assert (await database.read(left))[1] == [(TENANT, "s1")]
+    await DurableLog(database, Wakes(), SteadyClock()).look_around()
+    assert await database.read(left) == (0, [])
+    assert files_with(CANARY, tmp_path) == []
