@@ -71,6 +71,7 @@ async def test_an_agent_with_a_tool_is_told_whole() -> None:
     ]
 
 
+@pytest.mark.requirement("000.stream.outer-is-the-only-source")
 async def test_two_sub_agents_at_once_each_have_their_own_calls() -> None:
     inner = agent(
         model(ScriptStep(call="get_weather", args={"city": "Ulm"}), ScriptStep(say="inner")),

@@ -53,6 +53,7 @@ REFUSED: dict[str, tuple[str, str, Request, int, str, str]] = {
 }
 
 
+@pytest.mark.requirement("004.sessions.system-required", "004.messages.text-required")
 @pytest.mark.parametrize("method, path, request_, status, code, names", REFUSED.values(), ids=REFUSED.keys())
 async def test_a_bad_request_is_told_what_is_wrong_and_changes_nothing(
     client: httpx2.AsyncClient, sid: str, method: str, path: str, request_: Request, status: int, code: str, names: str

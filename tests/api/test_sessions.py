@@ -19,6 +19,7 @@ def text_of(events: list[Event]) -> str:
     return "".join(e["payload"]["text"] for e in events if e["type"] == "llm_token")
 
 
+@pytest.mark.requirement("004.sessions.create", "004.sessions.user-id")
 async def test_a_session_begins_idle(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/sessions", json={"agent_system_id": "demo", "user_id": "ada"})
     assert answer.status_code == 201
@@ -29,6 +30,7 @@ async def test_a_session_begins_idle(client: httpx2.AsyncClient) -> None:
     assert (await client.get(answer.headers["location"])).json() == session
 
 
+@pytest.mark.requirement("004.stream.sse", "002.envelope.seq")
 async def test_a_message_is_answered_in_several_tokens_and_the_run_ends(client: httpx2.AsyncClient, sid: str) -> None:
     events = await whole_round(client, sid, "hello there")
     assert [e["position"] for e in events] == list(range(1, len(events) + 1))
@@ -40,6 +42,7 @@ async def test_a_message_is_answered_in_several_tokens_and_the_run_ends(client: 
     assert text_of(events) == answer["result"]
 
 
+@pytest.mark.requirement("004.stream.thought-action-observation", "000.result.kind-always-there", "002.envelope.agent")
 async def test_weather_calls_a_tool_whose_result_is_a_table(client: httpx2.AsyncClient, sid: str) -> None:
     events = await whole_round(client, sid, "how is the weather?")
     assert legal(envelopes(events)) == []
@@ -61,6 +64,7 @@ async def test_rounds_rise_by_one_and_the_agent_remembers(client: httpx2.AsyncCl
     assert (session["status"], session["round"]) == ("completed", 3)
 
 
+@pytest.mark.requirement("004.messages.accepted")
 async def test_the_answer_to_a_message_shows_where_its_run_begins(client: httpx2.AsyncClient, sid: str) -> None:
     await whole_round(client, sid, "first")
     accepted = await client.post(f"/sessions/{sid}/messages", json={"text": "second"})
@@ -104,7 +108,13 @@ async def test_all_ways_of_reading_show_the_same_envelopes(client: httpx2.AsyncC
     assert by_page["next"] == by_sse[-1]["position"]
 
 
-@pytest.mark.requirement("002.replay.tagged", "002.replay.same-ids-and-seq", "trust.I5")
+@pytest.mark.requirement(
+    "002.replay.tagged",
+    "002.replay.same-ids-and-seq",
+    "trust.I5",
+    "002.envelope.call-id-reused-on-replay",
+    "002.replay.deterministic",
+)
 async def test_replay_equals_live_but_for_the_origin(client: httpx2.AsyncClient, sid: str) -> None:
     live = asyncio.create_task(sse(client, f"/sessions/{sid}/stream", after="0"))
     events = await whole_round(client, sid, "hello")

@@ -39,6 +39,7 @@ def test_a_line_without_such_breaks_is_not_copied(data: bytes) -> None:
 
 
 @given(lines_of_a_stream, st.data())
+@pytest.mark.requirement("000.stream.cuts-do-not-matter")
 def test_how_the_bytes_are_cut_does_not_matter(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines)
     cuts = data.draw(st.lists(st.integers(0, len(stream))).map(sorted))

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -9,6 +10,14 @@ from stellwerk.envelope.model import Envelope, decode, encode, json_schema, type
 from tests.samples import message, token, whole_run
 
 SCHEMA = Path(__file__).parents[2] / "docs/reference/envelope.schema.json"
+
+
+@pytest.mark.requirement("002.envelope.types")
+def test_every_type_of_the_contract_exists() -> None:
+    wanted = (
+        "llm_start llm_token llm_end tool_start tool_update tool_end subgraph_checkpoint subgraph_resume warning error"
+    )
+    assert set(wanted.split()) <= {kind.__struct_config__.tag for kind in get_args(Envelope)}
 
 
 @pytest.mark.parametrize("envelope", whole_run(), ids=type_of)
@@ -48,6 +57,7 @@ def test_a_body_that_is_no_envelope_is_refused(body: bytes) -> None:
         decode(body)
 
 
+@pytest.mark.requirement("004.stream.framing", "000.stream.one-object-per-line")
 def test_line_separators_of_other_worlds_are_escaped_and_survive() -> None:
     text = "a\u2028b\u2029c\u0085d\re\nf"
     body = encode(token(text))

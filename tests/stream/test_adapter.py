@@ -81,6 +81,7 @@ def test_what_happens_inside_a_tool_belongs_to_it_however_deep_the_steps_between
     assert "message" not in types(story), "what a sub-agent says is no message of the conversation"
 
 
+@pytest.mark.requirement("002.envelope.call-id-unique")
 def test_two_calls_with_the_same_id_of_the_provider_are_told_apart_by_their_namespace() -> None:
     one, other = told([tool("t1", None, "tools:1"), tool("t2", None, "tools:2")])
     assert one.call_id != other.call_id
