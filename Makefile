@@ -14,6 +14,7 @@ help:  ## Say what can be made
 setup: $(STAMP)  ## Create .venv and install everything the lock file names
 
 $(STAMP): requirements.lock pyproject.toml
+	@echo "installing into .venv …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock
@@ -21,7 +22,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 run: $(STAMP)  ## Start the server with the demo system (PORT=8000 DATA=./data)
-	@exec $(BIN)/stellwerk serve --port $(PORT) --data $(DATA)
+	@exec $(BIN)/stellwerk serve --port "$(PORT)" --data "$(DATA)"
 
 test: check  ## Run the gates and every test
 	@$(BIN)/python -m pytest

@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,6 +14,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
+from starlette.responses import RedirectResponse
 
 import stellwerk
 from stellwerk.agents.checkpoints import DurableSaver, prove_strict
@@ -56,6 +58,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         async with _services(chosen, wakes) as services:
             app.include_router(sessions.routes(services))
             app.include_router(health.routes(services))
+            app.add_api_route("/", lambda: RedirectResponse("docs"), include_in_schema=False)
             yield
 
     app = FastAPIOffline(redoc_url=None, title="Stellwerk", version=stellwerk.__version__, lifespan=lifespan)
@@ -102,8 +105,12 @@ async def _look_around(log: DurableLog) -> None:
 @contextmanager
 def _locked(data: Path) -> Iterator[None]:
     """One process per data folder."""
-    data.mkdir(parents=True, exist_ok=True)
-    with (data / "lock").open("w") as lock:
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (data / "lock").open("w")
+    except OSError as error:
+        raise SettingsError(f"cannot use the data folder {data}: {error.strerror}; name another with --data") from error
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -180,7 +187,7 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
 
 def greeting(address: str) -> str:
     return (
-        f"Stellwerk {stellwerk.__version__} is ready: open {address}/docs\n"
+        f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/docs\n"
         f"Try: curl -s {address}/sessions -H 'Content-Type: application/json' -d '{{\"agent_system_id\": \"demo\"}}'"
     )
 

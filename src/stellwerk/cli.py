@@ -1,7 +1,7 @@
 """The command line: parses and calls, decides nothing. Heavy imports wait until a command needs them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -52,6 +52,12 @@ def serve(
         from stellwerk.app import serve as run_server
 
         run_server(settings, typer.echo)
-    except (StellwerkError, ValidationError) as error:
-        typer.echo(f"stellwerk: {error}", err=True)
-        raise typer.Exit(2) from error
+    except StellwerkError as error:
+        _refuse(str(error))
+    except ValidationError as error:
+        _refuse("; ".join(f"{e['loc'][0]} cannot be {e['input']!r}: {e['msg']}" for e in error.errors()))
+
+
+def _refuse(reason: str) -> NoReturn:
+    typer.echo(f"stellwerk: {reason}", err=True)
+    raise typer.Exit(2)

@@ -127,7 +127,9 @@ class Recording:
     async def shown(self, position: int) -> None:
         with self.wakes.watch(self.session_id) as channel:
             channel.ring((await self.log.head(TENANT, self.session_id)).position)
-            assert await channel.beyond(position - 1, patience=60), f"position {position} is not stored"
+            async with asyncio.timeout(60):
+                while not await channel.beyond(position - 1):
+                    pass
 
     async def finish(self) -> list[Envelope]:
         """End the run and return its log."""

@@ -9,7 +9,7 @@ from stellwerk.envelope.frames import Stored
 from stellwerk.log.follow import follow
 from stellwerk.log.log import Entry, NewSession
 from stellwerk.log.memory import MemoryLog
-from stellwerk.log.wake import Channel, Wakes
+from stellwerk.log.wake import HEARTBEAT, Channel, Wakes
 from tests.log.conftest import Kept
 from tests.samples import TENANT
 
@@ -18,8 +18,8 @@ def entries(count: int) -> list[Entry]:
     return [Entry("log", 1.0, b"{%d}" % n) for n in range(count)]
 
 
-def reader(kept: Kept, after: int = 0, patience: float = 5.0) -> AsyncIterator[list[Stored]]:
-    return follow(kept.log, kept.wakes, tenant=TENANT, session_id="s1", after=after, patience=patience)
+def reader(kept: Kept, after: int = 0) -> AsyncIterator[list[Stored]]:
+    return follow(kept.log, kept.wakes, tenant=TENANT, session_id="s1", after=after)
 
 
 async def positions(events: AsyncIterator[list[Stored]], until: int) -> list[int]:
@@ -64,9 +64,12 @@ async def test_a_cursor_beyond_the_head_waits(kept: Kept) -> None:
 
 async def test_silence_is_told(kept: Kept) -> None:
     await kept.session()
-    async for batch in reader(kept, patience=0.01):
-        assert batch == []
-        break
+    waiting = asyncio.ensure_future(anext(reader(kept)))
+    async with asyncio.timeout(10):
+        for _ in range(100 * HEARTBEAT):
+            kept.wakes.remind()
+            await asyncio.wait([waiting], timeout=0.001)
+        assert await waiting == []
 
 
 async def test_a_follower_of_a_deleted_session_comes_to_an_end(kept: Kept) -> None:

@@ -25,6 +25,8 @@ from stellwerk.ids import digest_id
 from stellwerk.spec.model import ScriptRule, ScriptStep
 
 _ARGUMENT_PIECE = 8
+_QUOTED = 200
+"""Characters of the user's text that a script may quote."""
 
 
 class ScriptedModel(BaseChatModel):
@@ -122,7 +124,9 @@ def _call_pieces(step: ScriptStep, messages: Sequence[BaseMessage]) -> Iterator[
 
 def _filled(text: str, messages: Sequence[BaseMessage]) -> str:
     results = [str(m.text) for m in messages if m.type == "tool"]
-    return text.replace("{message}", _user_text(messages)).replace("{result}", results[-1] if results else "")
+    asked = _user_text(messages)
+    quoted = asked if len(asked) <= _QUOTED else asked[:_QUOTED] + " …"
+    return text.replace("{message}", quoted).replace("{result}", results[-1] if results else "")
 
 
 def _since_user(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

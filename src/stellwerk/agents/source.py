@@ -49,6 +49,8 @@ class Tap(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._tell_here, self._clock = tell, clock
+        self._speaking: tuple[UUID | None, str] = (None, "")
+        """The last call that spoke, and its name: making the name of an id costs as much as all the rest of a token."""
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Any]) -> AsyncIterator[Any]:
         return output
@@ -108,7 +110,9 @@ class Tap(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     ) -> None:
         text = token if isinstance(token, str) else _text_of(token)
         if text:
-            self._tell(ModelSpoke(self._clock.now(), str(run_id), text))
+            if run_id is not self._speaking[0]:
+                self._speaking = (run_id, str(run_id))
+            self._tell(ModelSpoke(self._clock.now(), self._speaking[1], text))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         message = getattr(response.generations[0][0], "message", None)

@@ -51,7 +51,9 @@ class Guard:
 
     def _check_origin(self, origin: bytes | None, host: str) -> None:
         if origin is not None and origin.decode("latin-1") not in (f"http://{host}", f"https://{host}"):
-            raise Refused("this Origin may not use the server; it answers pages of its own only")
+            raise Refused(
+                "this Origin may not use the server; serve the page through a proxy under the server's address"
+            )
 
     def _check_length(self, length: bytes) -> None:
         if not length.isdigit() or int(length) > self._limit:

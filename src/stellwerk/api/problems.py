@@ -74,9 +74,11 @@ async def _foreseen(_: Request, error: Exception) -> Response:
     return problem_of(error)
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
+        return Problem(422, "invalid_field", "body: send it with Content-Type: application/json", field="body")
     where = [str(part) for part in first["loc"] if not isinstance(part, int)]
     if first["type"] == "json_invalid":
         return Problem(400, "malformed_json", f"the body is not JSON: {first['ctx']['error']}", field="body")

@@ -1,5 +1,7 @@
 """/sessions: begin one, send to it, follow it, read it, delete it."""
 
+import asyncio
+from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,7 +12,9 @@ from starlette.responses import Response
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.api.streaming import NDJSON, SSE, EventStream, Reader, cursor
 from stellwerk.envelope import frames
+from stellwerk.envelope.frames import Stored
 from stellwerk.errors import InvalidField
+from stellwerk.log.follow import follow
 
 TEXT_LIMIT = 64 * 1024
 """Characters: at four bytes each they still fit into one event."""
@@ -111,13 +115,20 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         head = await services.log.head(LOCAL_TENANT, sid)
         page = await services.log.read(LOCAL_TENANT, sid, after=position, limit=limit)
         if not page and wait:
-            with services.wakes.watch(sid) as channel:
-                page = await services.log.read(LOCAL_TENANT, sid, after=position, limit=limit)
-                if not page and await channel.beyond(position, patience=wait):
-                    page = await services.log.read(LOCAL_TENANT, sid, after=position, limit=limit)
+            page = await _next_page(services, sid, position, limit=limit, wait=wait)
         lines = [frames.line(sid, s, "replay" if s.position <= head.position else "live") for s in page]
         last = page[-1].position if page else position
         return Response(b'{"events":[%b],"next":%d}' % (b",".join(lines), last), media_type="application/json")
+
+
+async def _next_page(services: Services, sid: str, after: int, *, limit: int, wait: float) -> list[Stored]:
+    events = follow(services.log, services.wakes, tenant=LOCAL_TENANT, session_id=sid, after=after)
+    with suppress(TimeoutError):
+        async with aclosing(events), asyncio.timeout(wait):
+            async for page in events:
+                if page:
+                    return page[:limit]
+    return []
 
 
 def _may(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import structlog
 from starlette.responses import StreamingResponse
-from starlette.types import Message, Send
+from starlette.types import Send
 
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
@@ -22,9 +22,8 @@ from stellwerk.log.wake import Wakes
 
 logger = structlog.get_logger(__name__)
 
-HEARTBEAT = 15.0
-STALL = 30.0
-"""Seconds after which a reader that takes nothing is let go."""
+STALL = 15.0
+"""Seconds between two looks at a reader; one that takes nothing from one to the next is let go."""
 _CURSOR = re.compile(r"([0-9]{1,15})(\.[0-9]{1,9})?")
 _RUN_END = b'{"type":"run_end"'
 _CHUNK = 64 * 1024
@@ -94,7 +93,6 @@ class Reader:
             tenant=self.tenant,
             session_id=self.session_id,
             after=after,
-            patience=HEARTBEAT,
         ):
             if not batch:
                 yield self.form.heartbeat
@@ -133,18 +131,44 @@ def _end_of_run(batch: list[Stored]) -> int | None:
 
 
 class EventStream(StreamingResponse):
-    """A streaming answer that lets go of a reader who takes nothing for half a minute."""
+    """A streaming answer that lets go of a reader who takes nothing for 15 to 30 seconds."""
 
     def __init__(self, chunks: AsyncIterator[bytes], media_type: str) -> None:
         headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
         super().__init__(chunks, headers=headers, media_type=media_type)
 
     async def stream_response(self, send: Send) -> None:
-        async def send_or_let_go(message: Message) -> None:
-            async with asyncio.timeout(STALL):
-                await send(message)
-
+        watch = _StallWatch()
         try:
-            await super().stream_response(send_or_let_go)
-        except TimeoutError:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for chunk in self.body_iterator:
+                watch.sending = True
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                watch.sending = watch.was_sending = False
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except asyncio.CancelledError:
+            if not watch.stalled:
+                raise
             logger.info("reader_stalled", seconds=STALL)
+        finally:
+            watch.stop()
+
+
+class _StallWatch:
+    """Looks now and then whether the same piece is still being sent; cheaper than a timeout per piece."""
+
+    def __init__(self) -> None:
+        self.stalled = self.sending = self.was_sending = False
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._timer = self._loop.call_later(STALL, self._look)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        if self.sending and self.was_sending and self._task is not None:
+            self.stalled = True
+            self._task.cancel()
+            return
+        self.was_sending = self.sending
+        self._timer = self._loop.call_later(STALL, self._look)

@@ -21,7 +21,7 @@ import structlog
 from stellwerk.database import statements
 from stellwerk.database.ballast import Ballast
 from stellwerk.database.port import Operation, P, R, Row
-from stellwerk.errors import StorageFull, StorageGone
+from stellwerk.errors import SettingsError, StorageFull, StorageGone
 
 logger = structlog.get_logger(__name__)
 
@@ -92,7 +92,11 @@ class Sqlite:
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
-        await self._loop.run_in_executor(self._writer, self._open_writer)
+        try:
+            await self._loop.run_in_executor(self._writer, self._open_writer)
+        except sqlite3.Error as error:
+            remedy = "restore it from a backup, or name another folder with --data"
+            raise SettingsError(f"cannot open the database {self._path}: {error}; {remedy}") from error
 
     def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
         future: asyncio.Future[R] = self._loop.create_future()

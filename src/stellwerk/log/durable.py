@@ -75,7 +75,8 @@ class DurableLog:
         await self._finish_deletions()
 
     async def look_around(self) -> None:
-        """Wake whoever missed a hint, and finish what could not be done at once."""
+        """Once a second: wake whoever missed a hint, and finish what could not be done at once."""
+        self._wakes.remind()
         watched = self._wakes.watched()
         if watched:
             names = msgspec.json.encode(watched).decode()

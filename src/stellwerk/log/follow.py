@@ -3,7 +3,7 @@
 The watch begins before the first read, so that nothing can fall between them.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from stellwerk.envelope.frames import Stored
 from stellwerk.log.log import EventLog
@@ -13,11 +13,11 @@ PAGE = 500
 
 
 async def follow(
-    log: EventLog, wakes: Wakes, *, tenant: str, session_id: str, after: int, patience: float
-) -> AsyncIterator[list[Stored]]:
+    log: EventLog, wakes: Wakes, *, tenant: str, session_id: str, after: int
+) -> AsyncGenerator[list[Stored], None]:
     """Yield what is behind ``after``, then whatever comes, until the session is deleted.
 
-    An empty list says that nothing happened for ``patience`` seconds.
+    An empty list says that nothing has happened for a while.
     """
     with wakes.watch(session_id) as channel:
         while not channel.gone:
@@ -26,5 +26,5 @@ async def follow(
                 yield batch
                 if after == channel.head:
                     break  # the tail says that there is no more; the log need not be asked
-            while not await channel.beyond(after, patience=patience):
+            while not await channel.beyond(after):
                 yield []

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from stellwerk.envelope.frames import Stored
 
+HEARTBEAT = 15
+"""Seconds of silence after which readers are reminded."""
 _TAIL_EVENTS = 512
 _TAIL_BYTES = 256 * 1024
 
@@ -25,6 +27,8 @@ class Channel:
         self._tail: list[Stored] = []
         self._bytes = 0
         self._bell = asyncio.Event()
+        self._quiet = 0
+        self._reminders = 0
 
     def since(self, after: int) -> list[Stored]:
         """What the tail holds behind ``after``; nothing if it does not reach back that far."""
@@ -32,15 +36,21 @@ class Channel:
             return []
         return self._tail[after + 1 - self._tail[0].position :]
 
-    async def beyond(self, after: int, *, patience: float) -> bool:
-        """Wait until the log is longer than ``after``; False if nothing came in ``patience`` seconds."""
-        try:
-            async with asyncio.timeout(patience):
-                while self.head <= after and not self.gone:
-                    await self._bell.wait()
-        except TimeoutError:
-            return False
+    async def beyond(self, after: int) -> bool:
+        """Wait until the log is longer than ``after``; False if it was quiet for so long that one should say so."""
+        reminders = self._reminders
+        while self.head <= after and not self.gone:
+            if self._reminders != reminders:
+                return False
+            await self._bell.wait()
         return True
+
+    def remind(self) -> None:
+        """A second has passed: after some of them without news, whoever waits is woken once."""
+        self._quiet += 1
+        if self._quiet >= HEARTBEAT:
+            self._reminders += 1
+            self.ring(self.head)
 
     def show(self, events: list[Stored]) -> None:
         if self._tail and events[0].position != self._tail[-1].position + 1:
@@ -54,6 +64,7 @@ class Channel:
 
     def ring(self, head: int) -> None:
         self.head = max(self.head, head)
+        self._quiet = 0
         self._bell.set()
         self._bell.clear()
 
@@ -90,6 +101,11 @@ class Wakes:
             channel = self._channels.get(session_id)
             if channel is not None and head > channel.head:
                 channel.ring(head)
+
+    def remind(self) -> None:
+        """To be called every second: one clock for all who wait, instead of a timer for each."""
+        for channel in self._channels.values():
+            channel.remind()
 
     def bury(self, session_id: str) -> None:
         channel = self._channels.pop(session_id, None)

@@ -15,7 +15,7 @@ class ScriptStep(_Closed):
     """One turn of the scripted model: say something, and perhaps ask for a tool."""
 
     say: str = ""
-    """May quote {message}, the user's last text, and {result}, what the last tool returned."""
+    """May quote {message}, the beginning of the user's last text, and {result}, what the last tool returned."""
     call: Name | None = None
     args: dict[str, Any] = {}
 

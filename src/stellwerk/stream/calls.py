@@ -62,7 +62,9 @@ def crash_ending(story: Iterable[Envelope], *, run_id: str, ts: float) -> list[E
         parent_id=None,
         call_id=run_id,
         seq=0,
-        payload=RunEnded(status="failed", reason="whoever drove this run ended before it did", code="crashed"),
+        payload=RunEnded(
+            status="failed", reason="the run was cut off: its server ended while it was under way", code="crashed"
+        ),
     )
     return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=run_id), end)]
 

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import AskUser, Envelope, Error, LlmStart, LlmToken, RunEnd, RunStart, ToolStart
 
+_BURST = 4
+"""Windows of silence after which the next token counts as the first of a burst."""
 _AT_ONCE = RunStart | RunEnd | LlmStart | ToolStart | AskUser | Error
 
 
@@ -36,8 +38,8 @@ class Sampler:
 
     def feed(self, envelope: Envelope, now: float) -> None:
         if isinstance(envelope, LlmToken):
-            self._merge(envelope)
-            self._due_by(now if now >= self._busy_until else self._window_end(now))
+            if self._merge(envelope):
+                self._due_by(now if now >= self._busy_until else self._window_end(now))
             return
         self._close(envelope.call_id)
         self._buffer.append(envelope)
@@ -50,17 +52,19 @@ class Sampler:
     def take(self, now: float) -> list[Envelope]:
         """Everything that waits, merged, in order."""
         waiting, self._buffer, self._growing, self._due = self._buffer, [], {}, None
-        self._busy_until = now + self.window
+        self._busy_until = now + _BURST * self.window
         return [e for item in waiting for e in self._taken(item)]
 
-    def _merge(self, token: LlmToken) -> None:
+    def _merge(self, token: LlmToken) -> bool:
+        """True if the token begins something new, and so may be due; False if it joined what waits already."""
         key = (token.call_id, token.payload.kind, token.payload.block)
         growing = self._growing.get(key)
         if growing is not None and self.window > 0:
             growing.texts.append(token.payload.text)
-            return
+            return False
         self._growing[key] = fresh = _Tokens(token, [token.payload.text])
         self._buffer.append(fresh)
+        return True
 
     def _close(self, call_id: str) -> None:
         for key in [key for key in self._growing if key[0] == call_id]:
