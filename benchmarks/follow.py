@@ -38,7 +38,7 @@ async def _waits(store: Store, writer: Writer, phase: float) -> list[float]:
     writing = asyncio.create_task(_write(writer, phase, sent))
     waits: list[float] = []
     batches = follow(store.log, store.wakes, tenant=LOCAL_TENANT, session_id=writer.session_id, after=0)
-    async with aclosing(batches):  # type: ignore[type-var]  # follow is a generator, and says iterator
+    async with aclosing(batches):
         async for batch in batches:
             now = time.perf_counter()
             waits += [now - sent[stored.position - 1] for stored in batch]
