@@ -80,11 +80,11 @@ def start(data: Path, *, errors: Path, inside: Sequence[str] = (), **settings: o
 
 
 def _address(process: subprocess.Popen[bytes]) -> str:
-    """From ``Stellwerk 1.2 is ready: open http://127.0.0.1:4711/docs``; empty if it never says that."""
+    """From ``Stellwerk 1.2 is ready (process 12): open http://127.0.0.1:4711/docs``; empty if it never says that."""
     assert process.stdout is not None
     while select.select([process.stdout], [], [], _STARTING)[0]:
         line = process.stdout.readline().decode()
-        if " is ready: " in line or not line:
+        if " is ready " in line or not line:
             return line.rpartition(" ")[2].strip().removesuffix("/docs")
     return ""
 
