@@ -1,9 +1,13 @@
-"""Starting: what the command line costs, how long until the server is ready, and what it holds while idle."""
+"""Starting: what the command line costs, how long until the server is ready, and what it takes of memory and disk."""
 
 import asyncio
 import resource
 import time
+from importlib.metadata import distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from benchmarks.figures import Figure, at_most
 from benchmarks.processes import executable, serving
@@ -24,6 +28,7 @@ async def measure(folder: Path) -> list[Figure]:
         at_most("stellwerk --help, CPU", help_, "s", 0.3),
         at_most("stellwerk serve, ready after", min(ready), "s", 3, "with an empty data folder"),
         at_most("stellwerk serve, memory when idle", min(resident) / 1e6, "MB", 120, "VmRSS"),
+        at_most("installed without extras", _installed("stellwerk") / 1e6, "MB", 150, "files of all packages it needs"),
     ]
 
 
@@ -42,3 +47,18 @@ async def _start(data: Path) -> tuple[float, int]:
         ready = time.perf_counter() - start
         await asyncio.sleep(_SETTLED)
         return ready, server.resident()
+
+
+def _installed(name: str) -> int:
+    """Bytes on disk of a package and everything it requires."""
+    sizes: dict[str, int] = {}
+    waiting = [name]
+    while waiting:
+        current = canonicalize_name(waiting.pop())
+        if current not in sizes:
+            found = distribution(current)
+            paths = (Path(str(file.locate())) for file in found.files or ())
+            sizes[current] = sum(path.stat().st_size for path in paths if path.is_file())
+            wanted = map(Requirement, found.requires or ())
+            waiting += [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return sum(sizes.values())
