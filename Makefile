@@ -49,7 +49,7 @@ crash: $(STAMP)  ## The long fault runs: 50 times kill -9 under load
 	@$(BIN)/python -m tests.crash.kill_loop --kills 50
 
 lock: $(STAMP)  ## Resolve requirements.lock anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev pyproject.toml \
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
 
 clean:  ## Remove the environment and caches; the data folder stays

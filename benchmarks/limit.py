@@ -13,17 +13,22 @@ from typing import Any
 import uvloop
 
 from benchmarks.workload import system_text
-from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.builtin import get_weather
+from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.tool_calls import langchain_tool
 from stellwerk.spec.load import load_system
 
 # isort: split
+from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 
 
 def _graph(tokens: int, pace: float) -> Any:
-    """Made by the server's own factory, but without a checkpointer."""
+    """The same model and tool in LangChain's own agent: without our middleware and without a checkpointer."""
     system = load_system(system_text("limit", tokens=tokens, pace=pace), source="benchmark")
-    return AgentFactory(None).build(system).graph  # type: ignore[arg-type]
+    described = system.agents[0].model or system.system.default_model
+    model = ScriptedModel(script=described.script, model=described.model, pace=described.pace)
+    return create_agent(model, [langchain_tool(get_weather)], system_prompt="You are measured.", name="assistant")
 
 
 async def _run(graph: Any) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.pool import Pool
 from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.ids import SystemClock
@@ -38,7 +39,7 @@ async def register(data: Path, *systems: str) -> None:
     database = Sqlite(data / "stellwerk.db")
     await database.open()
     try:
-        factory = AgentFactory(DurableSaver(database, tenant=LOCAL_TENANT))
+        factory = AgentFactory(Pool(saver=DurableSaver(database, tenant=LOCAL_TENANT)))
         known = Systems(database, factory, SystemClock())
         for text in systems:
             await known.register(LOCAL_TENANT, text, source="benchmark")

@@ -1,7 +1,7 @@
 """What every test may use: pinned time and ids, and a real server on a free loopback port."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from stellwerk.settings import Settings
 
 
 @asynccontextmanager
-async def running_server(settings: Settings) -> AsyncIterator[str]:
+async def running_server(settings: Settings, *, own: Mapping[str, str] | None = None) -> AsyncIterator[str]:
     """The real server, in this process, on real sockets; yields its address."""
     ready = asyncio.Event()
     with listener("127.0.0.1", 0) as socket:
-        async with serving(settings, ready.set) as server:
+        async with serving(settings, ready.set, own=own) as server:
             running = asyncio.create_task(server.serve(sockets=[socket]))
             try:
                 async with asyncio.timeout(20):

@@ -1,17 +1,25 @@
 """The command line as a newcomer meets it: a real process each time."""
 
+import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.spec import test_report
+
 HEAVY = ("langchain", "langchain_core", "langgraph", "openai", "pydantic", "fastapi", "uvicorn")
 
 
-def stellwerk(*arguments: str) -> "subprocess.CompletedProcess[str]":
+SPEC = Path(__file__).parent / "spec"
+
+
+def stellwerk(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "stellwerk", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, input=stdin)
 
 
 def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
@@ -23,7 +31,7 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
         f"sys.exit(','.join(name for name in {HEAVY!r} if name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=False)
-    assert "serve" in done.stdout
+    assert all(command in done.stdout for command in ("serve", "check", "schema"))
     assert done.stderr.strip() == "", f"imported by --help: {done.stderr}"
 
 
@@ -53,3 +61,109 @@ def test_a_server_that_must_not_start_says_why(arguments: list[str], complaint: 
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_check_prints_the_tree_of_the_founding_example_with_its_tools_not_registered() -> None:
+    done = stellwerk("check", str(SPEC / "seed_004.yaml"))
+    golden = test_report.golden("seed_004").splitlines()
+    tree = [line for line in golden if not line.startswith(("warning:", "seed_004.yaml:"))]
+    assert done.stdout.splitlines()[: len(tree)] == tree
+    assert done.stdout.splitlines()[-1].endswith("sound, but 12 tools not registered here")
+    assert f"warning: {SPEC / 'seed_004.yaml'}:21:15: agents[0].tools.allow[0]: the tool" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_check_tells_problems_of_several_files_and_of_standard_input(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("version: 1\nsystem: {nme: x}\nagents: [{id: a}]\n", "utf-8")
+    done = stellwerk("check", str(wrong), "-", stdin="{version: 1, system: {name: piped}, agents: [{id: a}]}")
+    assert done.returncode == 1
+    assert f"error: {wrong}:2:10: system.nme: there is no key 'nme' here; did you mean 'name'?" in done.stdout
+    assert "piped · version 1\n└── a · react · scripted\n-: ready to register\n" in done.stdout
+
+
+def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_servers(tmp_path: Path) -> None:
+    operator, system = tmp_path / "operator.yaml", tmp_path / "system.yaml"
+    operator.write_text(
+        "graphs: {report: 'nowhere.py:graph'}\n"
+        "providers: {mine: {kind: openai, base_url: 'http://127.0.0.1:1/v1', needs_key: false}}\n"
+        "mcp_servers: {files: {command: [no-such-program]}}\n",
+        "utf-8",
+    )
+    system.write_text(
+        "version: 1\nsystem: {name: s}\nagents:\n"
+        "- {id: a, kind: graph, graph: report, model: {provider: mine, model: x}, tools: {allow: [files_read]}}\n",
+        "utf-8",
+    )
+    alone, helped = stellwerk("check", str(system)), stellwerk("check", "--config", str(operator), str(system))
+    assert alone.returncode == 1
+    assert "the operator has registered no graph 'report' (--config)" in alone.stdout
+    assert "there is no provider 'mine'" in alone.stdout
+    assert helped.returncode == 0, helped.stdout + helped.stderr
+    assert "a · graph report · mine:x" in helped.stdout
+    assert "files_read  of the MCP server files, not checked" in helped.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        (["nowhere.yaml"], "cannot read nowhere.yaml: No such file or directory"),
+        ([str(SPEC)], "Is a directory"),
+        (["--config", "nowhere.yaml", "-"], "cannot read nowhere.yaml"),
+        ([], "Missing argument"),
+    ],
+    ids=["no such file", "a folder", "no such config", "nothing"],
+)
+def test_check_says_what_it_cannot_read(arguments: list[str], complaint: str) -> None:
+    done = stellwerk("check", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+
+
+def on_a_terminal(arguments: list[str], environment: dict[str, str]) -> str:
+    leader, follower = pty.openpty()
+    with open(leader, "rb", buffering=0) as terminal:
+        command = [sys.executable, "-m", "stellwerk", *arguments]
+        process = subprocess.Popen(command, stdout=follower, stderr=follower, env=environment)
+        os.close(follower)
+        shown = bytearray()
+        try:
+            while piece := terminal.read(4096):
+                shown += piece
+        except OSError:
+            pass  # Linux says so when the last writer has gone
+        process.wait(60)
+    return shown.decode()
+
+
+def test_check_has_colours_on_a_terminal_unless_they_are_not_wanted() -> None:
+    plain = {"PATH": os.defpath, "TERM": "xterm-256color", "COLUMNS": "200"}
+    arguments = ["check", str(SPEC / "two_agents.yaml")]
+    assert "\x1b[" in on_a_terminal(arguments, plain)
+    assert "\x1b[3" not in on_a_terminal(arguments, plain | {"NO_COLOR": "1"})
+
+
+def test_the_schema_can_be_printed_for_an_editor() -> None:
+    described = json.loads(stellwerk("schema").stdout)
+    assert described["title"] == "Stellwerk agent system, version 1"
+    assert set(described["properties"]) == {"version", "system", "agents"}
+
+
+def test_tools_lists_every_tool_with_its_parameters() -> None:
+    text = stellwerk("tools").stdout
+    for name in ("get_weather", "ask_user", "plan_tasks", "write_report"):
+        assert f"\n{name}  " in f"\n{text}"
+    assert "    city: string, required" in text
+
+
+def test_tools_in_json_has_the_schemas_and_can_be_asked_for_one() -> None:
+    (weather,) = json.loads(stellwerk("tools", "--json", "get_weather").stdout)
+    assert weather["input_schema"]["required"] == ["city"]
+    assert {"aliases", "timeout", "effects", "description"} <= weather.keys()
+
+
+def test_tools_that_are_not_there_and_files_that_cannot_be_read_are_refused() -> None:
+    for arguments in (("tools", "nothing_like_it"), ("tools", "--config", "nowhere.yaml")):
+        done = stellwerk(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "stellwerk: " in done.stderr

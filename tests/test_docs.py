@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -12,6 +13,8 @@ from stellwerk import errors
 from stellwerk.envelope.model import Envelope
 from stellwerk.runs import machine
 from stellwerk.settings import Settings
+from stellwerk.spec.load import load_operator
+from stellwerk.spec.operator import McpServer, Operator, Provider
 from tests.conftest import running_server
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +36,15 @@ def test_every_setting_is_documented_with_its_default() -> None:
         row = next((line for line in page("settings.md").splitlines() if f"`STELLWERK_{name.upper()}`" in line), "")
         assert row, f"docs/reference/settings.md lacks STELLWERK_{name.upper()}"
         assert str(field.default) in row.replace("./data", "data"), f"the default of {name} is {field.default}"
+
+
+def test_every_field_of_the_operators_file_is_documented_and_the_example_loads() -> None:
+    text = page("operator.md")
+    example = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0]
+    assert load_operator(example, source="operator.md").mcp_servers.keys() == {"files", "crm"}
+    named = {f"mcp_servers.*.{name}" for name in McpServer.model_fields}
+    named |= {f"providers.*.{name}" for name in Provider.model_fields} | set(Operator.model_fields)
+    assert not {name for name in named if f"`{name}`" not in text}
 
 
 def test_every_error_code_is_documented() -> None:
@@ -57,7 +69,10 @@ async def test_every_route_is_documented(tmp_path: Path) -> None:
             assert described["summary"]
 
 
-@pytest.mark.parametrize("path", [p.relative_to(ROOT).as_posix() for p in ROOT.glob("*.md")] + ["docs/glossary.md"])
+PAGES = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_every_link_between_pages_leads_somewhere(path: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / path).read_text("utf-8")):
         assert (ROOT / path).parent.joinpath(target).exists(), f"{path} links to {target}"
@@ -74,3 +89,14 @@ async def test_the_tour_of_the_readme_works_as_it_stands(tmp_path: Path) -> None
     for kind in ("llm_start", "llm_token", "tool_end", "run_end"):
         assert f'"type":"{kind}"' in output
     assert '"rows":[["Berlin","sunny",21]]' in output
+
+
+async def test_the_library_example_runs_and_the_readme_quotes_it() -> None:
+    program = ROOT / "examples/library/shop.py"
+    process = await asyncio.create_subprocess_exec(sys.executable, str(program), stdout=asyncio.subprocess.PIPE)
+    output = (await process.communicate())[0].decode()
+    assert output.startswith("It costs 20 euros.\nRunStart ")
+    assert "rows=(('lamp', 20),)" in output
+    quoted = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert quoted
+    assert all(block in program.read_text("utf-8") for block in quoted)

@@ -7,13 +7,19 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: a command that needs none of them starts in a blink.
 _PUBLIC = {
+    "AgentConfig": "stellwerk.spec.model",
     "AgentFactory": "stellwerk.agents.factory",
     "AgentSystem": "stellwerk.spec.model",
+    "ChatMessage": "stellwerk.spec.chat",
+    "CompleteAgent": "stellwerk.spec.model",
+    "CustomStateShared": "stellwerk.agents.state",
     "Envelope": "stellwerk.envelope.model",
     "RunnableAgent": "stellwerk.agents.runnable",
     "StreamAdapter": "stellwerk.stream.adapter",
     "ToolResult": "stellwerk.envelope.results",
+    "ToolSchema": "stellwerk.spec.model",
     "create_app": "stellwerk.app",
+    "tool": "stellwerk.agents.tool_spec",
 }
 
 __all__ = [*sorted(_PUBLIC)]

@@ -2,11 +2,12 @@
 
 import asyncio
 import fcntl
+import json
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import structlog
@@ -17,12 +18,18 @@ from fastapi_offline import FastAPIOffline
 from starlette.responses import RedirectResponse
 
 import stellwerk
+from stellwerk.agents import graphs, journal, tools
 from stellwerk.agents.checkpoints import DurableSaver, prove_strict
 from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.mcp import McpServers
+from stellwerk.agents.pool import Pool
+from stellwerk.agents.stores import open_store
+from stellwerk.agents.targets import graphs_of, system_of
 from stellwerk.api import guard, health, problems, sessions
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import demo_yaml
+from stellwerk.documents.store import DocumentStore
 from stellwerk.errors import SettingsError, StorageGone
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
@@ -33,9 +40,11 @@ from stellwerk.runs import tables
 from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.recovery import recover
 from stellwerk.runs.runner import Runner
-from stellwerk.runs.sessions import Sessions
+from stellwerk.runs.sessions import Sessions, Stores
 from stellwerk.runs.systems import Systems
 from stellwerk.settings import LOOPBACK, Settings
+from stellwerk.spec.load import load_operator
+from stellwerk.spec.operator import Operator
 
 logger = structlog.get_logger(__name__)
 
@@ -45,9 +54,10 @@ _SEND_BUFFER = 128 * 1024
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | None = None) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
 
+    ``own`` are graphs of yours, each served as a system of its name: ``{"desk": "desk.py:graph"}``.
     Run it by ``serve``, or end the streams yourself before the host server waits for them: ``app.state.wakes.close()``.
     """
     chosen = settings or Settings()
@@ -55,7 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _services(chosen, wakes) as services:
+        async with _services(chosen, wakes, own or {}) as services:
             app.include_router(sessions.routes(services))
             app.include_router(health.routes(services))
             app.add_api_route("/", lambda: RedirectResponse("docs"), include_in_schema=False)
@@ -70,27 +80,58 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 @asynccontextmanager
-async def _services(settings: Settings, wakes: Wakes) -> AsyncIterator[Services]:
-    with _locked(settings.data):
+async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) -> AsyncIterator[Services]:
+    async with AsyncExitStack() as opened:
+        opened.enter_context(_locked(settings.data))
         prove_strict()
         clock = SystemClock()
         database = Sqlite(settings.data / "stellwerk.db")
         await database.open()
+        opened.push_async_callback(database.close)
         log = DurableLog(database, wakes, clock)
-        systems = Systems(database, AgentFactory(DurableSaver(database, tenant=LOCAL_TENANT)), clock)
-        runner = Runner(log, systems, Tick(asyncio.get_running_loop()), clock, window=settings.window)
+        documents = DocumentStore(database, settings.data / "documents", clock)
+        pool = await _pool(settings, database, own, opened)
+        systems = Systems(database, AgentFactory(pool), clock)
+        runner = Runner(log, systems, documents, Tick(asyncio.get_running_loop()), clock, window=settings.window)
         dispatch = Dispatch(database, log, runner, clock, slots=settings.slots, waiting=settings.waiting)
+        opened.push_async_callback(dispatch.close)
         lookout = asyncio.create_task(_look_around(log), name="lookout")
-        try:
-            await systems.register(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
-            await database.submit(tables.rebuild_standings, None, urgent=True)
-            await recover(database, log, clock)
-            dispatch.claim()
-            yield Services(database, log, wakes, Sessions(database, log, systems, dispatch, clock, SortableIds(clock)))
-        finally:
-            lookout.cancel()
-            await dispatch.close()
-            await database.close()
+        opened.callback(lookout.cancel)
+        await systems.register(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
+        for name, reference in own.items():
+            await systems.register(LOCAL_TENANT, system_of(name), source=reference)
+        await database.submit(tables.rebuild_standings, None, urgent=True)
+        await recover(database, log, clock)
+        await documents.sweep()
+        dispatch.claim()
+        stores = Stores(database, log, documents)
+        yield Services(database, log, wakes, Sessions(stores, systems, dispatch, clock, SortableIds(clock)))
+
+
+async def _pool(settings: Settings, database: Sqlite, own: Mapping[str, str], opened: AsyncExitStack) -> Pool:
+    """What agents are built from: what is installed, and what the operator's file adds."""
+    operator = _operator(settings.config)
+    mcp = McpServers(operator.mcp_servers)
+    opened.push_async_callback(mcp.close)
+    return Pool(
+        tools=tools.discover(operator.tools),
+        graphs=graphs.discover({**operator.graphs, **own}, inputs=operator.graph_inputs),
+        mcp=mcp,
+        providers=operator.providers,
+        saver=DurableSaver(database, tenant=LOCAL_TENANT),
+        store=await opened.enter_async_context(open_store(settings.data / "store.db")),
+        keep=journal.keep,
+        resources=opened,
+    )
+
+
+def _operator(config: Path | None) -> Operator:
+    if config is None:
+        return Operator()
+    try:
+        return load_operator(config.read_bytes(), source=str(config))
+    except OSError as error:
+        raise SettingsError(f"cannot read {config}: {error.strerror}; name another file with --config") from error
 
 
 async def _look_around(log: DurableLog) -> None:
@@ -153,14 +194,16 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(settings: Settings, ready: Callable[[], None]) -> AsyncIterator[Server]:
+async def serving(
+    settings: Settings, ready: Callable[[], None], *, own: Mapping[str, str] | None = None
+) -> AsyncIterator[Server]:
     """Everything opened, and a server that has yet to be told to ``serve``."""
-    app = create_app(settings)
+    app = create_app(settings, own=own)
     async with app.router.lifespan_context(app):
         yield Server(app, ready)
 
 
-def serve(settings: Settings, say: Callable[[str], None]) -> None:
+def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[str] = ()) -> None:
     """Run the server until it is told to stop.
 
     Raises:
@@ -176,8 +219,11 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
 
+        own = graphs_of(targets)
+        system = next(iter(own), "demo")
+
         async def main() -> None:
-            async with serving(settings, lambda: say(greeting(address))) as server:
+            async with serving(settings, lambda: say(greeting(address, system)), own=own) as server:
                 for signum in (signal.SIGINT, signal.SIGTERM):
                     asyncio.get_running_loop().add_signal_handler(signum, server.handle_exit, signum, None)
                 await server.serve(sockets=[listening])
@@ -185,10 +231,11 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
         uvloop.run(main())
 
 
-def greeting(address: str) -> str:
+def greeting(address: str, system: str) -> str:
+    body = json.dumps({"agent_system_id": system})
     return (
         f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/docs\n"
-        f"Try: curl -s {address}/sessions -H 'Content-Type: application/json' -d '{{\"agent_system_id\": \"demo\"}}'"
+        f"Try: curl -s {address}/sessions -H 'Content-Type: application/json' -d '{body}'"
     )
 
 

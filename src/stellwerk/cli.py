@@ -1,11 +1,18 @@
 """The command line: parses and calls, decides nothing. Heavy imports wait until a command needs them."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import stellwerk
+
+if TYPE_CHECKING:
+    from stellwerk.spec.catalogue import Catalogue
+    from stellwerk.spec.operator import Operator
+    from stellwerk.spec.tree import Line
 
 app = typer.Typer(
     help="Stellwerk: a self-hosted agent server. Keep your LangGraph graph, delete your streaming code.",
@@ -33,29 +40,176 @@ def main(
 
 @app.command()
 def serve(
+    graphs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GRAPH]...", help="Graphs of your own: path/to/file.py:graph, or a langgraph.json."),
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one. [default: 8000]")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder for everything the server keeps. [default: ./data]")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")
+    ] = None,
 ) -> None:
-    """Start the server with the demo system.
+    """Start the server with the demo system, and with graphs of your own.
 
-    Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA.
+    Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA, STELLWERK_CONFIG.
     """
     from pydantic import ValidationError
 
     from stellwerk.errors import StellwerkError
     from stellwerk.settings import Settings
 
-    given = {"host": host, "port": port, "data": data}
+    given = {"host": host, "port": port, "data": data, "config": config}
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         from stellwerk.app import serve as run_server
 
-        run_server(settings, typer.echo)
+        run_server(settings, typer.echo, targets=graphs or ())
     except StellwerkError as error:
         _refuse(str(error))
     except ValidationError as error:
         _refuse("; ".join(f"{e['loc'][0]} cannot be {e['input']!r}: {e['msg']}" for e in error.errors()))
+
+
+@app.command()
+def check(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Agent systems in YAML or JSON; - is standard input.")
+    ],
+    config: Annotated[
+        Path | None, typer.Option(help="The operator's file: more tools, graphs, providers and MCP servers by name.")
+    ] = None,
+) -> None:
+    """Check agent systems: print each as a tree, and all that is wrong with it.
+
+    Nothing is started, and no model is called. Tools that are not registered here are warnings.
+    The exit code is 0 if all is sound, 1 if there are problems, 2 if a file cannot be read.
+    """
+    from stellwerk.errors import StellwerkError
+    from stellwerk.spec.report import report
+
+    try:
+        texts = {name: _read(name) for name in files}
+        catalogue = _catalogue(_operator(config))
+    except OSError as error:
+        _refuse(f"cannot read {error.filename}: {error.strerror}")
+    except StellwerkError as error:
+        _refuse(str(error))
+    reports = [report(text, source=name, catalogue=catalogue) for name, text in texts.items()]
+    for made in reports:
+        _show(made.lines)
+    raise typer.Exit(0 if all(made.sound for made in reports) else 1)
+
+
+@app.command()
+def tools(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these.")] = None,
+    config: Annotated[Path | None, typer.Option(help="The operator's file: more tools, and MCP servers.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the whole schemas.")] = False,
+) -> None:
+    """List the tools that agent systems may name here.
+
+    MCP servers of the operator's file are started to ask them for theirs.
+    """
+    import asyncio
+    import json
+
+    from stellwerk.errors import StellwerkError
+
+    try:
+        found = asyncio.run(_inventory(config))
+    except StellwerkError as error:
+        _refuse(str(error))
+    wanted = [tool for tool in found if not names or tool["name"] in names or set(tool["aliases"]) & set(names)]
+    if not wanted:
+        _refuse(f"there is no tool {', '.join(names or ())}; `stellwerk tools` lists them all")
+    from stellwerk.agents.inventory import listing
+
+    typer.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else listing(wanted))
+
+
+async def _inventory(config: Path | None) -> "list[dict[str, Any]]":
+    from stellwerk.agents.inventory import inventory
+    from stellwerk.agents.mcp import McpServers
+    from stellwerk.agents.pool import Pool
+    from stellwerk.agents.tools import discover
+
+    operator = _operator(config)
+    mcp = McpServers(operator.mcp_servers)
+    try:
+        return await inventory(Pool(tools=discover(operator.tools), mcp=mcp))
+    finally:
+        await mcp.close()
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of agent systems, for editors."""
+    import json
+
+    from stellwerk.spec.schema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def _read(name: str) -> bytes:
+    """No more than is needed to see that it is too much."""
+    from stellwerk.spec.load import SIZE_LIMIT
+
+    if name == "-":
+        return sys.stdin.buffer.read(SIZE_LIMIT + 1)
+    with Path(name).open("rb") as file:
+        return file.read(SIZE_LIMIT + 1)
+
+
+def _operator(config: Path | None) -> "Operator":
+    from stellwerk.errors import SettingsError
+    from stellwerk.spec.load import load_operator
+    from stellwerk.spec.operator import Operator
+
+    if config is None:
+        return Operator()
+    try:
+        return load_operator(_read(str(config)), source=str(config))
+    except OSError as error:
+        raise SettingsError(f"cannot read {config}: {error.strerror}; name another file with --config") from error
+
+
+def _catalogue(operator: "Operator") -> "Catalogue":
+    from importlib.metadata import entry_points
+
+    from stellwerk.agents.checklist import CHECKLIST_TOOLS
+    from stellwerk.agents.graphs import ENTRY_POINTS
+    from stellwerk.agents.models import known_providers
+    from stellwerk.agents.tools import discover
+    from stellwerk.settings import provider_keys
+    from stellwerk.spec.catalogue import Catalogue
+
+    providers, keys = known_providers(operator.providers), provider_keys()
+    return Catalogue(
+        tools={**discover(operator.tools).names(), **{name: name for name in CHECKLIST_TOOLS}},
+        mcp_servers=tuple(operator.mcp_servers),
+        graphs={*operator.graphs, *(point.name for point in entry_points(group=ENTRY_POINTS))},
+        providers=providers,
+        keys=[name for name, secret in providers.items() if secret is None or secret in keys],
+    )
+
+
+def _show(lines: Sequence["Line"]) -> None:
+    if not sys.stdout.isatty():
+        for line in lines:
+            typer.echo("".join(text for text, _ in line))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text.assemble(*((text, _STYLES[style]) for text, style in line)))
+
+
+_STYLES = {"plain": "", "name": "bold", "dim": "dim", "good": "green", "warn": "yellow", "bad": "red"}
 
 
 def _refuse(reason: str) -> NoReturn:

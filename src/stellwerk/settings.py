@@ -1,9 +1,10 @@
 """The settings: one frozen object, read once, passed in. The only reader of the environment."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 # LangGraph reads this when it is imported; without it a checkpoint can run code.
@@ -24,6 +25,8 @@ class Settings(BaseSettings):
     """Port to listen on; 0 takes a free one."""
     data: Path = Path("./data")
     """Folder below which everything lies that the server keeps."""
+    config: Path | None = None
+    """The operator's file: MCP servers, model providers, tools and graphs of his own."""
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)
@@ -32,3 +35,17 @@ class Settings(BaseSettings):
     """Seconds in which tokens of one model call are merged before they are stored; 0 stores each."""
     body_limit: int = Field(default=1024 * 1024, ge=1024)
     """Bytes that one request body may have."""
+
+
+def provider_keys() -> Mapping[str, SecretStr]:
+    """The operator's own keys for models, by the secret each of them fills: OPENAI_API_KEY is openai_api_key."""
+    return {name.lower(): SecretStr(value) for name, value in os.environ.items() if name.endswith("_API_KEY") and value}
+
+
+def adopt_environment(values: Mapping[str, str]) -> None:
+    """Set the variables of a project of the operator's own, for the code in it; what is set already stays.
+
+    So the environment that the server was started with always wins, the strictness of LangGraph included.
+    """
+    for name, value in values.items():
+        os.environ.setdefault(name, value)

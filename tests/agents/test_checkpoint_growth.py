@@ -24,7 +24,7 @@ from stellwerk.agents.checkpoint_serde import StrictSerializer
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.spec.model import ScriptRule, ScriptStep
+from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.conftest import TENANT
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "0123456789ABCDEFGHIJKL", "checkpoint_ns": ""}}

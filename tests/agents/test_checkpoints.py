@@ -22,7 +22,7 @@ from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import Fenced, InvalidInput
-from stellwerk.spec.model import ScriptRule, ScriptStep
+from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.conftest import TENANT
 
 SESSION = "session-1"

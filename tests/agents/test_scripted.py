@@ -1,8 +1,19 @@
-import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+"""The scripted model: what a script can say, and that it always says the same."""
 
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+
+from stellwerk.agents.middleware.conversation import VALIDATOR
 from stellwerk.agents.scripted import ScriptedModel, next_step
-from stellwerk.spec.model import ScriptRule, ScriptStep
+from stellwerk.errors import ScriptedFailure
+from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 
 SCRIPT = [
     ScriptRule(
@@ -18,6 +29,10 @@ def after_tool() -> list[BaseMessage]:
     return [HumanMessage("Weather?"), AIMessage("", tool_calls=[call]), ToolMessage("sunny", tool_call_id="c1")]
 
 
+def playing(*steps: ScriptStep, **settings: Any) -> ScriptedModel:
+    return ScriptedModel(script=[ScriptRule(steps=list(steps))], **settings)
+
+
 @pytest.mark.parametrize(
     "messages, say",
     [
@@ -30,6 +45,36 @@ def after_tool() -> list[BaseMessage]:
 )
 def test_the_step_follows_from_the_conversation_alone(messages: list[BaseMessage], say: str) -> None:
     assert next_step(SCRIPT, messages).say == say
+
+
+@pytest.mark.parametrize("spoken, say", [(0, "any"), (1, "second"), (2, "third"), (3, "any")])
+def test_a_rule_with_a_number_begins_at_that_step_of_the_round(spoken: int, say: str) -> None:
+    numbered = ScriptRule(when=2, steps=[ScriptStep(say="second"), ScriptStep(say="third")])
+    script = [numbered, ScriptRule(steps=[ScriptStep(say="any")])]
+    assert next_step(script, [HumanMessage("hi"), *[AIMessage("")] * spoken]).say == say
+
+
+def test_what_a_validator_writes_is_no_new_round() -> None:
+    script = [ScriptRule(when="size", steps=[ScriptStep(say="large"), ScriptStep(say="42")])]
+    refused = [HumanMessage("What size?"), AIMessage("large"), HumanMessage("A number!", name=VALIDATOR)]
+    assert next_step(script, refused).say == "42"
+
+
+def test_used_up_words_are_said_again_but_used_up_calls_are_not_made_again() -> None:
+    asked, twice = HumanMessage("go"), [AIMessage("")] * 2
+    assert next_step([ScriptRule(steps=[ScriptStep(say="once more")])], [asked, *twice]).say == "once more"
+    done = next_step([ScriptRule(steps=[ScriptStep(call="look")])], [asked, *twice])
+    assert done.call is None and "done" in done.say
+
+
+async def test_an_agent_whose_script_only_calls_comes_to_an_end() -> None:
+    @tool
+    def look() -> str:
+        "Look."
+        return "seen"
+
+    state = await create_agent(playing(ScriptStep(call="look")), [look]).ainvoke({"messages": [HumanMessage("go")]})
+    assert [message.type for message in state["messages"]] == ["human", "ai", "tool", "ai"]
 
 
 async def test_tokens_joined_are_the_whole_answer() -> None:
@@ -47,5 +92,77 @@ async def test_a_call_comes_in_pieces_like_a_providers_and_is_whole_at_the_end()
     assert message.usage_metadata is not None
 
 
+async def test_several_tools_are_called_at_once_each_with_its_own_id() -> None:
+    step = ScriptStep(call="look", calls=[ScriptCall(call="look"), ScriptCall(call="listen", args={"to": "me"})])
+    message = await playing(step).ainvoke([HumanMessage("go")])
+    assert [call["name"] for call in message.tool_calls] == ["look", "look", "listen"]
+    assert message.tool_calls[-1]["args"] == {"to": "me"}
+    assert len({call["id"] for call in message.tool_calls}) == 3
+
+
+@settings(deadline=None, max_examples=30)
+@given(trims=st.lists(st.booleans(), min_size=1, max_size=8))
+def test_ids_are_equal_on_a_retry_and_never_repeat_in_a_conversation(trims: list[bool]) -> None:
+    model = playing(*[ScriptStep(calls=[ScriptCall(call="look"), ScriptCall(call="look")])] * 8)
+    talk: list[BaseMessage] = [*[HumanMessage("long ago")] * 8, HumanMessage("go")]
+    for trimmed in trims:  # a trimmed history can be as long as it was before
+        message = model.invoke(talk)
+        assert message.tool_calls == model.invoke(talk).tool_calls
+        talk = [*talk[trimmed:], message]
+    ids = [call["id"] for message in talk if isinstance(message, AIMessage) for call in message.tool_calls]
+    assert len(ids) == len(set(ids)) == 2 * len(trims)
+
+
+async def test_what_was_said_and_found_can_be_quoted_in_arguments_at_any_depth() -> None:
+    args = {"query": "about {message}", "deep": [{"seen": "{result}"}], "count": 3}
+    script = [ScriptRule(steps=[ScriptStep(call="look"), ScriptStep(call="note", args=args)])]
+    message = await ScriptedModel(script=script).ainvoke(after_tool())
+    (call,) = message.tool_calls
+    assert call["args"] == {"query": "about Weather?", "deep": [{"seen": "sunny"}], "count": 3}
+
+
+async def test_a_quoted_text_is_only_text() -> None:
+    message = await playing(ScriptStep(say="You: {message}")).ainvoke([*after_tool(), HumanMessage("{result} {x}")])
+    assert message.text == "You: {result} {x}"
+
+
+async def test_a_step_that_fails_first_says_what_it_has_to_say() -> None:
+    model, heard = playing(ScriptStep(say="I am about to ", fail="the provider is down")), []
+    with pytest.raises(ScriptedFailure, match="the provider is down"):
+        async for chunk in model.astream([HumanMessage("go")]):
+            heard.append(str(chunk.text))
+    assert "".join(heard) == "I am about to "
+    with pytest.raises(ScriptedFailure):
+        model.invoke([HumanMessage("go")])
+
+
+@pytest.mark.parametrize("how", ["ainvoke", "astream"])
+async def test_a_step_that_waits_is_silent_until_it_is_stopped(how: str) -> None:
+    model, heard = playing(ScriptStep(say="too late", wait=600)), list[str]()
+
+    async def listen() -> None:
+        if how == "ainvoke":
+            heard.append(str((await model.ainvoke([HumanMessage("go")])).text))
+        async for chunk in model.astream([HumanMessage("go")]):
+            heard.append(str(chunk.text))
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await listen()
+    assert heard == []
+
+
+def test_a_step_that_waited_says_all_of_it() -> None:
+    assert playing(ScriptStep(say="at last", wait=0.01)).invoke([HumanMessage("go")]).text == "at last"
+
+
 async def test_a_script_without_a_word_for_it_says_so() -> None:
     assert "nothing to say" in str((await ScriptedModel(script=SCRIPT[:1]).ainvoke([HumanMessage("hi")])).text)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200))
+def test_whatever_the_user_says_a_call_quotes_it_unchanged(asked: str) -> None:
+    step = ScriptStep(call="look", args={"value": ["{message}", 1], "other": "y"})
+    (call,) = playing(step).invoke([HumanMessage(asked)]).tool_calls
+    assert call["args"] == {"value": [asked, 1], "other": "y"}

@@ -10,12 +10,14 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
 
-from stellwerk.agents.runnable import RunnableAgent, Turn
+from stellwerk.agents.builtin import get_weather
+from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tools import registered
+from stellwerk.agents.tool_calls import langchain_tool
+from stellwerk.agents.turn import Turn
 from stellwerk.envelope.model import Envelope, LlmToken, Message, type_of
 from stellwerk.envelope.order import legal
-from stellwerk.spec.model import ScriptRule, ScriptStep
+from stellwerk.spec.script import ScriptRule, ScriptStep
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.facts import Fact
@@ -62,7 +64,7 @@ def text(envelopes: list[Envelope]) -> str:
 )
 async def test_an_agent_with_a_tool_is_told_whole() -> None:
     chat = model(ScriptStep(say="Look. ", call="get_weather", args={"city": "Ulm"}), ScriptStep(say="Sunny it is."))
-    told = await story(agent(chat, [registered("get_weather")], checkpointer=InMemorySaver()))
+    told = await story(agent(chat, [langchain_tool(get_weather)], checkpointer=InMemorySaver()))
     assert legal(told) == []
     assert text(told) == "Look. Sunny it is."
     assert [t for t in types(told) if t != "llm_token"] == [
@@ -75,7 +77,7 @@ async def test_an_agent_with_a_tool_is_told_whole() -> None:
 async def test_two_sub_agents_at_once_each_have_their_own_calls() -> None:
     inner = agent(
         model(ScriptStep(call="get_weather", args={"city": "Ulm"}), ScriptStep(say="inner")),
-        [registered("get_weather")],
+        [langchain_tool(get_weather)],
         "researcher",
     )
 

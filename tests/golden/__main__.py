@@ -1,15 +1,25 @@
-"""`make golden`: write the golden files and the published schema anew."""
+"""`make golden`: write the golden files and the published schemas anew."""
 
 import json
 from pathlib import Path
+from typing import Any
 
-from stellwerk.envelope.model import json_schema
+from stellwerk.envelope.model import json_schema as envelope_schema
+from stellwerk.spec.schema import json_schema as agent_system_schema
+from tests.spec import test_report
 
-SCHEMA = Path(__file__).parents[2] / "docs/reference/envelope.schema.json"
+REFERENCE = Path(__file__).parents[2] / "docs/reference"
 
 
 def main() -> None:
-    SCHEMA.write_text(json.dumps(json_schema(), indent=2) + "\n", "utf-8")
+    write_schema("envelope.schema.json", envelope_schema())
+    write_schema("agent-system.schema.json", agent_system_schema())
+    for name in test_report.GOLDEN:
+        (test_report.HERE / f"{name}.txt").write_text(test_report.golden(name), "utf-8")
+
+
+def write_schema(name: str, schema: dict[str, Any]) -> None:
+    (REFERENCE / name).write_text(json.dumps(schema, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,32 @@
+"""From text to an agent system: what is read, how, and how every mistake is told."""
+
+import json
+from pathlib import Path
+
 import pytest
 
 from stellwerk.demo import demo_yaml
 from stellwerk.errors import SpecError
-from stellwerk.spec.load import load_system
+from stellwerk.spec.load import load_operator, load_system
+from stellwerk.spec.model import AgentSystem, ModelSpec
 
 SMALL = """
 version: 1
 system: {name: small}
 agents: [{id: only}]
 """
+SEED = (Path(__file__).parent / "seed_004.yaml").read_bytes()
+
+
+def refusal(text: str | bytes) -> SpecError:
+    with pytest.raises(SpecError) as refused:
+        load_system(text, source="my.yaml")
+    return refused.value
+
+
+def with_agent(lines: str) -> str:
+    indented = "\n".join(f"    {line}" for line in lines.splitlines())
+    return f"version: 1\nsystem:\n  name: small\nagents:\n  - id: only\n{indented}\n"
 
 
 def test_the_demo_system_loads() -> None:
@@ -16,20 +34,212 @@ def test_the_demo_system_loads() -> None:
     assert (system.system.name, system.orchestrator().id) == ("demo", "assistant")
 
 
+@pytest.mark.requirement(
+    "004.yaml.version",
+    "004.yaml.system-name",
+    "004.yaml.agent-id-and-role",
+    "004.yaml.agent-prompts",
+)
+def test_the_founding_example_loads_as_it_was_written() -> None:
+    system = load_system(SEED, source="seed_004.yaml")
+    orchestrator, git = system.agents
+    assert (system.version, system.system.name) == (1, "idp-copilot")
+    assert [(agent.id, agent.role, agent.max_steps) for agent in system.agents] == [
+        ("orchestrator", "orchestrator", 50),
+        ("agent_git", "sub-agent", 12),
+    ]
+    assert orchestrator.system_prompt.startswith("You are the orchestrator.")
+    assert git.mission == "Handle repository creation and branch protection policies."
+    assert git.description == "Git sub-agent"
+    assert git.tools.allow == ["create_repository", "setup_branch_protection", "validate_project_name_and_type"]
+
+
+@pytest.mark.requirement("004.yaml.version")
+def test_another_version_is_refused() -> None:
+    assert "version: found 2; expected 1" in str(refusal(SMALL.replace("version: 1", "version: 2")))
+
+
+def test_json_is_read_like_yaml() -> None:
+    as_json = json.dumps(load_system(SEED, source="seed").model_dump(mode="json"), indent="\t")
+    assert load_system(as_json, source="json") == load_system(SEED, source="seed")
+    emoji = json.dumps({"version": 1, "system": {"name": "x", "description": "a 😀/"}, "agents": [{"id": "a"}]})
+    assert load_system(emoji, source="json").system.description == "a 😀/"
+
+
+@pytest.mark.parametrize(
+    "written, read",
+    [
+        ("no", "no"),
+        ("on", "on"),
+        ("12:30:45", "12:30:45"),
+        ("2026-01-01", "2026-01-01"),
+        ("1_000", "1_000"),
+        ('"5"', "5"),
+        ("true", True),
+        ("~", None),
+        ("017", 17),
+        ("0o17", 15),
+        ("0x1F", 31),
+        ("-1.5e3", -1500.0),
+        ("9007199254740991", 9007199254740991),
+    ],
+)
+def test_scalars_mean_what_yaml_1_2_says(written: str, read: object) -> None:
+    step = f"model: {{script: [{{steps: [{{call: x, args: {{value: {written}}}}}]}}]}}"
+    model = load_system(with_agent(step), source="my.yaml").agents[0].model
+    assert model is not None
+    found = model.script[0].steps[0].args["value"]
+    assert (found, type(found)) == (read, type(read))
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
+def test_a_byte_order_mark_and_any_line_break_are_fine(line_break: str) -> None:
+    text = "\ufeff" + with_agent("mission: |\n  Be\n  kind.").replace("\n", line_break)
+    assert load_system(text.encode(), source="my.yaml").agents[0].mission == "Be\nkind.\n"
+
+
+def test_all_problems_are_told_at_once_each_with_its_place() -> None:
+    text = """version: 1
+system:
+  nme: small
+  storage: {checklist_dir: ../up}
+agents:
+  - id: first
+    role: orchestrater
+    max_stepps: 5
+    mission: send ${HOME}
+    tools:
+      allow: [search, "os:system"]
+    approvals: {search: [approves]}
+    model: {provider: openai, model: gpt, temperature: 3, base_url: "http://evil.example"}
+  - role: sub-agent
+    max_steps: yes
+"""
+    told = {(p.line, p.column, p.field): p.message for p in refusal(text).problems}
+    assert {place: message.split(";")[0][:45] for place, message in told.items()} == {
+        (2, 1, "system.name"): "this is missing",
+        (3, 3, "system.nme"): "there is no key 'nme' here",
+        (4, 13, "system.storage.checklist_dir"): "'../up' is not a folder below the data folder",
+        (7, 5, "agents[0].role"): "found 'orchestrater'",
+        (8, 5, "agents[0].max_stepps"): "there is no key 'max_stepps' here",
+        (9, 14, "agents[0].mission"): "found '${HOME}'",
+        (11, 23, "agents[0].tools.allow[1]"): "found 'os:system', which looks like code to i",
+        (12, 26, "agents[0].approvals.search[0]"): "found 'approves'",
+        (13, 43, "agents[0].model.temperature"): "found 3",
+        (13, 59, "agents[0].model.base_url"): "an agent system cannot say 'base_url': only t",
+        (14, 5, "agents[1].id"): "this is missing",
+        (15, 5, "agents[1].max_steps"): "found 'yes'",
+    }
+    hints = [message.split("; ")[1] for message in told.values() if "did you mean" in message]
+    assert hints == [f"did you mean {meant!r}?" for meant in ("name", "orchestrator", "max_steps", "approve")]
+
+
+def test_the_message_of_the_error_has_a_line_for_each_problem() -> None:
+    error = refusal("version: 1\nsystem: {nme: x}\nagents: [{id: a b}]\n")
+    assert str(error).splitlines() == [
+        "my.yaml:2:1: system.name: this is missing; add it",
+        "my.yaml:2:10: system.nme: there is no key 'nme' here; did you mean 'name'?",
+        "my.yaml:3:11: agents[0].id: found 'a b'; "
+        "a name has letters, digits, _ and -, and begins with a letter or digit",
+    ]
+    assert (error.code, error.status, error.field) == ("invalid_system", 422, "system.name")
+
+
+def test_a_value_that_fits_none_of_two_types_is_told_once() -> None:
+    (problem,) = refusal(with_agent("model: {script: [{when: [1], steps: [{say: x}]}]}")).problems
+    assert (problem.field, problem.message) == ("agents[0].model.script[0].when", "found a list; expected a text")
+
+
+def test_a_thousand_mistakes_give_a_page_and_not_a_book() -> None:
+    error = refusal(with_agent("\n".join(f"wrong{n}: 1" for n in range(1000))))
+    assert len(error.problems) == 50
+
+
+def test_a_comma_that_cuts_a_text_in_two_is_explained() -> None:
+    error = refusal("version: 1\nsystem: {name: s}\nagents: [{id: a, mission: Be kind, and quick.}]\n")
+    assert "there is no key 'and quick.' here; within {…} a comma ends a text" in str(error)
+
+
+def test_a_mistake_in_json_has_a_place_too() -> None:
+    problem = refusal('{"version": 1, "system": {"name": "x"},\n "agents": [{"id": "a", "max_steps": "5"}]}').problems[
+        0
+    ]
+    assert (problem.field, problem.line, problem.column) == ("agents[0].max_steps", 2, 25)
+
+
+def test_keys_that_could_turn_a_terminal_upside_down_are_shown_harmlessly() -> None:
+    assert str(refusal(with_agent('"\\e[2J\\u202e": x'))).isprintable()
+
+
+def test_settings_of_every_part_are_read() -> None:
+    text = """
+version: 1
+system:
+  name: everything
+  default_model: {provider: openai, model: gpt, temperature: 0.1}
+  coalescing_window: 0
+  store_prompts: true
+  quotas: {steps: 100, tokens: 50000, seconds: 60}
+agents:
+  - id: lead
+    tools: {allow: [search, helper], agents: {helper: {allowed_tools: [search], mission_override: Be quick.}}}
+    tool_call_limits: {search: 3}
+    tool_timeouts: {search: 1.5}
+    approvals: {search: [approve, reject]}
+  - {id: helper, role: sub-agent, kind: deep, completion_signal: research_done, tools: {allow: [search]}}
+"""
+    system = load_system(text, source="my.yaml")
+    lead, helper = system.agents
+    assert system.system.default_model == ModelSpec(provider="openai", model="gpt", temperature=0.1)
+    assert (system.system.quotas.tokens, system.system.coalescing_window) == (50000, 0)
+    assert lead.tools.agents["helper"].mission_override == "Be quick."
+    assert (lead.tool_call_limits, lead.tool_timeouts) == ({"search": 3}, {"search": 1.5})
+    assert (helper.kind, helper.completion_signal) == ("deep", "research_done")
+
+
+@pytest.mark.requirement("004.yaml.checklist-dir")
+@pytest.mark.parametrize("written", ["./checklists", "checklists", "checklists/"])
+def test_the_folder_of_checklists_is_a_name_below_the_data_folder(written: str) -> None:
+    text = SMALL.replace("name: small", f"name: small, storage: {{checklist_dir: {written}}}")
+    assert load_system(text, source="my.yaml").system.storage.checklist_dir == "checklists"
+
+
+def test_the_operators_file_may_say_what_a_system_may_not() -> None:
+    operator = load_operator(
+        """
+mcp_servers:
+  files: {command: [files-server, --root, data], env: {LOG: "1"}}
+  search: {url: "https://search.example/mcp"}
+providers:
+  local: {kind: openai, base_url: "http://127.0.0.1:9000/v1", needs_key: false}
+tools: ["my_tools:search"]
+graphs: {report: "graphs/report.py:graph"}
+""",
+        source="operator.yaml",
+    )
+    assert operator.mcp_servers["files"].command == ["files-server", "--root", "data"]
+    assert (operator.providers["local"].needs_key, operator.graphs) == (False, {"report": "graphs/report.py:graph"})
+    assert load_operator("# nothing yet\n", source="operator.yaml").tools == []
+
+
 @pytest.mark.parametrize(
     "text, complaint",
     [
-        ("version: [", "not YAML"),
-        ("version: 1\nversion: 1", "duplicate key"),
-        (SMALL.replace("small", "../x"), "system.name"),
-        (SMALL.replace("only", "only, colour: red"), "agents.0.colour"),
-        (SMALL.replace("version: 1", "version: 2"), "version"),
-        (SMALL + "#" * 300_000, "more than 256 KiB"),
-        ("just a text", "document"),
+        ("mcp_server: {}", "did you mean 'mcp_servers'?"),
+        ("mcp_servers: {a: {}}", "give either a command (stdio) or a url"),
+        ("mcp_servers: {a: {url: 'file:///x'}}", "an address begins with http:// or https://"),
+        ("tools: [search]", "write package.module:name"),
+        ("mcp_servers: {a: {command: [x], env: {KEY: '${KEY}'}}}", "nothing is expanded here"),
+        ("graphs: &all {a: 'b.py:c'}", "the anchor '&all' is not read"),
     ],
-    ids=["broken", "duplicate", "a path as a name", "unknown field", "version", "too large", "no mapping"],
 )
-def test_a_bad_document_is_told_where_and_what(text: str, complaint: str) -> None:
-    with pytest.raises(SpecError, match=complaint) as refused:
-        load_system(text, source="my.yaml")
-    assert "my.yaml" in str(refused.value)
+def test_the_operators_file_is_checked_alike(text: str, complaint: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        load_operator(text, source="operator.yaml")
+    assert complaint in str(refused.value)
+    assert "operator.yaml:1:" in str(refused.value)
+
+
+def test_a_system_survives_the_way_to_json_and_back() -> None:
+    system = load_system(demo_yaml(), source="demo.yaml")
+    assert AgentSystem.model_validate_json(system.model_dump_json()) == system

@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def began(run: str = "m1", parent: str | None = None, agent: str = "boss") -> Mo
     return ModelBegan(1.0, run, parent, "gpt", agent, "model")
 
 
-def done(run: str = "m1", text: str = "hi", calls: list[tuple[str, str]] | None = None) -> ModelDone:
+def done(run: str = "m1", text: str = "hi", calls: list[tuple[str, str, Any]] | None = None) -> ModelDone:
     return ModelDone(2.0, run, f"lc_run--{run}", text, "stop", 3, 4, calls or [])
 
 
@@ -59,7 +60,7 @@ def test_a_model_call_is_start_tokens_end_and_the_message_when_it_is_final() -> 
 
 def test_text_before_a_tool_call_is_a_step() -> None:
     story = told(
-        [began(), done(calls=[("look", "call_1")]), tool(), ToolDone(3.5, "t1", "ok"), began("m2"), done("m2")]
+        [began(), done(calls=[("look", "call_1", {})]), tool(), ToolDone(3.5, "t1", "ok"), began("m2"), done("m2")]
     )
     assert statuses(story) == ["step", "last"]
     assert types(story)[2:5] == ["message", "tool_start", "tool_end"]
@@ -144,7 +145,7 @@ def test_facts_of_calls_that_never_began_are_ignored() -> None:
 def test_whatever_is_left_open_can_be_closed_and_the_story_is_legal() -> None:
     facts: list[Fact] = [
         began(),
-        done(calls=[("look", "call_1")]),
+        done(calls=[("look", "call_1", {})]),
         tool(),
         Linked("n", "t1"),
         began("m2", "n"),

@@ -1,26 +1,169 @@
-"""AgentFactory: a description becomes a RunnableAgent."""
+"""AgentFactory: a description becomes a RunnableAgent.
+
+Tools first (registered ones, those of MCP servers, other agents), then the
+middleware that the settings ask for, then the graph.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import get_args
 
 from langchain.agents import create_agent
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tools import registered
-from stellwerk.spec.model import AgentSystem
+from stellwerk.agents.checklist import CHECKLIST_TOOLS, ChecklistMiddleware
+from stellwerk.agents.deep import DeepParts, SubAgentGraph, build_deep
+from stellwerk.agents.graph_input import find_intake
+from stellwerk.agents.graph_types import AllowedType, state_types
+from stellwerk.agents.graphs import adopted, open_graph
+from stellwerk.agents.middleware.aliases import Aliases
+from stellwerk.agents.middleware.assembly import middleware_for
+from stellwerk.agents.middleware.final_prompt import FinalPrompt
+from stellwerk.agents.middleware.kinds import Middleware
+from stellwerk.agents.middleware.one_call import OneModelCall
+from stellwerk.agents.middleware.prompt import prompt_of
+from stellwerk.agents.middleware.validation import Validation
+from stellwerk.agents.models import chat_model
+from stellwerk.agents.pool import Pool
+from stellwerk.agents.runnable import MESSAGES, Habits, RunnableAgent
+from stellwerk.agents.state import CustomStateShared
+from stellwerk.agents.subagent import Built, agent_tool
+from stellwerk.agents.tool_calls import langchain_tool
+from stellwerk.agents.tools import ARTIFACT_KEY, Tools, ToolSpec, discover
+from stellwerk.errors import SpecError, UnknownTool
+from stellwerk.spec.load import Loaded
+from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect, SystemSpec
+from stellwerk.spec.resolve import Resolved, admit
+
+_OWN = (Validation, FinalPrompt, OneModelCall, ChecklistMiddleware)
+"""What concerns the answer of an agent, and not what it may do."""
+_ANYTHING: frozenset[Effect] = frozenset(get_args(Effect))
 
 
 class AgentFactory:
-    def __init__(self, saver: BaseCheckpointSaver[int]) -> None:
-        self._saver = saver
+    def __init__(self, pool: Pool | None = None, *, tools: Sequence[ToolSpec] = ()) -> None:
+        """``tools`` are some of your own, beside those that are ready-made or installed."""
+        self._pool = pool or Pool(tools=Tools([*discover().specs(), *tools]))
 
-    def build(self, system: AgentSystem) -> RunnableAgent:
-        agent = system.orchestrator()
-        described = agent.model or system.system.default_model
+    async def admitted(self, loaded: Loaded) -> Resolved:
+        """The system with everything it names found.
+
+        Raises:
+            SpecError: it names what is not here, or contradicts itself; says everything that is wrong.
+        """
+        return admit(loaded, await self._pool.catalogue())
+
+    async def build(self, agent: CompleteAgent, system: SystemSpec | None = None) -> RunnableAgent:
+        """Build the agent and everything below it.
+
+        Raises:
+            StellwerkError: a tool, graph, model or key is missing; says which, and what to do.
+        """
+        built = await self._built(agent, _ANYTHING, self._pool.saver)
+        habits = Habits()
+        if system is not None:
+            habits = Habits(system.coalescing_window, system.quotas, system.store_prompts)
+        as_tool = partial(self._as_tool, agent)
+        return RunnableAgent(agent.name, built.graph, intake=built.intake, habits=habits, as_tool=as_tool)
+
+    def _as_tool(
+        self, agent: CompleteAgent, name: str | None, allowed_tools: Sequence[str] | None, mission: str | None
+    ) -> BaseTool:
+        narrow = agent.narrowed(allowed_tools, mission)
+        made: list[Built] = []
+
+        async def inner() -> Built:
+            if not made:
+                made.append(await self._built(narrow, _ANYTHING, None))
+            return made[0]
+
+        return agent_tool(narrow, name=name or agent.name, inner=inner)
+
+    async def _built(
+        self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[int] | None
+    ) -> Built:
+        """``saver`` is None for an agent below another one: it stores with the one around it."""
+        if agent.kind == "graph":
+            return await self._adopted(agent, saver)
+        effects = effects if agent.config.effects is None else effects & set(agent.config.effects)
+        below = [(use, await self._below(use, effects)) for use in agent.agents_as_tools]
+        model = chat_model(agent.model, providers=self._pool.providers, keys=self._pool.keys)
+        names = [schema.name for schema in agent.tool_schemas if schema.name not in CHECKLIST_TOOLS]
+        tools = [await self._tool(name, agent, effects) for name in names]
+        layers = [*middleware_for(agent.config, agent=agent.name, judge=model), *self._extras(agent)]
+        if saver is not None:
+            saver = saver.with_allowlist(_types(built for _, built in below))
+        if agent.kind == "deep":
+            graphs = [SubAgentGraph(_name(use), use.agent.description, built.graph) for use, built in below]
+            guards = [layer for layer in layers if not isinstance(layer, _OWN)]
+            own = [layer for layer in layers if isinstance(layer, _OWN)]
+            parts = DeepParts(model, tools, graphs, guards=guards, middleware=own)
+            return Built(build_deep(agent, parts, saver=saver, store=self._pool.store), MESSAGES)
+        tools += [_offered(agent, use, built) for use, built in below]
         graph = create_agent(
-            ScriptedModel(script=described.script, model=described.model, pace=described.pace),
-            [registered(name) for name in agent.tools.allow],
-            system_prompt=agent.system_prompt or None,
-            checkpointer=self._saver,
-            name=agent.id,
+            model,
+            tools,
+            system_prompt=prompt_of(agent.config) or None,
+            middleware=layers,
+            state_schema=CustomStateShared,
+            checkpointer=saver,
+            store=self._pool.store,
+            name=agent.name,
         )
-        return RunnableAgent(agent.id, graph)
+        return Built(graph, MESSAGES)
+
+    async def _below(self, use: AgentAsTool, effects: frozenset[Effect]) -> Built:
+        return await self._built(use.agent.narrowed(use.allowed_tools, use.mission_override), effects, None)
+
+    async def _adopted(self, agent: CompleteAgent, saver: BaseCheckpointSaver[int] | None) -> Built:
+        entry = self._pool.graphs.find(agent.graph or agent.name)
+        opened = await open_graph(entry, self._pool.resources, store=self._pool.store)
+        graph = adopted(opened, name=agent.name, saver=saver, store=self._pool.store)
+        return Built(graph, find_intake(graph, name=entry.name, key=entry.input_key))
+
+    async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:
+        server = self._pool.mcp.server_of(name)
+        if server is not None and name not in self._pool.tools.names():
+            offered = {tool.name: tool for tool in await self._pool.mcp.tools(server, keep=self._pool.keep)}
+            if name not in offered:
+                raise UnknownTool(name, known=offered)
+            tool = offered[name]
+        else:
+            tool = langchain_tool(self._pool.tools.find(name), keep=self._pool.keep)
+        effect = (tool.metadata or {}).get(ARTIFACT_KEY, {}).get("effects", "external")
+        if effect not in effects:
+            raise SpecError(
+                f"agent {agent.name!r} has the tool {name!r} of effect {effect!r}, but it, or an agent that uses it, "
+                f"may only have: {', '.join(sorted(effects)) or 'none'}; take the tool away, or add the effect"
+            )
+        return tool
+
+    def _extras(self, agent: CompleteAgent) -> list[Middleware]:
+        """What the tools of the agent bring along."""
+        names = {schema.name for schema in agent.tool_schemas}
+        aliases = {alias: name for alias, name in self._pool.tools.names().items() if alias != name and name in names}
+        layers: list[Middleware] = [Aliases(aliases)] if aliases else []
+        return [*layers, ChecklistMiddleware(agent.name, names)] if _has_checklist(agent) else layers
+
+
+def _offered(agent: CompleteAgent, use: AgentAsTool, built: Built) -> BaseTool:
+    async def inner() -> Built:
+        return built
+
+    shared = _has_checklist(agent) and _has_checklist(use.agent)
+    return agent_tool(use.agent, name=_name(use), inner=inner, shares_checklist=shared)
+
+
+def _name(use: AgentAsTool) -> str:
+    return use.name or use.agent.name
+
+
+def _has_checklist(agent: CompleteAgent) -> bool:
+    """Its own tools need one, or those of an agent below it, to whom it hands the list on."""
+    own = any(schema.name in CHECKLIST_TOOLS for schema in agent.tool_schemas)
+    return agent.kind != "graph" and (own or any(_has_checklist(use.agent) for use in agent.agents_as_tools))
+
+
+def _types(below: Iterable[Built]) -> set[AllowedType]:
+    return {found for built in below for found in state_types(built.graph)}

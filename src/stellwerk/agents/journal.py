@@ -1,16 +1,18 @@
-"""The journal: how the checkpoint saver stores a checkpoint and the log in one transaction.
+"""The journal: where a graph that runs leaves what is to be stored.
 
-Whoever drives a run opens its journal around the graph; the saver finds it
-there. So a checkpoint, the envelope that tells of it, and everything the run
-said before it are committed together: the two can never disagree.
+Whoever drives a run opens its journal around the graph; the saver and the tools
+find it there. So files belong to the session of the run; and a checkpoint, the
+envelope that tells of it, and everything the run said before it are committed
+together: the two can never disagree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 from stellwerk.database.port import Operation
+from stellwerk.envelope.shapes import Blob
 from stellwerk.stream.facts import CheckpointSaved
 
 
@@ -18,12 +20,22 @@ class Journal(Protocol):
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         """Commit the item together with all that was told so far, and the fact."""
 
+    async def keep(self, blobs: Sequence[Blob]) -> None:
+        """Store what results refer to; it is there when this returns."""
+
 
 _journal: ContextVar[Journal | None] = ContextVar("stellwerk_journal", default=None)
 
 
 def current_journal() -> Journal | None:
     return _journal.get()
+
+
+async def keep(blobs: Sequence[Blob]) -> None:
+    """Store the files of a tool's result with the run around it; without one there is no place for them."""
+    journal = _journal.get()
+    if journal is not None:
+        await journal.keep(blobs)
 
 
 @contextmanager

@@ -6,8 +6,8 @@ graph, tools, stream and log, is real.
 """
 
 import asyncio
-import json
 import re
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,18 +15,20 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from stellwerk.ids import digest_id
-from stellwerk.spec.model import ScriptRule, ScriptStep
+from stellwerk.agents.call_pieces import call_pieces
+from stellwerk.agents.middleware.conversation import question_of, since_input
+from stellwerk.errors import ScriptedFailure
+from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 
-_ARGUMENT_PIECE = 8
 _QUOTED = 200
 """Characters of the user's text that a script may quote."""
+_SILENT = ScriptStep(say="I have nothing to say to that.")
+_DONE = ScriptStep(say="I have done all that my script says.")
 
 
 class ScriptedModel(BaseChatModel):
@@ -55,10 +57,24 @@ class ScriptedModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages):
+        step = next_step(self.script, messages)
+        await asyncio.sleep(step.wait)
+        for chunk in self._chunks(step, messages):
             # Also without a pace: a model that never yields to the loop hands over everything at its end.
             await asyncio.sleep(self.pace)
             yield chunk
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        # On the loop, not on a thread: whoever stops the run must not have to wait until a `wait` is over.
+        step = next_step(self.script, messages)
+        await asyncio.sleep(step.wait)
+        return _whole(self._chunks(step, messages))
 
     def _stream(
         self,
@@ -67,7 +83,9 @@ class ScriptedModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        yield from self._chunks(messages)
+        step = next_step(self.script, messages)
+        time.sleep(step.wait)
+        yield from self._chunks(step, messages)
 
     def _generate(
         self,
@@ -76,63 +94,76 @@ class ScriptedModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        first, *rest = self._chunks(messages)
-        whole = message_chunk_to_message(sum((c.message for c in rest), start=first.message))
-        return ChatResult(generations=[ChatGeneration(message=whole)])
+        return _whole(self._stream(messages))
 
-    def _chunks(self, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-        step = next_step(self.script, messages)
-        parts = [AIMessageChunk(content=piece) for piece in re.findall(r"\S+\s*", _filled(step.say, messages))]
-        parts += _call_pieces(step, messages)
-        for part in parts:
-            yield ChatGenerationChunk(message=part)
+    def _chunks(self, step: ScriptStep, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
+        wanted = _calls(step)
+        pieces = [AIMessageChunk(content=piece) for piece in re.findall(r"\S+\s*", _filled(step.say, messages))]
+        pieces += call_pieces([(call.call, _filled(call.args, messages)) for call in wanted], messages)
+        for piece in pieces:
+            yield ChatGenerationChunk(message=piece)
+        if step.fail is not None:
+            raise ScriptedFailure(step.fail)
         read = sum(len(str(message.text).split()) for message in messages)
         yield ChatGenerationChunk(
             message=AIMessageChunk(
                 content="",
                 chunk_position="last",
-                response_metadata={"finish_reason": "tool_calls" if step.call else "stop", "model_name": self.model},
+                response_metadata={"finish_reason": "tool_calls" if wanted else "stop", "model_name": self.model},
                 usage_metadata=UsageMetadata(
-                    input_tokens=read, output_tokens=len(parts), total_tokens=read + len(parts)
+                    input_tokens=read, output_tokens=len(pieces), total_tokens=read + len(pieces)
                 ),
             )
         )
 
 
 def next_step(script: Sequence[ScriptRule], messages: Sequence[BaseMessage]) -> ScriptStep:
-    """The step for this point of the round: as many as the model has spoken since the user did."""
-    asked = _user_text(messages).casefold()
-    rule = next((r for r in script if r.when is None or r.when.casefold() in asked), None)
-    if rule is None:
-        return ScriptStep(say="I have nothing to say to that.")
-    spoken = sum(isinstance(message, AIMessage) for message in _since_user(messages))
-    return rule.steps[min(spoken, len(rule.steps) - 1)]
+    """The step for this point of the round: the first rule that fits, as far on as the model has spoken."""
+    asked = question_of(messages).casefold()
+    spoken = sum(isinstance(message, AIMessage) for message in since_input(messages))
+    for rule in script:
+        if isinstance(rule.when, int):
+            if 0 <= spoken + 1 - rule.when < len(rule.steps):
+                return rule.steps[spoken + 1 - rule.when]
+        elif rule.when is None or re.search(rf"(?<!\w){re.escape(rule.when.casefold())}", asked):
+            return _step_or_last(rule.steps, spoken)
+    return _SILENT
 
 
-def _call_pieces(step: ScriptStep, messages: Sequence[BaseMessage]) -> Iterator[AIMessageChunk]:
-    """The call in the pieces in which providers send it: the name first, then its arguments bit by bit."""
-    if step.call is None:
-        return
-    # Providers may repeat such ids over rounds; within one conversation we do not.
-    call_id = f"call_{digest_id(step.call, str(len(messages)))[:12]}"
-    yield AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(name=step.call, args="", id=call_id, index=0)])
-    text = json.dumps(step.args)
-    for start in range(0, len(text), _ARGUMENT_PIECE):
-        piece = text[start : start + _ARGUMENT_PIECE]
-        yield AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(name=None, args=piece, id=None, index=0)])
+def _step_or_last(steps: Sequence[ScriptStep], number: int) -> ScriptStep:
+    """Words may be said again; a call that was made again and again would never let the round end."""
+    if number < len(steps):
+        return steps[number]
+    return _DONE if _calls(steps[-1]) else steps[-1]
 
 
-def _filled(text: str, messages: Sequence[BaseMessage]) -> str:
-    results = [str(m.text) for m in messages if m.type == "tool"]
-    asked = _user_text(messages)
-    quoted = asked if len(asked) <= _QUOTED else asked[:_QUOTED] + " …"
-    return text.replace("{message}", quoted).replace("{result}", results[-1] if results else "")
+def _calls(step: ScriptStep) -> list[ScriptCall]:
+    single = [] if step.call is None else [ScriptCall(call=step.call, args=step.args)]
+    return [*single, *step.calls]
 
 
-def _since_user(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    last = max((n for n, m in enumerate(messages) if m.type == "human"), default=-1)
-    return messages[last + 1 :]
+def _whole(chunks: Iterator[ChatGenerationChunk]) -> ChatResult:
+    first, *rest = chunks
+    whole = message_chunk_to_message(sum((chunk.message for chunk in rest), start=first.message))
+    return ChatResult(generations=[ChatGeneration(message=whole)])
 
 
-def _user_text(messages: Sequence[BaseMessage]) -> str:
-    return next((str(m.text) for m in reversed(messages) if m.type == "human"), "")
+def _filled(value: Any, messages: Sequence[BaseMessage]) -> Any:
+    """The same value with the quotes in its strings filled in, at any depth."""
+    match value:
+        case str():
+            # In one go: what is quoted is text, even if it looks like a place for another quote.
+            return re.sub(r"\{(message|result)\}", lambda found: _quote(found[1], messages), value)
+        case list():
+            return [_filled(item, messages) for item in value]
+        case dict():
+            return {key: _filled(item, messages) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _quote(name: str, messages: Sequence[BaseMessage]) -> str:
+    if name == "result":
+        return next((str(m.text) for m in reversed(messages) if m.type == "tool"), "")
+    asked = question_of(messages)
+    return asked if len(asked) <= _QUOTED else asked[:_QUOTED] + " …"

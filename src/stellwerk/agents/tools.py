@@ -1,35 +1,97 @@
-"""The tools that agents may be allowed: plain typed functions that return a typed result."""
+"""The tools that agents may be allowed: found once, known by name and alias, refused if two claim the same name.
 
-import msgspec
-from langchain_core.tools import BaseTool, StructuredTool
+Tools come from the operator: ready-made ones, those that installed packages
+bring by the entry-point group ``stellwerk.tools``, and those that he names. An
+agent system can only name what is here.
+"""
 
-from stellwerk.envelope.results import Column, Table, ToolResult
-from stellwerk.errors import SpecError
+from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+from stellwerk.agents.builtin import BUILTIN_TOOLS
+from stellwerk.agents.questions import ask_user
+from stellwerk.agents.references import Blaming, load_reference
+from stellwerk.agents.tool_spec import ToolOptions, ToolSpec, tool
+from stellwerk.errors import BrokenReference, InvalidTool, UnknownTool
+
+__all__ = ["ARTIFACT_KEY", "GROUP", "ToolOptions", "ToolSpec", "Tools", "described", "discover", "tool"]
 
 ARTIFACT_KEY = "stellwerk"
+"""Marks an artifact of ours on a tool message: it holds the typed result."""
+GROUP = "stellwerk.tools"
+_REMEDY = "name a function decorated with @stellwerk.tool, a list of them, or a module that has some"
 
 
-def get_weather(city: str) -> ToolResult:
-    """Tell the weather in a city."""
-    columns = (Column(name="city"), Column(name="sky"), Column(name="degrees", type="number"))
-    return Table(columns=columns, rows=((city, "sunny", 21),))
+class Tools:
+    """What is registered. The names of all of them are one space: no two tools answer to the same one."""
+
+    def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+        self._by_name: dict[str, ToolSpec] = {}
+        for spec in specs:
+            for name in (spec.name, *spec.aliases):
+                self._claim(name, spec)
+
+    def find(self, name: str) -> ToolSpec:
+        """The tool of this name or alias.
+
+        Raises:
+            UnknownTool: nobody registered it.
+        """
+        if name not in self._by_name:
+            raise UnknownTool(name, known=self._by_name)
+        return self._by_name[name]
+
+    def names(self) -> dict[str, str]:
+        """Every name and alias, and the name of the tool behind it."""
+        return {name: spec.name for name, spec in sorted(self._by_name.items())}
+
+    def specs(self) -> list[ToolSpec]:
+        """Every tool once, by name."""
+        return [spec for name, spec in sorted(self._by_name.items()) if name == spec.name]
+
+    def _claim(self, name: str, spec: ToolSpec) -> None:
+        other = self._by_name.setdefault(name, spec)
+        if other is not spec:
+            owner = f"the tool {other.name!r} of {other.function.__module__}"
+            problem = f"of {spec.function.__module__} wants to be called {name!r}, like {owner}; rename one of them"
+            raise InvalidTool(spec.name, problem)
 
 
-def registered(name: str) -> BaseTool:
-    known = {"get_weather": get_weather}
-    if name not in known:
-        raise SpecError(f"the tool {name!r} is not registered; known are: {', '.join(sorted(known))}")
-    function = known[name]
+def discover(references: Sequence[str] = ()) -> Tools:
+    """All tools of this installation, and those that the operator names by ``references``.
 
-    def call(**arguments: object) -> tuple[str, dict[str, object]]:
-        result = function(**arguments)  # type: ignore[arg-type]
-        return result.as_text(), {ARTIFACT_KEY: 1, "result": msgspec.to_builtins(result)}
+    Raises:
+        BrokenReference: an installed package or a reference does not give what it promises.
+        InvalidTool: two tools want the same name.
+    """
+    installed = (spec for point in entry_points(group=GROUP) for spec in _of_package(point))
+    named = (spec for each in references for spec in _specs_in(load_reference(each), each))
+    return Tools([*BUILTIN_TOOLS, ask_user, *installed, *named])
 
-    described = StructuredTool.from_function(function)
-    return StructuredTool(
-        name=name,
-        description=described.description,
-        args_schema=described.args_schema,
-        func=call,
-        response_format="content_and_artifact",
-    )
+
+def _of_package(point: EntryPoint) -> list[ToolSpec]:
+    package = point.dist.name if point.dist else point.module
+    source = f"the entry point {point.name!r} of the package {package!r}"
+    with Blaming(source, f"loading {point.value}"):
+        loaded = point.load()
+    return _specs_in(loaded, source)
+
+
+def _specs_in(loaded: object, source: str) -> list[ToolSpec]:
+    given: list[object]
+    if isinstance(loaded, ModuleType):
+        given = [value for value in vars(loaded).values() if isinstance(value, ToolSpec)]
+    else:
+        given = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
+    found = [each for each in given if isinstance(each, ToolSpec)]
+    if not found or len(found) < len(given):
+        raise BrokenReference(source, f"there is no tool in it, or not only tools; {_REMEDY}")
+    return found
+
+
+def described(specs: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+    """Everything about tools that clients may know, as JSON."""
+    shown = ("name", "description", "input_schema", "output", "timeout", "idempotent", "effects", "runs_in")
+    return [{name: getattr(spec, name) for name in shown} | {"aliases": list(spec.aliases)} for spec in specs]

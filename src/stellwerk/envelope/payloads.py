@@ -168,10 +168,19 @@ class Resumed(Payload, frozen=True, kw_only=True):
 class Asked(Payload, frozen=True, kw_only=True):
     ask_id: str
     question: str
+    kind: Literal["question", "approval", "elicitation"] = "question"
+    """An open question, a tool call that wants approval, or what an MCP server wants to be told."""
     schema: Json = None
+    """What the answer's data must look like."""
     options: list[Json] | None = None
     default: Json = None
+    """Taken when nobody can answer."""
     tool_call_id: str | None = None
+    tool_name: str | None = None
+    args: Json = None
+    """Of the call that wants approval."""
+    data: Json = None
+    """What the graph asked, if it has a form of its own."""
 
 
 class Answered(Payload, frozen=True, kw_only=True):
@@ -212,6 +221,8 @@ class Logged(Payload, frozen=True, kw_only=True):
     level: Level = "info"
     progress: int | None = None
     status: str | None = None
+    data: Json = None
+    """What a node wrote to its stream, if it was more than text."""
 
 
 class StopAsked(Payload, frozen=True, kw_only=True):

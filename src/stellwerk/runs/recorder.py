@@ -65,6 +65,8 @@ class Recorder:
         self._batch_no = 0
         self._due: float | None = None
         self._landing: asyncio.Future[None] | None = None
+        self._before: list[Callable[[], Awaitable[None]]] = []
+        self._preparing: asyncio.Task[None] | None = None
         self.calls = OpenCalls()
         self.failure: BaseException | None = None
         """Why ``lost`` was called."""
@@ -74,6 +76,15 @@ class Recorder:
         if not self._over:  # a thread that was not told may still talk
             self._sampler.feed(envelope, self._tick.now())
             self._schedule()
+
+    def merge_within(self, window: float) -> None:
+        self._sampler.window = window
+
+    def keep_first(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do this before the next batch is stored: what was fed just now refers to it."""
+        self._before.append(work)
+        if self._landing is None:
+            self._prepare()
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, told: Iterable[Envelope]) -> None:
         """Commit the item in one transaction with all that was fed so far, and with what is told of it.
@@ -176,12 +187,31 @@ class Recorder:
         landing, self._landing = self._landing, None
         if landing is not None and not landing.done():
             landing.set_result(None)
-        if not isinstance(self.failure, Fenced):
+        if self._before:
+            self._prepare()
+        elif not isinstance(self.failure, Fenced):
             self._schedule()
+
+    def _prepare(self) -> None:
+        work, self._before = self._before, []
+        self._landing = asyncio.get_running_loop().create_future()
+        self._preparing = asyncio.create_task(_one_by_one(work))
+        self._preparing.add_done_callback(self._prepared)
+
+    def _prepared(self, done: "asyncio.Task[None]") -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            self._give_up(error)
+        self._land()
 
     def _give_up(self, error: BaseException) -> None:
         self.failure = self.failure if isinstance(self.failure, Fenced) else error
         self._lost()
+
+
+async def _one_by_one(work: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    for piece in work:
+        await _patiently(piece, PATIENCE)
 
 
 async def _patiently(submit: Callable[[], Awaitable[R]], patience: float) -> R:

@@ -18,7 +18,7 @@ from stellwerk.log.follow import PAGE
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.log.tables import Append
 from stellwerk.runs import tables
-from stellwerk.stream.calls import crash_ending
+from stellwerk.stream.endings import crash_ending
 
 logger = structlog.get_logger(__name__)
 

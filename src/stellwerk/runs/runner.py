@@ -1,17 +1,20 @@
 """The runner: drives one run, and sees to it that it ends visibly in every case."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
 
 from stellwerk.agents.journal import keeping
-from stellwerk.agents.runnable import Turn
+from stellwerk.agents.turn import Turn
 from stellwerk.database.port import Operation
+from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import Envelope, Error, Message, RunEnd, RunStart, decode
-from stellwerk.envelope.payloads import Problem, RunEnded, RunStatus, TextPart
+from stellwerk.envelope.model import Envelope, Message, RunStart, decode
+from stellwerk.envelope.payloads import Problem, TextPart
+from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Fenced, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
@@ -20,14 +23,17 @@ from stellwerk.log.tick import Tick
 from stellwerk.runs.recorder import Recorder
 from stellwerk.runs.systems import Systems
 from stellwerk.stream.adapter import StreamAdapter
+from stellwerk.stream.endings import ending
 from stellwerk.stream.facts import CheckpointSaved, Fact
 
 logger = structlog.get_logger(__name__)
 
 
 class Runner:
-    def __init__(self, log: DurableLog, systems: Systems, tick: Tick, clock: Clock, *, window: float) -> None:
-        self._log, self._systems, self._tick, self._clock = log, systems, tick, clock
+    def __init__(
+        self, log: DurableLog, systems: Systems, documents: DocumentStore, tick: Tick, clock: Clock, *, window: float
+    ) -> None:
+        self._log, self._systems, self._documents, self._tick, self._clock = log, systems, documents, tick, clock
         self._window = window
 
     async def run(self, lease: Lease, beginning: list[Stored]) -> bool:
@@ -38,7 +44,7 @@ class Runner:
         recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=_cancelling_this_task())
         for envelope in (start, message):
             recorder.calls.feed(envelope)
-        run = _Run(lease, start, recorder, self._clock)
+        run = _Run(lease, start, recorder, self._documents, self._clock)
         try:
             await self._drive(run, message)
             await recorder.finish(run.ending())
@@ -52,6 +58,8 @@ class Runner:
         try:
             agent = await self._systems.agent(run.lease.tenant, started.system, started.system_version)
             run.adapter.agent = agent.name
+            if agent.habits.window is not None:
+                run.recorder.merge_within(agent.habits.window)
             turn = Turn(run.lease.session_id, run.lease.epoch, message.payload.message_id, _text(message))
             with keeping(run):
                 await agent.drive(turn, run.tell, self._clock)
@@ -61,6 +69,9 @@ class Runner:
             if run.recorder.failure is None:
                 raise  # the server is going down; the next start closes what is open
             run.fail(run.recorder.failure)
+        except StellwerkError as error:  # foreseen: it says itself what happened
+            logger.warning("run_failed", session=run.lease.session_id, run=run.lease.run_id, reason=error.message)
+            run.fail(error)
         except Exception as error:
             logger.exception("run_failed", session=run.lease.session_id, run=run.lease.run_id)
             run.fail(error)
@@ -69,14 +80,22 @@ class Runner:
 class _Run:
     """One run under way: facts in, envelopes to the recorder, and how it stands."""
 
-    def __init__(self, lease: Lease, start: RunStart, recorder: Recorder, clock: Clock) -> None:
-        self.lease, self.start, self.recorder, self._clock = lease, start, recorder, clock
+    def __init__(
+        self, lease: Lease, start: RunStart, recorder: Recorder, documents: DocumentStore, clock: Clock
+    ) -> None:
+        self.lease, self.start, self.recorder = lease, start, recorder
+        self._documents, self._clock = documents, clock
         self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
         self._failure: Problem | None = None
 
     def tell(self, fact: Fact) -> None:
         for envelope in self.adapter.feed(fact):
             self.recorder.feed(envelope)
+        if blobs := self.adapter.blobs():
+            self.recorder.keep_first(partial(self.keep, blobs))
+
+    async def keep(self, blobs: Sequence[Blob]) -> None:
+        await self._documents.keep(self.lease.tenant, self.lease.session_id, blobs)
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         await self.recorder.commit_with(operation, item, () if fact is None else self.adapter.feed(fact))
@@ -91,33 +110,14 @@ class _Run:
 
     def ending(self) -> Iterator[Envelope]:
         """The last words: the answer, ends for what is open, and the run's own end."""
-        ts = self._clock.now()
-        yield from self.adapter.finish()
-        yield from self.recorder.calls.closing(ts=ts, run_id=self.lease.run_id)
-        status: RunStatus = "completed"
-        if self._failure is not None:
-            status = "failed"
-            yield Error(**self._root(ts), payload=self._failure)
-        yield RunEnd(
-            **self._root(ts),
-            payload=RunEnded(
-                status=status,
-                usage=list(self.adapter.usage.values()),
-                result=(self.adapter.answer or None) if self._failure is None else None,
-                reason=self._failure.message if self._failure else None,
-                code=self._failure.code if self._failure else None,
-            ),
+        return ending(
+            self.adapter,
+            self.recorder.calls,
+            trace_id=self.start.trace_id or "",
+            run_id=self.lease.run_id,
+            ts=self._clock.now(),
+            failure=self._failure,
         )
-
-    def _root(self, ts: float) -> dict[str, Any]:
-        return {
-            "ts": ts,
-            "trace_id": self.start.trace_id,
-            "run_id": self.lease.run_id,
-            "parent_id": None,
-            "call_id": self.lease.run_id,
-            "seq": 0,
-        }
 
 
 def _cancelling_this_task() -> Callable[[], None]:

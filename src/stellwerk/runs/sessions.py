@@ -1,10 +1,12 @@
 """Sessions: begun, listed, looked at, sent to, deleted."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from stellwerk.database.port import Database
+from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.ids import Clock, IdSource
 from stellwerk.log.durable import DurableLog
@@ -33,12 +35,19 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     awaiting_user_input: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where everything lies that belongs to a session."""
+
+    database: Database
+    log: DurableLog
+    documents: DocumentStore
+
+
 class Sessions:
-    def __init__(
-        self, database: Database, log: DurableLog, systems: Systems, dispatch: Dispatch, clock: Clock, ids: IdSource
-    ) -> None:
-        self._database, self._log, self._systems, self._dispatch = database, log, systems, dispatch
-        self._clock, self._ids = clock, ids
+    def __init__(self, stores: Stores, systems: Systems, dispatch: Dispatch, clock: Clock, ids: IdSource) -> None:
+        self._database, self._log, self._documents = stores.database, stores.log, stores.documents
+        self._systems, self._dispatch, self._clock, self._ids = systems, dispatch, clock, ids
 
     async def begin(self, tenant: str, system: str, user: str | None) -> Session:
         await self._systems.newest(tenant, system)
@@ -76,8 +85,10 @@ class Sessions:
 
     async def delete(self, tenant: str, session_id: str) -> None:
         # First the rows: that fences off the driver by itself, and a delete that is refused harms no run.
+        documents = await self._documents.of(tenant, session_id)
         await self._log.delete(tenant, session_id, at=self._clock.now())
         await self._dispatch.abandon(session_id)
+        await self._documents.release(tenant, documents)
 
 
 def _session(row: tuple[Any, ...]) -> Session:

@@ -2,14 +2,19 @@
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+
+import structlog
 
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.database.port import Database, Transaction
-from stellwerk.errors import NotFound
+from stellwerk.errors import MissingSecret, NotFound, SpecError, SystemChanged
 from stellwerk.ids import Clock
-from stellwerk.spec.load import load_system
+from stellwerk.spec.load import read_system
+
+logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,18 @@ class Systems:
         self._agents: dict[tuple[str, str, int], RunnableAgent] = {}
 
     async def register(self, tenant: str, text: str, *, source: str) -> tuple[str, int]:
-        """Check and store a system; returns its name and version."""
-        system = load_system(text, source=source)
-        self._factory.build(system)
-        name = system.system.name
+        """Check and store a system; returns its name and version.
+
+        Raises:
+            SpecError: it cannot be built here; says everything that is wrong with it.
+        """
+        loaded = read_system(text, source=source)
+        resolved = await self._factory.admitted(loaded)
+        for warning in loaded.placed(resolved.warnings):
+            logger.warning("system_warning", system=resolved.name, field=warning.field, message=warning.message)
+        with suppress(MissingSecret):  # it was warned of; whoever sends the first message is told again
+            await self._factory.build(resolved.root, loaded.system.system)
+        name = resolved.name
         known = await self._database.read(lambda tx: tx.row("newest_system", tenant, name))
         if known is not None and known[1] == _digest(text):
             return name, int(known[0])  # nothing to write: a server on a full disk starts
@@ -67,11 +80,20 @@ class Systems:
         return int(row[0])
 
     async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
+        """The agent of a version, built once.
+
+        Raises:
+            SystemChanged: it was registered, but can no longer be built here.
+        """
         key = (tenant, name, version)
         if key not in self._agents:
             row = await self._database.read(lambda tx: tx.row("system_version", tenant, name, version))
             if row is None:
                 raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
-            text = bytes(row[0]).decode()
-            self._agents[key] = self._factory.build(load_system(text, source=f"{name} version {version}"))
+            loaded = read_system(bytes(row[0]).decode(), source=f"{name} version {version}")
+            try:
+                resolved = await self._factory.admitted(loaded)
+                self._agents[key] = await self._factory.build(resolved.root, loaded.system.system)
+            except SpecError as error:
+                raise SystemChanged(name, version, error.message) from error
         return self._agents[key]

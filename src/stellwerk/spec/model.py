@@ -1,63 +1,205 @@
-"""What an agent system is: agents, their models, their tools. Data only; nothing here can run."""
+"""What an agent system is: agents, their models, their tools. Data only; nothing here can run.
 
-from typing import Annotated, Any, Literal
+Two forms of the same thing. ``AgentSystem`` is one YAML document, in which
+agents name each other by id. ``CompleteAgent`` is one agent with everything it
+needs, sub-agents included, and is what the factory builds from.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field
+from collections.abc import Collection
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from stellwerk.errors import SpecError
+from stellwerk.spec.folders import below
+from stellwerk.spec.script import ScriptRule
 
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Prompt = Annotated[str, Field(max_length=64 * 1024)]
+Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
+Count = Annotated[int, Field(ge=1, le=10_000)]
+Effect = Literal["read", "write", "external"]
+Decision = Literal["approve", "edit", "reject", "respond"]
+DECISIONS: tuple[Decision, ...] = ("approve", "edit", "reject", "respond")
 
 
-class _Closed(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Closed(BaseModel):
+    """Frozen, and refuses what it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class ScriptStep(_Closed):
-    """One turn of the scripted model: say something, and perhaps ask for a tool."""
+class ModelSpec(Closed):
+    """Which model an agent speaks with."""
 
-    say: str = ""
-    """May quote {message}, the beginning of the user's last text, and {result}, what the last tool returned."""
-    call: Name | None = None
-    args: dict[str, Any] = {}
-
-
-class ScriptRule(_Closed):
-    """Steps that are played when the user's text contains a word; without a word, always."""
-
-    when: str | None = None
-    steps: Annotated[list[ScriptStep], Field(min_length=1)]
-
-
-class ModelSpec(_Closed):
-    provider: Literal["scripted"] = "scripted"
-    model: str = "scripted"
+    provider: Name = "scripted"
+    """A provider that LangChain knows (openai, anthropic …), one that the operator named, or ``scripted``."""
+    model: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s${}]+$")] = "scripted"
+    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
+    top_p: Annotated[float | None, Field(gt=0, le=1)] = None
+    max_tokens: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    timeout: Seconds | None = None
+    """Seconds that one request to the provider may take."""
+    tool_calling: Literal["native", "schema"] = "native"
+    """``schema`` for a model without functions: schemas go into the prompt, the call is read from its text."""
     pace: Annotated[float, Field(ge=0, le=10)] = 0.0
     """Seconds between two tokens of the scripted model."""
     script: list[ScriptRule] = []
+    """What the scripted model plays."""
 
 
-class ToolList(_Closed):
+class AgentConfig(Closed):
+    """How an agent behaves. The factory turns every setting into middleware."""
+
+    system_prompt: Prompt = ""
+    mission: Prompt = ""
+    """What the agent is to achieve; stands behind the system prompt, and whoever uses it as a tool may override it."""
+    max_steps: Count = 50
+    """Model calls for one input."""
+    only_one_model_call: bool = False
+    """Run the tools that the first model call asks for, then end."""
+    tool_call_limit: Count | None = None
+    """Calls of all tools together for one input; what is beyond is refused to the model."""
+    tool_call_limits: dict[Name, Count] = {}
+    """The same for single tools."""
+    tool_timeout: Seconds | None = None
+    """Seconds that a tool may take; the tool's own timeout counts if it is shorter."""
+    tool_timeouts: dict[Name, Seconds] = {}
+    model_retries: Annotated[int, Field(ge=0, le=10)] = 3
+    """How often a failed model call is tried again, as long as it has not said a word."""
+    validation_prompt: Prompt | None = None
+    """How an answer is judged: the model must reply OK, or say what is wrong. Until then nobody sees the answer."""
+    validation_rounds: Annotated[int, Field(ge=1, le=10)] = 2
+    """How often a refused answer is written again; the last one is taken as it is."""
+    final_prompt: Prompt | None = None
+    """Takes the place of the system prompt for the final answer, which is then given without tools."""
+    final_prompt_after: Count = 1
+    """Tool results after which the final answer is asked for."""
+    approvals: dict[Name, list[Decision]] = {}
+    """Tools that the user must approve, each with the decisions that are open to him."""
+    effects: list[Effect] | None = None
+    """What its tools may do to the world, those of its sub-agents included; everything if nothing is said."""
+    completion_signal: Name | None = None
+    """A tool call of this name brackets the agent's result when it is used as a tool."""
+
+
+class ToolSchema(Closed):
+    """A tool by its name, registered here or offered by an MCP server."""
+
+    name: Name
+
+
+class AgentAsTool(Closed):
+    """Another agent, used as a tool. What is said here can only narrow what that agent may do."""
+
+    agent: "CompleteAgent"
+    name: Name | None = None
+    """How the tool is called; the agent's own name if nothing is said."""
+    allowed_tools: list[Name] | None = None
+    mission_override: Prompt | None = None
+
+
+class CompleteAgent(Closed):
+    """One agent, whole: what it is, not how it is run."""
+
+    name: Name = "agent"
+    description: Annotated[str, Field(max_length=4000)] = ""
+    """What other agents read when it is their tool."""
+    config: AgentConfig = AgentConfig()
+    tool_schemas: list[ToolSchema] = []
+    agents_as_tools: list[AgentAsTool] = []
+    model: ModelSpec = ModelSpec()
+    kind: Literal["react", "deep", "graph"] = "react"
+    graph: Name | None = None
+    """For kind ``graph``: the name under which the operator registered it."""
+
+    def narrowed(self, allowed_tools: Collection[str] | None, mission_override: str | None) -> "CompleteAgent":
+        """The same agent on narrower terms: fewer tools, another mission; never more.
+
+        Raises:
+            SpecError: it does not have a tool that it shall keep.
+        """
+        changes: dict[str, object] = {}
+        if allowed_tools is not None:
+            agents = {use.name or use.agent.name: use for use in self.agents_as_tools}
+            own = {tool.name: tool for tool in self.tool_schemas}
+            for name in allowed_tools:
+                if name not in agents and name not in own:
+                    raise SpecError(
+                        f"agent {self.name!r} does not have the tool {name!r}, so it cannot be left with it"
+                    )
+            changes["tool_schemas"] = [tool for name, tool in own.items() if name in allowed_tools]
+            changes["agents_as_tools"] = [use for name, use in agents.items() if name in allowed_tools]
+        if mission_override is not None:
+            changes["config"] = self.config.model_copy(update={"mission": mission_override})
+        return self.model_copy(update=changes)
+
+
+class SubAgentUse(Closed):
+    """How one agent uses another; both only narrow."""
+
+    allowed_tools: list[Name] | None = None
+    mission_override: Prompt | None = None
+
+
+class ToolList(Closed):
+    """What an agent may call; everything else is refused."""
+
     allow: list[Name] = []
+    """Names or aliases of tools, and ids of sub-agents."""
+    agents: dict[Name, SubAgentUse] = {}
+    """Narrower terms for sub-agents that ``allow`` names."""
 
 
-class AgentSpec(_Closed):
+class AgentSpec(AgentConfig):
+    """One agent of a YAML document."""
+
     id: Name
     role: Literal["orchestrator", "sub-agent"] = "orchestrator"
-    system_prompt: str = ""
+    kind: Literal["react", "deep", "graph"] = "react"
+    graph: Name | None = None
+    """For kind ``graph``: the name under which the operator registered it."""
+    description: Annotated[str, Field(max_length=4000)] = ""
     tools: ToolList = ToolList()
     model: ModelSpec | None = None
 
+    def config(self) -> AgentConfig:
+        return AgentConfig.model_validate({name: getattr(self, name) for name in AgentConfig.model_fields})
 
-class SystemSpec(_Closed):
+
+class Storage(Closed):
+    checklist_dir: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(below)] = "checklists"
+    """A folder below the data folder; a name that leaves it is refused."""
+
+
+class Quotas(Closed):
+    """What one run may use up, all agents together."""
+
+    steps: Annotated[int | None, Field(ge=1)] = None
+    """Model calls."""
+    tokens: Annotated[int | None, Field(ge=1)] = None
+    """Tokens read and written."""
+    seconds: Seconds | None = None
+
+
+class SystemSpec(Closed):
     name: Name
+    description: Annotated[str, Field(max_length=4000)] = ""
     default_model: ModelSpec = ModelSpec()
+    storage: Storage = Storage()
+    coalescing_window: Annotated[float | None, Field(ge=0, le=1)] = None
+    """Seconds in which tokens are merged before they are stored; 0 stores each. The server's setting if absent."""
+    store_prompts: bool = False
+    """Store what each model was asked, redacted, in its llm_start."""
+    quotas: Quotas = Quotas()
 
 
-class AgentSystem(_Closed):
+class AgentSystem(Closed):
     """One YAML document: a system and its agents."""
 
     version: Literal[1]
     system: SystemSpec
-    agents: Annotated[list[AgentSpec], Field(min_length=1)]
+    agents: Annotated[list[AgentSpec], Field(min_length=1, max_length=200)]
 
     def orchestrator(self) -> AgentSpec:
         return next((agent for agent in self.agents if agent.role == "orchestrator"), self.agents[0])

@@ -5,228 +5,183 @@ adapter knows which call belongs to which; counting (``seq``) is left to whoever
 stores, because only he knows what is stored already.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal, assert_never
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
+from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import (
+    AskUser,
     Envelope,
     Error,
     LlmEnd,
     LlmStart,
-    LlmToken,
     Message,
-    SubgraphCheckpoint,
+    RunStart,
     ToolEnd,
     ToolStart,
 )
-from stellwerk.envelope.payloads import (
-    Checkpointed,
-    Failure,
-    ModelCalled,
-    ModelEnded,
-    Problem,
-    Said,
-    TextPart,
-    Token,
-    ToolCalled,
-    ToolCallRef,
-    ToolEnded,
-    Usage,
-)
-from stellwerk.envelope.results import to_result
+from stellwerk.envelope.payloads import Problem, Said, TextPart, Usage
+from stellwerk.envelope.shapes import Blob
 from stellwerk.ids import digest_id
-from stellwerk.stream.facts import (
-    CallFailed,
-    CheckpointSaved,
-    Fact,
-    Linked,
-    MessageReturned,
-    ModelBegan,
-    ModelDone,
-    ModelSpoke,
-    ToolBegan,
-    ToolDone,
-)
-
-ERROR_TEXT = 2000
-"""Characters of an error that are kept."""
+from stellwerk.stream import facts as f
+from stellwerk.stream.model_calls import ModelCalls
+from stellwerk.stream.states import States
+from stellwerk.stream.tool_calls import ToolCalls
+from stellwerk.stream.tree import Tree
 
 
-def message_id_of(run: str) -> str:
-    """The id LangChain gives to the message of a model call."""
-    return f"lc_run--{run}"
-
-
-@dataclass
 class StreamAdapter:
     """The facts of one run. ``agent`` is the name of the outermost agent."""
 
-    trace_id: str
-    run_id: str
-    agent: str
-    usage: dict[str, Usage] = field(default_factory=dict)
-    """Tokens per model so far."""
-    answer: str = ""
-    """The text of the last model call of the outermost agent that asked for no tool."""
-    _parents: dict[str, str | None] = field(default_factory=dict)
-    _calls: dict[str, LlmStart | ToolStart] = field(default_factory=dict)
-    _ran: dict[str, list[str]] = field(default_factory=dict)
-    """Nodes that began since the last checkpoint of their graph, by its namespace."""
-    _held: Message | None = None
-    _spoken: set[str] = field(default_factory=set)
+    def __init__(self, *, trace_id: str, run_id: str, agent: str) -> None:
+        self._tree = Tree(trace_id, run_id, agent)
+        self._models, self._tools = ModelCalls(self._tree), ToolCalls(self._tree)
+        self._states = States(self._tree, self._tools)
+        self.answer = ""
+        """The text of the last model call of the outermost agent that asked for no tool."""
+        self._held: Message | None = None
+        self._spoken: set[str] = set()
+        self._ts = 0.0
+        self._mapping: dict[type[f.Fact], Callable[[Any], Iterable[Envelope]]] = {
+            f.ModelSpoke: self._models.spoke,
+            f.ModelBegan: self._model_began,
+            f.ModelDone: self._model_done,
+            f.ToolBegan: self._tools.began,
+            f.ToolDone: self._tools.done,
+            f.ToolAnswered: self._tools.answered,
+            f.CallFailed: self._call_failed,
+            f.CallPaused: self._tools.pause,
+            f.Linked: self._linked,
+            f.StepEnded: self._tools.graph_ended,
+            f.Interrupted: self._states.interrupted,
+            f.MessageReturned: self._message_returned,
+            f.AnswerAccepted: self._answer_accepted,
+            f.NodeUpdated: self._states.updated,
+            f.Emitted: self._states.emitted,
+            f.CheckpointSaved: self._states.saved,
+        }
 
-    def feed(self, fact: Fact) -> Iterator[Envelope]:
-        match fact:
-            case ModelSpoke():
-                yield from self._model_spoke(fact)
-            case Linked():
-                self._linked(fact)
-            case ModelBegan():
-                yield from self._model_began(fact)
-            case ModelDone():
-                yield from self._model_done(fact)
-            case ToolBegan():
-                yield from self._tool_began(fact)
-            case ToolDone():
-                yield from self._tool_done(fact)
-            case CallFailed():
-                yield from self._call_failed(fact)
-            case MessageReturned():
-                yield from self._message_returned(fact)
-            case CheckpointSaved():
-                yield from self._checkpoint_saved(fact)
-            case _:
-                assert_never(fact)
+    @property
+    def agent(self) -> str:
+        return self._tree.agent
+
+    @agent.setter
+    def agent(self, name: str) -> None:
+        self._tree.agent = name
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """Tokens per model so far."""
+        return self._models.usage
+
+    @property
+    def asks(self) -> list[AskUser]:
+        """Questions of this run, which nobody has answered yet."""
+        return list(self._states.asks.values())
+
+    @property
+    def paused(self) -> set[str]:
+        """Calls on the path to those questions; they stay open."""
+        return self._tools.paused
+
+    def blobs(self) -> list[Blob]:
+        """What must be stored before the envelopes that were given since the last time; each is given once."""
+        found, self._tree.blobs = self._tree.blobs, []
+        return found
+
+    def seed(self, history: Iterable[Envelope]) -> None:
+        """Take up the trace where an earlier run of it asked the user; what it left open goes on."""
+        self._states.resumed = True
+        for envelope in history:
+            match envelope:
+                case RunStart(run_id=str(run_id)):
+                    self._tree.runs.add(run_id)
+                case ToolStart(payload=called):
+                    self._tools.waiting[envelope.call_id] = envelope
+                    self._tools.take(envelope.parent_id, called.tool_call_id)
+                    self._tools.attempts[envelope.call_id] = 1
+                case ToolEnd():
+                    self._tools.waiting.pop(envelope.call_id, None)
+                case LlmEnd(payload=ended):
+                    calls: list[tuple[str, str, Any]] = [
+                        (call.name, call.tool_call_id, {}) for call in ended.tool_calls or ()
+                    ]
+                    self._tools.want(envelope.parent_id or "", calls)
+                case AskUser(payload=asked) if asked.tool_name and asked.tool_call_id:
+                    self._tools.want(envelope.parent_id or "", [(asked.tool_name, asked.tool_call_id, asked.args)])
+
+    def feed(self, fact: f.Fact) -> Iterable[Envelope]:
+        return self._mapping[type(fact)](fact)
 
     def finish(self) -> Iterator[Envelope]:
         """The answer, now that no step can follow it."""
-        yield from self._release("last")
+        yield from self._models.refused(self._ts)
+        yield from self._release("step" if self._states.asks else "last")
 
-    def _linked(self, fact: Linked) -> None:
-        self._parents[fact.run] = fact.parent
-        if fact.node is not None:
-            above, _, _ = fact.namespace.rpartition("|")
-            ran = self._ran.setdefault(above, [])
-            if fact.node not in ran:
-                ran.append(fact.node)
+    def _linked(self, fact: f.Linked) -> Iterator[Envelope]:
+        above = self._tree.steps.get(fact.parent or "")
+        self._tree.steps[fact.run] = fact
+        self._states.step_began(fact)
+        # A step one level below the one around it: that one is a graph, and no tool's or agent's own.
+        if above is not None and above.namespace and fact.namespace.startswith(above.namespace + "|"):
+            if above.run not in self._tree.calls and above.namespace not in self._tree.spaces:
+                yield from self._tools.graph_began(above)
 
-    def _model_began(self, fact: ModelBegan) -> Iterator[Envelope]:
-        parent = self._owner(fact.parent)
-        if parent == self.run_id:
+    def _model_began(self, fact: f.ModelBegan) -> Iterator[Envelope]:
+        parent = self._tree.owner(fact.parent)
+        if parent == self._tree.run_id and fact.voice != "silent":
             yield from self._release("step")
-        message_id = message_id_of(fact.run)
-        params = canonical(fact.params, depth=PAYLOAD_DEPTH)
-        called = ModelCalled(
-            model=clean_text(fact.model), message_id=message_id, params=params.value, node=_clean(fact.node)
-        )
-        start = LlmStart(
-            **self._place(fact.ts, parent, message_id, fact.agent),
-            payload=called,
-        )
-        self._calls[fact.run] = start
-        yield start
+        yield from self._models.began(fact, parent)
 
-    def _model_spoke(self, fact: ModelSpoke) -> Iterator[Envelope]:
-        start = self._calls.get(fact.run)
-        if start is None or not fact.text:
+    def _model_done(self, fact: f.ModelDone) -> Iterator[Envelope]:
+        found = self._models.done(fact)
+        if found is None:
             return
-        yield LlmToken(
-            ts=fact.ts,
-            trace_id=self.trace_id,
-            run_id=self.run_id,
-            parent_id=start.parent_id,
-            call_id=start.call_id,
-            seq=0,
-            agent=start.agent,
-            payload=Token(text=fact.text, kind=fact.kind, block=fact.block),
-        )
-
-    def _model_done(self, fact: ModelDone) -> Iterator[Envelope]:
-        start = self._calls.pop(fact.run, None)
-        if not isinstance(start, LlmStart):
-            return
+        start, voice = found
+        self._ts = fact.ts
+        yield from self._models.ended(fact, start, voice)
+        owner = start.parent_id or ""
+        self._tools.want(owner, fact.tool_calls)
         used = Usage(model=start.payload.model, input_tokens=fact.input_tokens, output_tokens=fact.output_tokens)
-        self._count(used)
-        wanted = [ToolCallRef(name=clean_text(name), tool_call_id=clean_text(id_)) for name, id_ in fact.tool_calls]
-        ended = ModelEnded(
-            message_id=clean_text(fact.message_id),
-            status="ok",
-            usage=used,
-            finish_reason=_clean(fact.finish_reason),
-            tool_calls=wanted or None,
-        )
-        yield LlmEnd(**self._place(fact.ts, start.parent_id, start.call_id, start.agent), payload=ended)
-        if start.parent_id == self.run_id:
+        held = voice == "held" and not fact.tool_calls
+        self._tools.said(owner, fact.message_id, "" if held or voice == "silent" else fact.text, used)
+        if held:
+            self._spoken.add(fact.message_id)
+        elif owner in self._tree.runs and voice != "silent":
             yield from self._said(fact.ts, fact.message_id, fact.text, start.agent, bool(fact.tool_calls))
 
-    def _tool_began(self, fact: ToolBegan) -> Iterator[Envelope]:
-        parent = self._owner(fact.parent)
-        call_id = digest_id(self.trace_id, fact.namespace, fact.tool_call_id)
-        args = canonical(fact.args, depth=PAYLOAD_DEPTH)
-        called = ToolCalled(
-            tool_name=clean_text(fact.name),
-            tool_call_id=clean_text(fact.tool_call_id),
-            args=args.value,
-            node=_clean(fact.node),
-            sanitized=list(args.notes) or None,
-        )
-        start = ToolStart(**self._place(fact.ts, parent, call_id, fact.agent), payload=called)
-        self._calls[fact.run] = start
-        yield start
-
-    def _tool_done(self, fact: ToolDone) -> Iterator[Envelope]:
-        start = self._calls.pop(fact.run, None)
-        if not isinstance(start, ToolStart):
-            return
-        result, notes, blobs = to_result(fact.output)
-        notes += tuple(f"document {blob.document_id}: its content is not kept" for blob in blobs)
-        failure = Failure(message=result.as_text()[:ERROR_TEXT], code="tool_error") if fact.failed else None
-        ended = ToolEnded(
-            tool_name=start.payload.tool_name,
-            tool_call_id=start.payload.tool_call_id,
-            status="error" if fact.failed else "ok",
-            result=result,
-            error=failure,
-            duration=round(fact.ts - start.ts, 6),
-            sanitized=list(notes) or None,
-        )
-        yield ToolEnd(**self._place(fact.ts, start.parent_id, start.call_id, start.agent), payload=ended)
-
-    def _call_failed(self, fact: CallFailed) -> Iterator[Envelope]:
-        start = self._calls.pop(fact.run, None)
+    def _answer_accepted(self, fact: f.AnswerAccepted) -> Iterator[Envelope]:
+        start, told = self._models.accepted(fact.message_id, fact.text, fact.ts)
+        yield from told
         if start is None:
             return
-        place = self._place(fact.ts, start.parent_id, start.call_id, start.agent)
+        owner = start.parent_id or ""
+        self._tools.said(owner, fact.message_id, fact.text, Usage(model=start.payload.model))
+        if owner in self._tree.runs:
+            yield from self._said(fact.ts, fact.message_id, fact.text, start.agent, False)
+
+    def _call_failed(self, fact: f.CallFailed) -> Iterator[Envelope]:
+        start = self._tree.calls.pop(fact.run, None)
+        if start is None:
+            return
         if isinstance(start, LlmStart):
-            yield LlmEnd(**place, payload=ModelEnded(message_id=start.call_id, status="error"))
+            yield from self._models.failed(start, fact.run, fact.ts)
             name = start.payload.model
         else:
-            failure = Failure(message=clean_text(fact.message)[:ERROR_TEXT], code="tool_raised", class_=fact.kind)
-            called = start.payload
-            yield ToolEnd(
-                **place,
-                payload=ToolEnded(
-                    tool_name=called.tool_name, tool_call_id=called.tool_call_id, status="error", error=failure
-                ),
-            )
-            name = called.tool_name
+            yield from self._tools.failed(start, fact)
+            name = start.payload.tool_name
         # What a model or tool says when it fails is for its caller; the public line only says that it did.
         problem = Problem(code="call_failed", message=f"{name} raised {fact.kind}", name=name, class_=fact.kind)
-        yield Error(**self._place(fact.ts, None, self.run_id, start.agent), payload=problem)
+        yield Error(**self._tree.place(fact.ts, None, self._tree.run_id, start.agent), payload=problem)
 
-    def _message_returned(self, fact: MessageReturned) -> Iterator[Envelope]:
+    def _message_returned(self, fact: f.MessageReturned) -> Iterator[Envelope]:
         """A message that no model call of ours has told already."""
         if fact.message_id not in self._spoken:
-            yield from self._said(fact.ts, fact.message_id, fact.text, fact.agent, fact.asks_for_tools)
-
-    def _checkpoint_saved(self, fact: CheckpointSaved) -> Iterator[Envelope]:
-        ran = ",".join(self._ran.pop(fact.namespace, ["__start__"]))
-        saved = Checkpointed(checkpoint_id=fact.checkpoint_id, node=ran, state_digest=fact.state_digest)
-        yield SubgraphCheckpoint(**self._place(fact.ts, None, self.run_id, None), payload=saved)
+            # The framework gives an id to those without one only later.
+            message_id = fact.message_id or digest_id(self._tree.run_id, "returned", str(len(self._spoken)))
+            yield from self._said(fact.ts, message_id, fact.text, fact.agent, fact.asks_for_tools)
 
     def _said(self, ts: float, message_id: str, text: str, agent: str | None, step: bool) -> Iterator[Envelope]:
         yield from self._release("step")
@@ -237,7 +192,8 @@ class StreamAdapter:
         said = Said(
             message_id=message_id, role="assistant", content=[TextPart(text=clean)], status="step", author=agent
         )
-        message = Message(**self._place(ts, self.run_id, digest_id("message", message_id), agent), payload=said)
+        place = self._tree.place(ts, self._tree.run_id, digest_id("message", message_id), agent)
+        message = Message(**place, payload=said)
         if step:
             yield message
         else:
@@ -247,35 +203,3 @@ class StreamAdapter:
         held, self._held = self._held, None
         if held is not None:
             yield replace(held, payload=replace(held.payload, status=status))
-
-    def _count(self, used: Usage) -> None:
-        before = self.usage.get(used.model, Usage(model=used.model))
-        self.usage[used.model] = Usage(
-            model=used.model,
-            input_tokens=before.input_tokens + used.input_tokens,
-            output_tokens=before.output_tokens + used.output_tokens,
-        )
-
-    def _owner(self, run: str | None) -> str:
-        """The nearest call around: a tool that is open, else the run itself."""
-        while run is not None:
-            call = self._calls.get(run)
-            if isinstance(call, ToolStart):
-                return call.call_id
-            run = self._parents.get(run)
-        return self.run_id
-
-    def _place(self, ts: float, parent: str | None, call_id: str, agent: str | None) -> dict[str, Any]:
-        return {
-            "ts": ts,
-            "trace_id": self.trace_id,
-            "run_id": self.run_id,
-            "parent_id": parent,
-            "call_id": call_id,
-            "seq": 0,
-            "agent": clean_text(agent or self.agent),
-        }
-
-
-def _clean(text: str | None) -> str | None:
-    return None if text is None else clean_text(text)

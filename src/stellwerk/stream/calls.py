@@ -4,14 +4,14 @@ One fold for everybody who ends a run: the runner, a stop, and recovery after a
 crash all close by ``closing``, from the same envelopes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
 from stellwerk.envelope.model import CallStart, Envelope, LlmEnd, LlmStart, RunEnd, ToolEnd, ToolStart
-from stellwerk.envelope.payloads import ModelEnded, RunEnded, ToolEnded
+from stellwerk.envelope.payloads import ModelEnded, ToolEnded
 
 
 @dataclass
@@ -43,30 +43,14 @@ class OpenCalls:
         """Take back the latest place that was given within a call: the envelope will not be stored."""
         self._seqs[envelope.call_id] = envelope.seq - 1
 
-    def closing(self, *, ts: float, run_id: str) -> Iterator[Envelope]:
-        """Ends for everything still open, innermost first, marked as abandoned; to be stamped like all others."""
+    def closing(self, *, ts: float, run_id: str, but: Collection[str] = ()) -> Iterator[Envelope]:
+        """Ends for everything still open, innermost first, marked as abandoned; to be stamped like all others.
+
+        Calls named in ``but`` stay open: they wait for the user.
+        """
         for start in reversed(list(self._open.values())):
-            yield _abandoned(start, ts, run_id)
-
-
-def crash_ending(story: Iterable[Envelope], *, run_id: str, ts: float) -> list[Envelope]:
-    """The envelopes that end a broken run, from what the log knows of it."""
-    calls, trace_id = OpenCalls(), None
-    for envelope in story:
-        calls.feed(envelope)
-        trace_id = envelope.trace_id
-    end = RunEnd(
-        ts=ts,
-        trace_id=trace_id,
-        run_id=run_id,
-        parent_id=None,
-        call_id=run_id,
-        seq=0,
-        payload=RunEnded(
-            status="failed", reason="the run was cut off: its server ended while it was under way", code="crashed"
-        ),
-    )
-    return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=run_id), end)]
+            if start.call_id not in but:
+                yield _abandoned(start, ts, run_id)
 
 
 def _abandoned(start: CallStart, ts: float, run_id: str) -> Envelope:

@@ -1,0 +1,71 @@
+"""A help desk as a plain LangGraph graph: nothing in this file knows of Stellwerk.
+
+Its state has keys of its own, a part of the work is a graph inside the graph, and no key is needed to try it.
+"""
+
+import operator
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+PRICES = {"lamp": 20, "chair": 80, "desk": 300}
+
+
+@dataclass
+class Item:
+    """One thing that the customer talks about; it comes back from stored state as what it is."""
+
+    name: str
+    price: int
+
+
+class Pricing(TypedDict):
+    messages: list[AnyMessage]
+    items: list[Item]
+    total: int
+
+
+class Priced(TypedDict):
+    items: list[Item]
+    total: int
+
+
+class Desk(MessagesState):
+    items: list[Item]
+    total: int
+    quoted: Annotated[list[str], operator.add]
+
+
+def look_up(state: Pricing) -> dict[str, Any]:
+    text = str(state["messages"][-1].text).lower()
+    return {"items": [Item(name, price) for name, price in PRICES.items() if name in text]}
+
+
+def add_up(state: Pricing) -> dict[str, Any]:
+    return {"total": sum(item.price for item in state["items"])}
+
+
+pricing = StateGraph(Pricing, output_schema=Priced)
+pricing.add_sequence([look_up, add_up])
+pricing.add_edge(START, "look_up")
+
+
+def quote(state: Desk) -> dict[str, Any]:
+    """Anything expensive is confirmed by the user first."""
+    if state["total"] > 100 and interrupt(f"That would be {state['total']} euros. Is it all right?") != "yes":
+        return {"messages": [AIMessage("Then we leave it.")]}
+    names = [item.name for item in state["items"]]
+    return {"quoted": names, "messages": [AIMessage(f"Noted: {', '.join(names)}, {state['total']} euros.")]}
+
+
+desk = StateGraph(Desk)
+desk.add_node("pricing", pricing.compile())
+desk.add_node(quote)
+desk.add_edge(START, "pricing")
+desk.add_edge("pricing", "quote")
+desk.add_edge("quote", END)
+
+graph = desk.compile()

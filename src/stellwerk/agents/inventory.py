@@ -1,0 +1,64 @@
+"""The inventory: every tool that an agent system may name here, described for people and programs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from stellwerk.agents.checklist import checklist_tools
+from stellwerk.agents.pool import Pool
+from stellwerk.agents.tools import ARTIFACT_KEY, described
+
+Described = dict[str, Any]
+
+
+async def inventory(pool: Pool) -> list[Described]:
+    """Registered tools, those of the checklist, and those of the MCP servers that can be reached, by name."""
+    offered = [*checklist_tools("agent"), *await pool.mcp.all_tools()]
+    tools = [*described(pool.tools.specs()), *map(_described, offered)]
+    return sorted(tools, key=lambda tool: str(tool["name"]))
+
+
+def listing(tools: Sequence[Described]) -> str:
+    """The same for a terminal: a few lines for each tool."""
+    return "\n\n".join("\n".join(_lines(tool)) for tool in tools)
+
+
+def _described(tool: BaseTool) -> Described:
+    ours = (tool.metadata or {}).get(ARTIFACT_KEY, {})
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": convert_to_openai_tool(tool)["function"]["parameters"],
+        "output": ours.get("output"),
+        "timeout": ours.get("timeout"),
+        "idempotent": ours.get("idempotent", False),
+        "effects": ours.get("effects", "read"),
+        "runs_in": "loop",
+        "aliases": [],
+    }
+
+
+def _lines(tool: Described) -> Iterator[str]:
+    yield f"{tool['name']}  {tool['description'].splitlines()[0]}"
+    schema = tool["input_schema"]
+    for name, field in schema.get("properties", {}).items():
+        mark = "required" if name in schema.get("required", []) else "optional"
+        yield f"    {name}: {_type_of(field)}, {mark}  {field.get('description', '')}".rstrip()
+    if tool["aliases"]:
+        yield f"    also called {', '.join(tool['aliases'])}"
+    limit = "" if tool["timeout"] is None else f"timeout {tool['timeout']:g} s, "
+    yield f"    {limit}effects: {tool['effects']}, runs in: {tool['runs_in']}"
+
+
+def _type_of(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(repr(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_type_of(each) for each in schema["anyOf"])
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "items" in schema:
+        return f"array of {_type_of(schema['items'])}"
+    return str(schema.get("type", "anything"))

@@ -1,0 +1,202 @@
+"""A held session with one MCP server: opened at its first use, kept, and opened anew after it broke.
+
+The library's client is used as it is, because it owns the protocol in all its
+revisions. ``langchain.mcp`` is not: its adapter cannot name tools, limit or
+follow a single call, or start a server without lending it our environment.
+
+A client must be left by the task that entered it, so every connection has a
+task that does nothing else. Whatever befalls it is its own: a caller sees no
+more than one failed call.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import Context
+from typing import Any
+
+import structlog
+from mcp.client import Client, ClientRequestContext
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_REQUEST,
+    ElicitRequestParams,
+    ElicitResult,
+    ErrorData,
+    Implementation,
+    Tool,
+)
+
+from stellwerk import __version__
+from stellwerk.agents.mcp_call import Call
+from stellwerk.agents.mcp_http import http
+from stellwerk.agents.mcp_pipes import pipes
+from stellwerk.errors import McpUnreachable, ToolFailed
+from stellwerk.spec.operator import McpServer
+
+_LEAVE = 8.0
+"""Seconds in which a connection must have ended, its processes with it."""
+_PROBE = 5.0
+"""Seconds in which a server that left a call unanswered must show that it still lives."""
+_MOST_PAGES = 100
+_NO_LIST = (MCPError, TimeoutError, ValueError, RuntimeError)
+"""What a client raises that cannot list its tools, the last if it was closed."""
+
+logger = structlog.get_logger(__name__)
+
+
+class McpSession:
+    def __init__(self, name: str, server: McpServer, *, start_timeout: float) -> None:
+        self.name, self.server = name, server
+        self._start_timeout = start_timeout
+        self._lock = asyncio.Lock()
+        self._connection: _Connection | None = None
+        self._closed = False
+
+    async def tools(self) -> list[Tool]:
+        """What the server offers now. The client keeps the list for as long as the server allows."""
+        connection = await self._connected()
+        try:
+            return await connection.tools(self.server.timeout)
+        except _NO_LIST as error:
+            connection.doubtful = True
+            raise self._unreachable(error) from error
+
+    @asynccontextmanager
+    async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> AsyncIterator[Call]:
+        """One call; whatever of it is still open is cancelled when the block is left."""
+        try:
+            connection = await self._connected()
+        except McpUnreachable as error:
+            raise ToolFailed(tool, f"cannot be called: {error.message}") from error
+        call = Call(connection.client, self.name, tool, arguments, progress, self.server.timeout)
+        connection.calls.append(call)
+        try:
+            yield call
+        finally:
+            connection.calls.remove(call)
+            connection.doubtful |= call.failed
+            await call.close()
+
+    async def close(self) -> None:
+        """End the connection, and with it the server's processes; there is no other after this."""
+        self._closed = True
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _connected(self) -> "_Connection":
+        async with self._lock:
+            if self._connection is not None and not await self._connection.usable():
+                await self._connection.close()
+                self._connection = None
+            if self._closed:
+                raise McpUnreachable(self.name, "Stellwerk is stopping; send this again when it runs")
+            # Kept before it is ready: a caller who gives up meanwhile leaves nothing behind.
+            self._connection = self._connection or _Connection(self.name, self.server, self._start_timeout)
+            error = await self._connection.opened()
+            if error is not None:
+                raise self._unreachable(error) from error
+            return self._connection
+
+    def _unreachable(self, error: BaseException) -> McpUnreachable:
+        # Neither its command nor its address: both may hold a key, and a model reads this.
+        return McpUnreachable(self.name, f"{_reason(error)}; see that it runs, or correct its entry under mcp_servers")
+
+
+class _Connection:
+    """One life of a session, from the first word until either side ends it."""
+
+    def __init__(self, name: str, server: McpServer, start_timeout: float) -> None:
+        self._name, self._server = name, server
+        self._over = asyncio.Event()
+        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        # Its own context: it outlives the run in which it happens to be opened.
+        self._keeper = asyncio.create_task(self._keep(start_timeout), context=Context())
+        self._keeper.add_done_callback(self._left)
+        self.calls: list[Call] = []
+        self.doubtful = False
+        """A call failed; the next one finds out first whether anybody is there."""
+
+    @property
+    def client(self) -> Client:
+        return self._client.result()
+
+    async def opened(self) -> BaseException | None:
+        """Wait until it is open, or return why it is not."""
+        either: set[asyncio.Future[Any]] = {self._keeper, self._client}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if self._client.done():
+            return None
+        return ConnectionError("it was closed meanwhile") if self._keeper.cancelled() else self._keeper.exception()
+
+    async def usable(self) -> bool:
+        """Whether the next call can have it; in doubt, and if no call would be harmed, the server has to show it."""
+        if self._over.is_set() or not self.doubtful or self.calls:
+            return not self._over.is_set()
+        try:
+            async with asyncio.timeout(min(_PROBE, self._server.timeout)):
+                await self.client.list_tools(cache_mode="refresh")
+        except _NO_LIST:
+            return False
+        self.doubtful = False
+        return True
+
+    async def tools(self, patience: float) -> list[Tool]:
+        found: list[Tool] = []
+        cursor: str | None = None
+        async with asyncio.timeout(patience):
+            for _ in range(_MOST_PAGES):
+                page = await self.client.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+        return found
+
+    def end(self) -> None:
+        self._over.set()
+
+    async def close(self) -> None:
+        self.end()
+        if not self._client.done():
+            self._keeper.cancel()
+        await asyncio.wait({self._keeper}, timeout=_LEAVE)
+        self._keeper.cancel()
+        await asyncio.wait({self._keeper}, timeout=_LEAVE)
+
+    async def _keep(self, start_timeout: float) -> None:
+        client = Client(
+            pipes(self._name, self._server, self.end) if self._server.command else http(self._server),
+            client_info=Implementation(name="stellwerk", version=__version__),
+            elicitation_callback=self._asked,
+        )
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(start_timeout):
+                await stack.enter_async_context(client)
+            self._client.set_result(client)
+            try:
+                await self._over.wait()
+            finally:
+                self._over.set()  # also if it broke: before any call of it fails
+
+    async def _asked(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        """A server of an older revision asks in the middle of a call, without saying of which."""
+        if len(self.calls) != 1:
+            return ErrorData(code=INVALID_REQUEST, message="several calls are open; which of them asks is not known")
+        return await self.calls[0].asked(params)
+
+    def _left(self, keeper: asyncio.Task[None]) -> None:
+        self._over.set()
+        error = None if keeper.cancelled() else keeper.exception()
+        if error is not None and self._client.done():
+            logger.warning("mcp_session_broke", server=self._name, reason=_reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause in words: what the library raises is a group of groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return str(error) or type(error).__name__

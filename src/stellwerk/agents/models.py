@@ -1,0 +1,125 @@
+"""A model spec becomes a chat model. Keys come from outside and stay inside the model.
+
+Addresses come from the operator only; retries are left to our own middleware,
+which knows whether a word was said already.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from langchain.chat_models import init_chat_model
+
+# Private, but the only list of providers and their packages; a test pins it.
+from langchain.chat_models.base import _BUILTIN_PROVIDERS
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr, ValidationError
+
+from stellwerk.agents.schema_prompting import SchemaPrompted
+from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.errors import MissingPackage, MissingSecret, SpecError, UnknownProvider
+from stellwerk.spec.model import ModelSpec
+from stellwerk.spec.operator import Provider
+
+SCRIPTED = "scripted"
+_EXTRAS = {"langchain_openai": "stellwerk[openai]"}
+_SETTINGS = ("temperature", "top_p", "max_tokens")
+_PATIENCE = 600.0
+"""Seconds of silence after which a provider is given up if the spec says nothing; LangChain would wait for ever."""
+_NO_KEY = SecretStr("none")
+"""For a place that wants no key: without one, LangChain would send it the key that it finds in the environment."""
+
+
+class Keys(Protocol):
+    def find(self, secret: str) -> str | None:
+        """The value of a secret, for whoever's run this is; None if nobody stored it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentKeys:
+    """Local mode: the operator's own keys, read once by the settings."""
+
+    found: Mapping[str, SecretStr]
+
+    def find(self, secret: str) -> str | None:
+        value = self.found.get(secret)
+        return None if value is None else value.get_secret_value()
+
+
+def chat_model(spec: ModelSpec, *, providers: Mapping[str, Provider], keys: Keys) -> BaseChatModel:
+    """Make the model that a spec describes.
+
+    Raises:
+        UnknownProvider: neither LangChain nor the operator knows it.
+        MissingSecret: its key is not stored; says which.
+        MissingPackage: the package that speaks its protocol is not installed; says which.
+    """
+    if spec.provider == SCRIPTED:  # its calls stand in the script; it needs no schemas to make them
+        return ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace)
+    model = _served_model(spec, _provider(spec, providers), _key(spec, providers, keys))
+    return SchemaPrompted(inner=model) if spec.tool_calling == "schema" else model
+
+
+def needed_secret(spec: ModelSpec, *, providers: Mapping[str, Provider]) -> str | None:
+    """The secret without which the model cannot speak."""
+    if spec.provider == SCRIPTED or not _provider(spec, providers).needs_key:
+        return None
+    return f"{_plain(spec.provider)}_api_key"
+
+
+def known_providers(providers: Mapping[str, Provider]) -> dict[str, str | None]:
+    """Every provider that a model may name, and the secret that it needs."""
+    names = {SCRIPTED, *_BUILTIN_PROVIDERS, *providers}
+    return {name: needed_secret(ModelSpec(provider=name), providers=providers) for name in sorted(names)}
+
+
+def _provider(spec: ModelSpec, providers: Mapping[str, Provider]) -> Provider:
+    """What the operator named goes first, so that he can give a known name an address of his own."""
+    found = providers.get(spec.provider, Provider(kind=spec.provider))
+    if _plain(found.kind) not in _BUILTIN_PROVIDERS:
+        raise UnknownProvider(found.kind, known={*_BUILTIN_PROVIDERS, *providers, SCRIPTED})
+    return found
+
+
+def _key(spec: ModelSpec, providers: Mapping[str, Provider], keys: Keys) -> SecretStr:
+    secret = needed_secret(spec, providers=providers)
+    if secret is None:
+        return _NO_KEY
+    value = keys.find(secret)
+    if not value:
+        raise MissingSecret(secret, user=f"the model {spec.model!r} of {spec.provider!r}")
+    return SecretStr(value)
+
+
+def _served_model(spec: ModelSpec, provider: Provider, key: SecretStr) -> BaseChatModel:
+    kind, user = _plain(provider.kind), f"the model {spec.model!r} of {spec.provider!r}"
+    options = {name: getattr(spec, name) for name in _SETTINGS if getattr(spec, name) is not None}
+    options |= _particulars(kind, provider, spec.timeout or _PATIENCE)
+    try:
+        # The key goes in wrapped: an error of pydantic shows what it was given.
+        model: BaseChatModel = init_chat_model(spec.model, model_provider=kind, api_key=key, **options)
+    except ImportError as error:
+        module = _BUILTIN_PROVIDERS[kind][0].partition(".")[0]
+        raise MissingPackage(user, install=_EXTRAS.get(module, module.replace("_", "-"))) from error
+    except ValidationError as error:
+        wrong = "; ".join(found["msg"] for found in error.errors(include_input=False, include_context=False))
+        raise SpecError(f"{user} cannot be made: {wrong}") from None
+    return model
+
+
+def _particulars(kind: str, provider: Provider, silence: float) -> dict[str, Any]:
+    """What depends on the provider."""
+    # For Google's client 0 means as often as it likes, and 1 means once.
+    said: dict[str, Any] = {"timeout": silence, "max_retries": 1 if kind == "google_genai" else 0}
+    if provider.base_url is not None:
+        said["base_url"] = provider.base_url
+    if kind == "openai":
+        said["stream_usage"] = True  # at another address it is off, and nobody would count
+        said["stream_chunk_timeout"] = silence  # lines that only keep a connection open are silence too
+        if provider.base_url is not None:
+            said["use_responses_api"] = False  # what is compatible speaks chat completions
+    return said
+
+
+def _plain(provider: str) -> str:
+    return provider.replace("-", "_").lower()

@@ -1,0 +1,141 @@
+"""The document store: bytes in files, and rows that say which session refers to them.
+
+Bytes are written first and referred to afterwards, so that a reference always
+leads somewhere. They go when the last session that refers to them is deleted.
+Both decisions, to refer and to remove, are taken on the database's one writer,
+so that neither can overtake the other.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from stellwerk.database.port import Database, Transaction
+from stellwerk.documents.files import Files, folder_name, is_document_id
+from stellwerk.envelope.canonical import clean_text
+from stellwerk.envelope.shapes import Blob
+from stellwerk.errors import CorruptStore, NotFound
+from stellwerk.ids import Clock
+
+_PIECE = 256 * 1024
+_SLICE = 100
+"""Files that are looked at in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    document_id: str
+    filename: str
+    """As whoever made it called it: text to show, never part of a path."""
+    mime: str
+    size: int
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    tenant: str
+    session_id: str
+    document: Document
+    path: Path
+
+
+class DocumentStore:
+    def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+        self._files = Files(folder)
+
+    async def keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
+        """Store bytes for a session; durable when it returns. Repeating it changes nothing.
+
+        Raises:
+            NotFound: there is no such session.
+            StorageFull, StorageGone: nothing refers to them.
+        """
+        for blob in blobs:
+            referred = False
+            while not referred:  # the last session that had these bytes may be deleted at this very moment
+                path = await asyncio.to_thread(self._files.write, tenant, blob)
+                about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data), self._clock.now())
+                reference = _Reference(tenant, session_id, Document(path.name, *about), path)
+                referred = await self._database.submit(_refer_many, reference)
+
+    async def find(self, tenant: str, document_id: str) -> Document | None:
+        """What is known of a document of this tenant; None for everything that is not one."""
+        if not is_document_id(document_id):
+            return None
+        row = await self._database.read(lambda tx: tx.row("document", tenant, document_id))
+        return None if row is None else Document(*row)
+
+    async def read(self, tenant: str, document_id: str) -> bytes:
+        """All of it at once.
+
+        Raises:
+            NotFound: this tenant has no such document.
+            CorruptStore: its file is gone.
+        """
+        return b"".join([piece async for piece in self.pieces(tenant, document_id)])
+
+    async def pieces(self, tenant: str, document_id: str) -> AsyncIterator[bytes]:
+        """The same, piece by piece, for what is sent on."""
+        if await self.find(tenant, document_id) is None:
+            raise NotFound("document", document_id, remedy="it was deleted, or is somebody else's")
+        try:
+            file = await asyncio.to_thread(self._files.path(tenant, document_id).open, "rb")
+        except FileNotFoundError as error:
+            raise CorruptStore(f"the file of the document {document_id} is gone; restore it from a backup") from error
+        with file:
+            while piece := await asyncio.to_thread(file.read, _PIECE):
+                yield piece
+
+    async def of(self, tenant: str, session_id: str) -> list[str]:
+        """The documents that a session refers to."""
+        rows = await self._database.read(lambda tx: tx.rows("documents_of", tenant, session_id))
+        return [document_id for (document_id,) in rows]
+
+    async def release(self, tenant: str, document_ids: Sequence[str]) -> None:
+        """Remove the bytes of these documents, as far as no session refers to them any more."""
+        paths = iter([self._files.path(tenant, document_id) for document_id in document_ids])
+        while some := list(islice(paths, _SLICE)):
+            await self._database.submit(_remove_unreferred, some, urgent=True)
+
+    async def sweep(self) -> int:
+        """Remove the bytes that no session refers to, and what a crash left half written; returns how many files."""
+        found = iter(await asyncio.to_thread(lambda: list(self._files.everything())))
+        removed = 0
+        while some := list(islice(found, _SLICE)):
+            removed += await self._database.submit(_remove_unreferred, some, urgent=True)
+        return removed
+
+
+# On the writer's thread.
+
+
+def _refer_many(tx: Transaction, references: Sequence[_Reference]) -> list[bool | Exception]:
+    """True if a session refers to the bytes now; False if they were removed before it could."""
+    return [_refer(tx, reference) for reference in references]
+
+
+def _refer(tx: Transaction, item: _Reference) -> bool | Exception:
+    if not item.path.exists():
+        return False
+    named = item.document
+    about = (named.filename, named.mime, named.size, named.created_at)
+    tx.run("refer_to_document", item.tenant, named.document_id, item.session_id, *about)
+    if tx.row("session_of_document", item.tenant, named.document_id, item.session_id) is None:
+        return NotFound("session", item.session_id, remedy="it was deleted, and so were its documents")
+    return True
+
+
+def _remove_unreferred(tx: Transaction, batches: Sequence[list[Path]]) -> list[int | Exception]:
+    owners = {folder_name(tenant): tenant for (tenant,) in tx.rows("tenants_of_documents")}
+    return [sum(_removed(tx, path, owners.get(path.parent.name)) for path in paths) for paths in batches]
+
+
+def _removed(tx: Transaction, path: Path, tenant: str | None) -> bool:
+    if tenant is not None and tx.row("document", tenant, path.name) is not None:
+        return False
+    path.unlink(missing_ok=True)
+    return True

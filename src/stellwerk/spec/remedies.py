@@ -1,0 +1,155 @@
+"""What pydantic found, said so that it can be repaired: what stands there, what is expected, what was meant."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from stellwerk.spec.document import inside
+from stellwerk.spec.scalars import short
+
+OPERATOR_ONLY = frozenset({"command", "args", "env", "cwd", "url", "base_url", "import", "module", "function"})
+_NAMED = "only the operator's file (--config) says what is run, imported or reached; name what is registered there"
+SHAPES = {
+    r"^[A-Za-z0-9][A-Za-z0-9_-]*$": "a name has letters, digits, _ and -, and begins with a letter or digit",
+    r"^[^\s${}]+$": "the name of a model has no spaces, dollars or braces",
+    r"^[^:\s]+:[A-Za-z_]\w*$": "write package.module:name, or path/to/file.py:name",
+    r"^https?://\S+$": "an address begins with http:// or https://",
+}
+"""Each pattern of the models, in words."""
+_WORDS = {
+    "model_type": "a mapping (key: value)",
+    "dict_type": "a mapping (key: value)",
+    "list_type": "a list",
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+_SHOULD = re.compile(r"^[A-Z]\w* should")
+_IMPORT_PATH = re.compile(r"[\w/.-]+:\w+|\w+(?:\.\w+)+(?:\(.*\))?|.*\.py\b.*")
+
+
+def did_you_mean(found: str, known: Collection[str], *, otherwise: str | None = None) -> str:
+    """The nearest name; or what to do when none is near, by default a list of all."""
+    near = get_close_matches(found, known, n=1, cutoff=0.75)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return otherwise or (f"known are: {', '.join(sorted(known))}" if known else "none is known")
+
+
+def findings(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Field and sentence, one for each place."""
+    told: set[str] = set()
+    for detail in error.errors(include_url=False):
+        steps = _steps(detail, root)
+        where = ""
+        for step in steps:
+            where = inside(where, step)
+        if where not in told:
+            told.add(where)
+            yield where, _sentence(detail, steps, root)
+
+
+def _steps(detail: ErrorDetails, root: type[BaseModel]) -> Sequence[str | int]:
+    """The path in the document: pydantic's, without the branch of a union it was in."""
+    steps = [step for step in detail["loc"] if step != "[key]"]
+    kind: Any = root
+    for n, step in enumerate(steps):
+        kind = _inside(kind, step)
+        if kind is None and detail["type"] not in ("extra_forbidden", "missing"):
+            return steps[:n]
+    return steps
+
+
+def _sentence(detail: ErrorDetails, steps: Sequence[str | int], root: type[BaseModel]) -> str:
+    found = _found(detail["input"])
+    match detail["type"]:
+        case "extra_forbidden":
+            return _unknown_key(str(steps[-1]), _known_keys(root, steps[:-1]), root)
+        case "missing":
+            return "this is missing; add it"
+        case "literal_error":
+            return _not_in_list(detail)
+        case "string_pattern_mismatch":
+            return _bad_shape(str(detail["input"]), detail["ctx"]["pattern"])
+        case "string_type" if isinstance(detail["input"], int | float):
+            return f"found {found}; expected a text: put it in quotes"
+        case kind if kind in _WORDS:
+            return f"found {found}; expected {_WORDS[kind]}"
+        case "value_error":
+            return detail["msg"].removeprefix("Value error, ")
+        case _:
+            return f"found {found}; {_SHOULD.sub('it must', detail['msg'], count=1)}"
+
+
+def _unknown_key(key: str, known: Collection[str], root: type[BaseModel]) -> str:
+    if key in OPERATOR_ONLY and root.__name__ != "Operator":
+        return f"an agent system cannot say {key!r}: {_NAMED}"
+    if " " in key:
+        return (
+            f"there is no key {short(key)!r} here; within {{…}} a comma ends a text, so put texts with commas in quotes"
+        )
+    return f"there is no key {short(key)!r} here; {did_you_mean(key, known)}"
+
+
+def _not_in_list(detail: ErrorDetails) -> str:
+    expected = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
+    found = detail["input"]
+    if not expected:
+        return f"found {_found(found)}; expected {detail.get('ctx', {}).get('expected')}"
+    hint = did_you_mean(found, expected) if isinstance(found, str) else f"known are: {', '.join(expected)}"
+    return f"found {_found(found)}; {hint}"
+
+
+def _bad_shape(found: str, pattern: str) -> str:
+    words = SHAPES[pattern]
+    if words.startswith("a name") and _IMPORT_PATH.fullmatch(found):
+        return f"found {short(found)!r}, which looks like code to import: {_NAMED}"
+    return f"found {short(found)!r}; {words}"
+
+
+def _found(value: object) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return repr(short(value))
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case _:
+            return short(str(value))
+
+
+def _known_keys(root: type[BaseModel], steps: Sequence[str | int]) -> Collection[str]:
+    kind: Any = root
+    for step in steps:
+        kind = _inside(kind, step)
+    return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+
+
+def _inside(kind: Any, step: str | int) -> Any:
+    """The type of a field, an item or a value; None where there is none."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        field = kind.model_fields.get(str(step))
+        return _bare(field.annotation) if field else None
+    arguments = get_args(kind)
+    if get_origin(kind) is list and isinstance(step, int):
+        return _bare(arguments[0])
+    return _bare(arguments[1]) if get_origin(kind) is dict else None
+
+
+def _bare(kind: Any) -> Any:
+    """Without Annotated, and without what an optional field may be instead."""
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        kind = next(branch for branch in get_args(kind) if branch is not type(None))
+    return kind

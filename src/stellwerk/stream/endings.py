@@ -1,0 +1,48 @@
+"""Endings: the last envelopes of a run, whoever writes them.
+
+The runner, the agent as a library, and recovery after a crash all end a run by
+these, so that every log ends in the same way.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from stellwerk.envelope.model import Envelope, Error, RunEnd
+from stellwerk.envelope.payloads import Problem, RunEnded, RunStatus
+from stellwerk.stream.adapter import StreamAdapter
+from stellwerk.stream.calls import OpenCalls
+
+
+def ending(
+    adapter: StreamAdapter, calls: OpenCalls, *, trace_id: str, run_id: str, ts: float, failure: Problem | None = None
+) -> Iterator[Envelope]:
+    """The answer, ends for what is open, and the run's own end. To be stamped one by one, as they come."""
+    yield from adapter.finish()
+    awaiting = bool(adapter.asks) and failure is None
+    yield from calls.closing(ts=ts, run_id=run_id, but=adapter.paused if awaiting else ())
+    if failure is not None:
+        yield Error(**_root(trace_id, run_id, ts), payload=failure)
+    status: RunStatus = "failed" if failure else "awaiting_user" if awaiting else "completed"
+    ended = RunEnded(
+        status=status,
+        usage=list(adapter.usage.values()),
+        result=(adapter.answer or None) if status == "completed" else None,
+        reason=failure.message if failure else None,
+        code=failure.code if failure else None,
+    )
+    yield RunEnd(**_root(trace_id, run_id, ts), payload=ended)
+
+
+def crash_ending(story: Iterable[Envelope], *, run_id: str, ts: float) -> list[Envelope]:
+    """The envelopes that end a broken run, from what the log knows of it."""
+    calls, trace_id = OpenCalls(), ""
+    for envelope in story:
+        calls.feed(envelope)
+        trace_id = envelope.trace_id or trace_id
+    reason = "the run was cut off: its server ended while it was under way"
+    end = RunEnd(**_root(trace_id, run_id, ts), payload=RunEnded(status="failed", reason=reason, code="crashed"))
+    return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=run_id), end)]
+
+
+def _root(trace_id: str, run_id: str, ts: float) -> dict[str, Any]:
+    return {"ts": ts, "trace_id": trace_id, "run_id": run_id, "parent_id": None, "call_id": run_id, "seq": 0}

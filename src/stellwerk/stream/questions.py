@@ -1,0 +1,96 @@
+"""Questions: what a graph that was interrupted wants to know, and what its answer must look like.
+
+Three kinds are known by their form: a question of ``ask_user``, the approval of
+a tool call, and what an MCP server wants to be told. Any other value that a
+graph interrupts itself with is a question too.
+"""
+
+from typing import Any
+
+import msgspec
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, best_match
+
+from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical
+from stellwerk.envelope.payloads import Answered, Asked
+from stellwerk.errors import InvalidField
+from stellwerk.stream.facts import Interrupted
+
+APPROVAL = "tool_approval"
+ELICITATION = "mcp_elicitation"
+_LONGEST = 2000
+_WORDS = ("question", "message", "prompt", "description", "text")
+
+
+def asked(fact: Interrupted) -> Asked:
+    """The question, in one form for all who ask."""
+    value = canonical(fact.value, depth=PAYLOAD_DEPTH).value
+    known = value if isinstance(value, dict) else {}
+    schema = known.get("schema") or canonical(fact.schema, depth=PAYLOAD_DEPTH).value
+    return Asked(
+        ask_id=fact.ask_id,
+        question=_question(value),
+        kind=_kind(known),
+        schema=schema if isinstance(schema, dict) else None,
+        options=_options(known, schema),
+        default=known.get("default"),
+        tool_call_id=known.get("tool_call_id") if isinstance(known.get("tool_call_id"), str) else None,
+        tool_name=known.get("name") if isinstance(known.get("name"), str) else None,
+        args=known.get("args"),
+        data=None if "question" in known else value,
+    )
+
+
+def resume_value(question: Asked, answer: Answered) -> Any:
+    """What the graph gets for an answer, in the form that the one who asked understands."""
+    given = answer.data if answer.data is not None else answer.text
+    if question.kind == "approval":
+        if answer.refused:
+            return {"type": "reject", **({"message": answer.text} if answer.text else {})}
+        return {"type": given} if isinstance(given, str) else given
+    if question.kind == "elicitation" and answer.refused:
+        return {"refused": True}
+    return given
+
+
+def check_answer(question: Asked, answer: Answered) -> None:
+    """
+    Raises:
+        InvalidField: the answer does not fit what was asked; the question stays open.
+    """
+    if answer.refused:
+        return
+    if answer.text is None and answer.data is None:
+        raise InvalidField("an answer needs text or data", field="text")
+    if question.schema is None:
+        return
+    value = resume_value(question, answer)
+    try:
+        Draft202012Validator.check_schema(question.schema)
+    except SchemaError:  # whoever asked wrote it; the user cannot do anything about it
+        return
+    wrong = best_match(Draft202012Validator(question.schema).iter_errors(value))
+    if wrong is not None:
+        raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field="data")
+
+
+def _question(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        for word in _WORDS:
+            if isinstance(value.get(word), str) and value[word]:
+                return str(value[word])
+    return msgspec.json.encode(value).decode()[:_LONGEST]
+
+
+def _options(known: dict[str, Any], schema: Any) -> list[Any] | None:
+    """What there is to choose from; for an approval the decisions that are open to the user."""
+    if isinstance(known.get("options"), list):
+        return list(known["options"])
+    forms = schema.get("discriminator") if isinstance(schema, dict) else None
+    return list(forms["mapping"]) if isinstance(forms, dict) and isinstance(forms.get("mapping"), dict) else None
+
+
+def _kind(value: dict[str, Any]) -> Any:
+    return {APPROVAL: "approval", ELICITATION: "elicitation"}.get(str(value.get("type")), "question")

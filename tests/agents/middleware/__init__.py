@@ -1,0 +1,1 @@
+"""Every setting of an agent, each in a real graph run."""
