@@ -21,7 +21,7 @@ from stellwerk.ids import SystemClock
 
 SERVER = [sys.executable, "-m", "benchmarks.server"]
 TOKENS, REPEATS, WARM_UP = 2000, 12, 3
-PACE, RUNS, PACED_TOKENS, PACED_REPEATS = 0.02, 200, 600, 2
+PACE, RUNS, PACED_TOKENS, PACED_REPEATS = 0.02, 200, 2000, 1
 MESSAGES = 200
 RATIO = 1.5
 

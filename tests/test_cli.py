@@ -92,7 +92,8 @@ def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_server
     )
     system.write_text(
         "version: 1\nsystem: {name: s}\nagents:\n"
-        "- {id: a, kind: graph, graph: report, model: {provider: mine, model: x}, tools: {allow: [files_read]}}\n",
+        "- {id: a, model: {provider: mine, model: x}, tools: {allow: [files_read, b]}}\n"
+        "- {id: b, role: sub-agent, kind: graph, graph: report}\n",
         "utf-8",
     )
     alone, helped = stellwerk("check", str(system)), stellwerk("check", "--config", str(operator), str(system))
@@ -100,7 +101,8 @@ def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_server
     assert "the operator has registered no graph 'report' (--config)" in alone.stdout
     assert "there is no provider 'mine'" in alone.stdout
     assert helped.returncode == 0, helped.stdout + helped.stderr
-    assert "a · graph report · mine:x" in helped.stdout
+    assert "a · react · mine:x" in helped.stdout
+    assert "b · graph report" in helped.stdout
     assert "files_read  of the MCP server files, not checked" in helped.stdout
 
 

@@ -41,7 +41,8 @@ def test_every_setting_is_documented_with_its_default() -> None:
 def test_every_field_of_the_operators_file_is_documented_and_the_example_loads() -> None:
     text = page("operator.md")
     example = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0]
-    assert load_operator(example, source="operator.md").mcp_servers.keys() == {"files", "crm"}
+    assert example == (ROOT / "examples/operator.yaml").read_text("utf-8")
+    assert load_operator(example, source="operator.md").mcp_servers.keys() == {"notes"}
     named = {f"mcp_servers.*.{name}" for name in McpServer.model_fields}
     named |= {f"providers.*.{name}" for name in Provider.model_fields} | set(Operator.model_fields)
     assert not {name for name in named if f"`{name}`" not in text}

@@ -20,14 +20,14 @@ PACKAGE = "src/stellwerk"
 SOURCES = ("src", "tests", "benchmarks", "examples", "console/src", "clients")
 NOT_OURS = {"node_modules", "dist"}
 LONGEST_FILE = 300
-ROOM_CAPS = {"log": 900, "stream": 1500, "runs": 1100}
+ROOM_CAPS = {"log": 900, "stream": 1700, "runs": 1100}
 VAGUE = {"manager", "handler", "helper", "util"}
 # Names that a library makes us override, each with the reason.
 OVERRIDES: dict[str, str] = {}
 BROAD = {"Exception", "BaseException"}
 # The runner, the API, and the canonicaliser, which reads objects of strangers and must not raise.
 MAY_CATCH_ALL = {f"{PACKAGE}/runs/runner.py", f"{PACKAGE}/api/problems.py", f"{PACKAGE}/envelope/shapes.py"}
-PURE_ROOMS = ("envelope", "spec", "stream", "views", "dialects")
+PURE_ROOMS = ("envelope", "spec", "stream", "recordings", "views", "dialects")
 IMPURE = {"asyncio", "sqlite3", "os", "time", "random", "uuid", "socket", "threading"}
 # The tilde keeps this very file clear of what it looks for.
 LEAKS = tuple(
@@ -238,7 +238,7 @@ def test_a_planted_violation_is_reported(repository: Path, gate: Gate, name: str
         (long_files, f"{PACKAGE}/a.py", "\n" * 300),
         (long_files, "console/src/schema.d.ts", "\n" * 301),
         (long_files, "clients/js/node_modules/a.ts", "\n" * 301),
-        (full_rooms, f"{PACKAGE}/stream/a.py", "\n" * 1500),
+        (full_rooms, f"{PACKAGE}/stream/a.py", "\n" * 1700),
         (vague_names, f"{PACKAGE}/a.py", "def handle_utilisation(): ...\nclass Managed: ..."),
         (vague_names, "tests/helpers.py", ""),
         (broad_excepts, f"{PACKAGE}/runs/runner.py", "try: ...\nexcept Exception: ..."),

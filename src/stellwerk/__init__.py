@@ -16,6 +16,7 @@ _PUBLIC = {
     "Envelope": "stellwerk.envelope.model",
     "RunnableAgent": "stellwerk.agents.runnable",
     "StreamAdapter": "stellwerk.stream.adapter",
+    "StreamChunk": "stellwerk.envelope.chunk",
     "ToolResult": "stellwerk.envelope.results",
     "ToolSchema": "stellwerk.spec.model",
     "create_app": "stellwerk.app",

@@ -22,14 +22,18 @@ from stellwerk.agents import graphs, journal, tools
 from stellwerk.agents.checkpoints import DurableSaver, prove_strict
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.mcp import McpServers
+from stellwerk.agents.operator_file import read_operator
 from stellwerk.agents.pool import Pool
+from stellwerk.agents.references import both
 from stellwerk.agents.stores import open_store
-from stellwerk.agents.targets import graphs_of, system_of
-from stellwerk.api import guard, health, problems, sessions
+from stellwerk.agents.targets import graphs_among, served, systems_of, text_of
+from stellwerk.agents.tracing import trace_in_place
+from stellwerk.api import guard, health, problems, sessions, stream_test
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import demo_yaml
 from stellwerk.documents.store import DocumentStore
+from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import SettingsError, StorageGone
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
@@ -42,8 +46,7 @@ from stellwerk.runs.recovery import recover
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.sessions import Sessions, Stores
 from stellwerk.runs.systems import Systems
-from stellwerk.settings import LOOPBACK, Settings
-from stellwerk.spec.load import load_operator
+from stellwerk.settings import LOOPBACK, Settings, provider_keys
 from stellwerk.spec.operator import Operator
 
 logger = structlog.get_logger(__name__)
@@ -57,7 +60,7 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USE
 def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | None = None) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
 
-    ``own`` are graphs of yours, each served as a system of its name: ``{"desk": "desk.py:graph"}``.
+    ``own`` are graphs and agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
     Run it by ``serve``, or end the streams yourself before the host server waits for them: ``app.state.wakes.close()``.
     """
     chosen = settings or Settings()
@@ -67,6 +70,7 @@ def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | Non
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with _services(chosen, wakes, own or {}) as services:
             app.include_router(sessions.routes(services))
+            app.include_router(stream_test.routes(services))
             app.include_router(health.routes(services))
             app.add_api_route("/", lambda: RedirectResponse("docs"), include_in_schema=False)
             yield
@@ -81,25 +85,29 @@ def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | Non
 
 @asynccontextmanager
 async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) -> AsyncIterator[Services]:
+    operator = read_operator(settings.config)
+    wanted = served(own, operator.graphs)
     async with AsyncExitStack() as opened:
         opened.enter_context(_locked(settings.data))
         prove_strict()
+        trace_in_place()
         clock = SystemClock()
         database = Sqlite(settings.data / "stellwerk.db")
         await database.open()
         opened.push_async_callback(database.close)
-        log = DurableLog(database, wakes, clock)
+        log = DurableLog(database, wakes, clock, _redactor(operator))
         documents = DocumentStore(database, settings.data / "documents", clock)
-        pool = await _pool(settings, database, own, opened)
+        pool = await _pool(settings.data, operator, database, graphs_among(wanted), opened)
         systems = Systems(database, AgentFactory(pool), clock)
-        runner = Runner(log, systems, documents, Tick(asyncio.get_running_loop()), clock, window=settings.window)
+        tick = Tick(asyncio.get_running_loop(), database.when_free)
+        runner = Runner(log, systems, documents, tick, clock, window=settings.window)
         dispatch = Dispatch(database, log, runner, clock, slots=settings.slots, waiting=settings.waiting)
         opened.push_async_callback(dispatch.close)
         lookout = asyncio.create_task(_look_around(log), name="lookout")
         opened.callback(lookout.cancel)
         await systems.register(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
-        for name, reference in own.items():
-            await systems.register(LOCAL_TENANT, system_of(name), source=reference)
+        for name, place in wanted.items():
+            await systems.register(LOCAL_TENANT, text_of(name, place), source=place)
         await database.submit(tables.rebuild_standings, None, urgent=True)
         await recover(database, log, clock)
         await documents.sweep()
@@ -108,30 +116,32 @@ async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) ->
         yield Services(database, log, wakes, Sessions(stores, systems, dispatch, clock, SortableIds(clock)))
 
 
-async def _pool(settings: Settings, database: Sqlite, own: Mapping[str, str], opened: AsyncExitStack) -> Pool:
+async def _pool(
+    data: Path, operator: Operator, database: Sqlite, own: Mapping[str, str], opened: AsyncExitStack
+) -> Pool:
     """What agents are built from: what is installed, and what the operator's file adds."""
-    operator = _operator(settings.config)
+    named = {**operator.graphs, **own}
+    found = both(lambda: tools.discover(operator.tools), lambda: graphs.discover(named, inputs=operator.graph_inputs))
     mcp = McpServers(operator.mcp_servers)
     opened.push_async_callback(mcp.close)
     return Pool(
-        tools=tools.discover(operator.tools),
-        graphs=graphs.discover({**operator.graphs, **own}, inputs=operator.graph_inputs),
+        tools=found[0],
+        graphs=found[1],
         mcp=mcp,
         providers=operator.providers,
         saver=DurableSaver(database, tenant=LOCAL_TENANT),
-        store=await opened.enter_async_context(open_store(settings.data / "store.db")),
+        store=await opened.enter_async_context(open_store(data / "store.db")),
         keep=journal.keep,
         resources=opened,
     )
 
 
-def _operator(config: Path | None) -> Operator:
-    if config is None:
-        return Operator()
-    try:
-        return load_operator(config.read_bytes(), source=str(config))
-    except OSError as error:
-        raise SettingsError(f"cannot read {config}: {error.strerror}; name another file with --config") from error
+def _redactor(operator: Operator) -> Redactor:
+    """What the operator knows and nobody else may read: keys of models, and what MCP servers are given."""
+    servers = operator.mcp_servers.values()
+    told = [value for server in servers for value in (*server.headers.values(), *server.env.values())]
+    bare = [value.rpartition(" ")[2] for value in told]  # of "Bearer x" the x
+    return Redactor([*told, *bare, *(key.get_secret_value() for key in provider_keys().values())])
 
 
 async def _look_around(log: DurableLog) -> None:
@@ -219,7 +229,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
 
-        own = graphs_of(targets)
+        own = systems_of(targets)
         system = next(iter(own), "demo")
 
         async def main() -> None:

@@ -40,9 +40,11 @@ def main(
 
 @app.command()
 def serve(
-    graphs: Annotated[
+    targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GRAPH]...", help="Graphs of your own: path/to/file.py:graph, or a langgraph.json."),
+        typer.Argument(
+            metavar="[TARGET]...", help="[name=]path/to/file.py:graph, system.yaml, or a langgraph.json of yours."
+        ),
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one. [default: 8000]")] = None,
@@ -51,7 +53,7 @@ def serve(
         Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")
     ] = None,
 ) -> None:
-    """Start the server with the demo system, and with graphs of your own.
+    """Start the server with the demo system, and with agent systems and graphs of your own.
 
     Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA, STELLWERK_CONFIG.
     """
@@ -65,11 +67,57 @@ def serve(
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         from stellwerk.app import serve as run_server
 
-        run_server(settings, typer.echo, targets=graphs or ())
+        run_server(settings, typer.echo, targets=targets or ())
     except StellwerkError as error:
         _refuse(str(error))
     except ValidationError as error:
         _refuse("; ".join(f"{e['loc'][0]} cannot be {e['input']!r}: {e['msg']}" for e in error.errors()))
+
+
+@app.command()
+def run(
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="system.yaml, file.py:graph, langgraph.json[:name], or demo.")
+    ],
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="What to say. In a pipe, standard input is read.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the stack of an error.")] = False,
+) -> None:
+    """Run an agent system, or a graph of your own, here in the terminal.
+
+    Nothing is stored, and no server is needed. Without a text it becomes a conversation; Ctrl-D ends it.
+
+    \b
+      stellwerk run demo "weather"                 the built-in demo, without a key
+      stellwerk run system.yaml "Plan my week"     an agent system
+      stellwerk run my_graph.py:graph "hi"         your own graph
+      stellwerk run system.yaml < letter.txt       the text from a file
+      stellwerk run system.yaml "…" > answer.txt   only the answer goes into the file
+
+    Questions are asked at the prompt; in a pipe their defaults are taken. Ctrl-C stops the run, twice ends at once.
+
+    The exit code is 0 if the run completed, 1 if it failed, 2 if it could not be started, 3 if it waits for an
+    answer that nobody gives, and 130 if it was stopped.
+    """
+    try:
+        from stellwerk.errors import StellwerkError
+        from stellwerk.terminal.run import Wish
+        from stellwerk.terminal.run import run as run_here
+
+        try:
+            operator = _operator(config)
+        except StellwerkError as error:
+            _refuse(str(error))
+        code = run_here(Wish(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug))
+    except KeyboardInterrupt:  # before there was anything to stop
+        code = 130
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -118,14 +166,11 @@ def tools(
     from stellwerk.errors import StellwerkError
 
     try:
-        found = asyncio.run(_inventory(config))
+        from stellwerk.agents.inventory import chosen, listing
+
+        wanted = chosen(asyncio.run(_inventory(config)), names or ())
     except StellwerkError as error:
         _refuse(str(error))
-    wanted = [tool for tool in found if not names or tool["name"] in names or set(tool["aliases"]) & set(names)]
-    if not wanted:
-        _refuse(f"there is no tool {', '.join(names or ())}; `stellwerk tools` lists them all")
-    from stellwerk.agents.inventory import listing
-
     typer.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else listing(wanted))
 
 
@@ -164,16 +209,9 @@ def _read(name: str) -> bytes:
 
 
 def _operator(config: Path | None) -> "Operator":
-    from stellwerk.errors import SettingsError
-    from stellwerk.spec.load import load_operator
-    from stellwerk.spec.operator import Operator
+    from stellwerk.agents.operator_file import read_operator
 
-    if config is None:
-        return Operator()
-    try:
-        return load_operator(_read(str(config)), source=str(config))
-    except OSError as error:
-        raise SettingsError(f"cannot read {config}: {error.strerror}; name another file with --config") from error
+    return read_operator(config)
 
 
 def _catalogue(operator: "Operator") -> "Catalogue":
@@ -181,18 +219,20 @@ def _catalogue(operator: "Operator") -> "Catalogue":
 
     from stellwerk.agents.checklist import CHECKLIST_TOOLS
     from stellwerk.agents.graphs import ENTRY_POINTS
-    from stellwerk.agents.models import known_providers
+    from stellwerk.agents.models import known_providers, missing_packages
     from stellwerk.agents.tools import discover
     from stellwerk.settings import provider_keys
     from stellwerk.spec.catalogue import Catalogue
 
-    providers, keys = known_providers(operator.providers), provider_keys()
+    providers, keys, tools = known_providers(operator.providers), provider_keys(), discover(operator.tools)
     return Catalogue(
-        tools={**discover(operator.tools).names(), **{name: name for name in CHECKLIST_TOOLS}},
+        tools={**tools.names(), **{name: name for name in CHECKLIST_TOOLS}},
         mcp_servers=tuple(operator.mcp_servers),
         graphs={*operator.graphs, *(point.name for point in entry_points(group=ENTRY_POINTS))},
         providers=providers,
         keys=[name for name, secret in providers.items() if secret is None or secret in keys],
+        effects=tools.effects(),
+        packages=missing_packages(operator.providers),
     )
 
 

@@ -30,7 +30,7 @@ StellwerkError
     └── InvalidTool      —   a function that cannot be a tool as it is written
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -274,8 +274,15 @@ class BrokenReference(SettingsError):
     code = "broken_reference"
 
     def __init__(self, reference: str, problem: str) -> None:
-        self.reference = reference
+        self.reference, self.problem = reference, problem
         super().__init__(f"{reference}: {problem}")
+
+    @staticmethod
+    def together(broken: "Sequence[BrokenReference]") -> "BrokenReference":
+        """All of them as one, a line for each."""
+        first, *others = broken
+        lines = [first.problem, *(other.message for other in others)]
+        return BrokenReference(first.reference, "\n".join(lines)) if others else first
 
 
 class InvalidTool(SettingsError):

@@ -37,7 +37,11 @@ def leave_to_the_host() -> None:
     """As a library: lines go to the standard logging, where the host decides; nothing is printed by itself."""
     if not structlog.is_configured():
         structlog.configure(
-            processors=[structlog.stdlib.add_log_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
+            processors=[
+                structlog.stdlib.add_log_level,
+                structlog.processors.format_exc_info,
+                structlog.processors.KeyValueRenderer(key_order=["event"]),
+            ],
             logger_factory=structlog.stdlib.LoggerFactory(),
             wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         )

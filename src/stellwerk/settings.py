@@ -31,7 +31,7 @@ class Settings(BaseSettings):
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)
     """Runs that may wait for a slot; beyond that a message gets 429."""
-    window: float = Field(default=0.05, ge=0, le=1)
+    window: float = Field(default=0.06, ge=0, le=0.25)
     """Seconds in which tokens of one model call are merged before they are stored; 0 stores each."""
     body_limit: int = Field(default=1024 * 1024, ge=1024)
     """Bytes that one request body may have."""

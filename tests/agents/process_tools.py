@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from stellwerk.agents.tool_spec import tool
@@ -44,6 +45,32 @@ def hang_stubbornly(path: str) -> str:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     note(path, deaf.pid, lost)
     deaf.wait()
+    return "never"
+
+
+@tool(runs_in="process")
+def attack_the_keeper(path: str, how: int) -> str:
+    """Kill or stop the process that watches, while a child has left the session."""
+    note(path, subprocess.Popen(NAP.split(), start_new_session=True).pid)
+    os.kill(os.getppid(), how)
+    signal.pause()
+    return "never"
+
+
+@tool(runs_in="process")
+def leave_a_thread_behind(raising: bool) -> str:
+    """Answer while a thread still works."""
+    threading.Thread(target=threading.Event().wait).start()
+    if raising:
+        raise LookupError("no")
+    return "answered"
+
+
+@tool(runs_in="process")
+def wait_for_the_end(path: str) -> str:
+    """Keep a place."""
+    note(path)
+    signal.pause()
     return "never"
 
 
@@ -99,8 +126,8 @@ def flood() -> str:
 
 @tool(runs_in="process")
 def refuse(reason: str) -> str:
-    """Raise an error."""
-    raise LookupError(reason)
+    """Raise an error, with whatever is escaped in its text."""
+    raise LookupError(reason.replace("\\udce9", "\udce9"))
 
 
 @tool(runs_in="process")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import TodoListMiddleware, ToolCallLimitMiddleware
+from langchain.agents.middleware import TodoListMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from stellwerk.agents.checkpoint_serde import StrictSerializer
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.deep import DeepParts, SubAgentGraph, build_deep
+from stellwerk.agents.middleware.assembly import guards_for
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, ToolEnd, ToolStart
@@ -153,9 +154,9 @@ async def test_guards_also_bind_the_general_purpose_sub_agent(saver: DurableSave
         ScriptRule(when="quietly", steps=[ScriptStep(call="ring"), ScriptStep(call="ring"), ScriptStep(say="rung")]),
         ScriptRule(steps=[asking("general-purpose", "ring quietly"), ScriptStep(say="done")]),
     ]
-    guard: Any = ToolCallLimitMiddleware(tool_name="ring", run_limit=1)
-    graph = build_deep(DEEP, DeepParts(ScriptedModel(script=script), [ring], guards=[guard]), saver=saver)
-    await say(graph)
+    boss, limited = ScriptedModel(script=script), AgentConfig(tool_call_limits={"ring": 1})
+    guards = guards_for(limited, agent="boss", judge=boss)
+    await say(build_deep(DEEP, DeepParts(boss, [ring], guards=guards), saver=saver))
     assert rung == ["ring"]
 
 

@@ -22,8 +22,9 @@ from stellwerk.agents.models import EnvironmentKeys, Keys, chat_model, known_pro
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.envelope.model import LlmEnd, LlmStart, ToolEnd
 from stellwerk.envelope.order import legal
-from stellwerk.errors import MissingPackage, MissingSecret, SpecError, UnknownProvider
+from stellwerk.errors import MissingPackage, MissingSecret, SettingsError, SpecError, UnknownProvider
 from stellwerk.settings import provider_keys
+from stellwerk.spec.catalogue import plain
 from stellwerk.spec.model import AgentSystem, ModelSpec
 from stellwerk.spec.operator import Operator, Provider
 from tests.agents.test_source import story, text
@@ -132,7 +133,24 @@ def test_the_operator_can_give_a_known_name_an_address_of_his_own() -> None:
     assert made.use_responses_api is False
 
 
-@pytest.mark.parametrize("spec", [ModelSpec(), ModelSpec(tool_calling="schema")])
+@pytest.mark.parametrize(("operators", "said"), [("openai", "OpenAI"), ("OpenAI", "openai"), ("my-house", "MY_House")])
+def test_another_spelling_is_no_way_around_the_operators_address(operators: str, said: str) -> None:
+    providers = {operators: Provider(kind="openai", base_url="http://127.0.0.1:9/v1")}
+    spec = ModelSpec(provider=said, model="m")
+    known = known_providers(providers)
+    secret = known[plain(said)]
+    assert secret == needed_secret(spec, providers=providers) == f"{plain(operators)}_api_key"
+    made: Any = chat_model(spec, providers=providers, keys=keys(**{secret: CANARY}))
+    assert made.openai_api_base == "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize("names", [("my-house", "My_House"), ("Scripted",)])
+def test_names_that_differ_in_spelling_only_are_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsError, match=f"{names[-1]!r} cannot be told from .* give it another name"):
+        known_providers({name: Provider(kind="openai") for name in names})
+
+
+@pytest.mark.parametrize("spec", [ModelSpec(), ModelSpec(provider="Scripted"), ModelSpec(tool_calling="schema")])
 def test_without_a_provider_the_scripted_model_plays_and_needs_no_key(spec: ModelSpec) -> None:
     assert isinstance(chat_model(spec, providers={}, keys=NO_KEYS), ScriptedModel)
     assert needed_secret(spec, providers={}) is None

@@ -1,6 +1,7 @@
 """The scripted model: what a script can say, and that it always says the same."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from pydantic import ValidationError
 
 from stellwerk.agents.middleware.conversation import VALIDATOR
 from stellwerk.agents.scripted import ScriptedModel, next_step
@@ -166,3 +168,38 @@ def test_whatever_the_user_says_a_call_quotes_it_unchanged(asked: str) -> None:
     step = ScriptStep(call="look", args={"value": ["{message}", 1], "other": "y"})
     (call,) = playing(step).invoke([HumanMessage(asked)]).tool_calls
     assert call["args"] == {"value": [asked, 1], "other": "y"}
+
+
+async def test_of_long_texts_only_the_beginning_is_quoted() -> None:
+    call = {"name": "look", "args": {}, "id": "c1", "type": "tool_call"}
+    asked, found = HumanMessage("m" * 5000), ToolMessage("r" * 5000, tool_call_id="c1")
+    step = ScriptStep(say="{message}|{result}")
+    said = await playing(ScriptStep(call="look"), step).ainvoke([asked, AIMessage("", tool_calls=[call]), found])
+    assert str(said.text).split("|") == ["m" * 200 + " …", "r" * 2000 + " …"]
+
+
+async def test_a_step_that_quotes_ten_thousand_times_says_no_more_than_64_kib() -> None:
+    many = ["{message}" * 1000] * 10
+    step = ScriptStep(say="{message}" * 5000, call="look", args={"many": many})
+    message = await playing(step).ainvoke([HumanMessage("x" * 200)])
+    assert len(str(message.text)) == 64 * 1024
+    assert message.tool_calls[0]["args"] == {"many": [""] * 10}  # nothing was left for it
+
+
+def test_a_word_is_looked_for_in_the_beginning_of_the_text() -> None:
+    script = [ScriptRule(when="late", steps=[ScriptStep(say="found")])]
+    assert next_step(script, [HumanMessage("x " * 990 + "late")]).say == "found"
+    assert next_step(script, [HumanMessage("x " * 1000 + "late")]).say != "found"
+
+
+def test_a_word_has_at_most_a_hundred_characters() -> None:
+    ScriptRule(when="x" * 100, steps=[ScriptStep(say="y")])
+    with pytest.raises(ValidationError, match="at most 100 characters"):
+        ScriptRule(when="x" * 101, steps=[ScriptStep(say="y")])
+
+
+@given(st.text("ab !é_1", max_size=12), st.text("ab !é_1", max_size=3))
+def test_a_rule_fits_where_a_word_of_the_text_begins_like_it(asked: str, word: str) -> None:
+    script = [ScriptRule(when=word, steps=[ScriptStep(say="fits")])]
+    fits = re.search(rf"(?<!\w){re.escape(word.casefold())}", asked.casefold()) is not None
+    assert (next_step(script, [HumanMessage(asked)]).say == "fits") == fits

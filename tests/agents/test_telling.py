@@ -4,14 +4,20 @@ import asyncio
 from typing import Any, get_args
 
 import pytest
+from langchain.agents import create_agent
 from langgraph.prebuilt import ToolRuntime
 
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.middleware.assembly import middleware_for
+from stellwerk.agents.middleware.retry import Patience
 from stellwerk.agents.pool import Pool
+from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.agents.tools import Tools, discover, tool
 from stellwerk.envelope.model import (
     Document,
+    Envelope,
     Error,
     LlmEnd,
     LlmStart,
@@ -22,7 +28,7 @@ from stellwerk.envelope.model import (
     Update,
 )
 from stellwerk.envelope.results import FileRef
-from stellwerk.spec.model import ModelSpec
+from stellwerk.spec.model import AgentConfig, ModelSpec
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.facts import Emitted, Fact, ModelBegan, ModelDone, ModelSpoke, NodeUpdated
@@ -155,3 +161,41 @@ def test_a_silent_call_is_told_without_its_words() -> None:
     facts: list[Fact] = [began, ModelSpoke(1.1, "m", "x"), ModelDone(1.2, "m", "id", "x", None, 1, 1, [])]
     told = [envelope for fact in facts for envelope in made.feed(fact)]
     assert [type(e) for e in told] == [LlmStart, LlmEnd]
+
+
+class Flaky(ScriptedModel):
+    """Breaks down the first time: before it has said anything, or in the middle of it."""
+
+    said_before: bool
+    broken: list[int] = []
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> Any:
+        async for chunk in super()._astream(*args, **kwargs):
+            if not self.broken:
+                self.broken.append(1)
+                if self.said_before:
+                    yield chunk
+                raise ConnectionError("gone")
+            yield chunk
+
+
+async def told_of(model: Flaky) -> list[Envelope]:
+    layers = middleware_for(AgentConfig(), agent="boss", judge=model, patience=Patience(1, sleep=at_once))
+    return await Conversation(RunnableAgent("boss", create_agent(model, [], middleware=layers, name="boss"))).send("go")
+
+
+async def at_once(seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+async def test_a_model_that_fails_before_its_first_word_is_asked_again() -> None:
+    told = await told_of(Flaky(script=[ScriptRule(steps=[say("all is well")])], said_before=False))
+    assert (ended(told), text(told)) == ("completed", "all is well")
+    assert [e.payload.status for e in told if isinstance(e, LlmEnd)] == ["error", "ok"]
+
+
+async def test_a_model_that_has_spoken_is_not_asked_again() -> None:
+    model = Flaky(script=[ScriptRule(steps=[say("all is well")])], said_before=True)
+    with pytest.raises(ConnectionError):
+        await told_of(model)
+    assert model.broken == [1]

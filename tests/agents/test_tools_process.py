@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.agents.tool_process import run_in_process
+from stellwerk.agents import tool_kept
+from stellwerk.agents.tool_kept import MARK
+from stellwerk.agents.tool_process import AT_ONCE, run_in_process
 from stellwerk.agents.tools import ToolSpec, discover
 from stellwerk.errors import ToolFailed, ToolTimeout
 from tests.agents import process_tools
@@ -41,6 +43,11 @@ def below_this_process() -> set[int]:
     return {int(pid) for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()}
 
 
+async def all_over() -> None:
+    """Wait for what is still being cleaned up behind the back of whoever gave up."""
+    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()}, within=20, what="something goes on")
+
+
 async def test_it_gives_a_result_like_any_other_tool() -> None:
     count_primes = discover([f"{SHOP}:count_primes"]).find("count_primes")
     message = await called(count_primes, {"below": 100})
@@ -70,7 +77,7 @@ async def test_when_the_run_is_stopped_it_is_killed_with_its_children(tool: Tool
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()}, within=10, what="something goes on")
+    await all_over()
     assert [pid for pid in pids if runs(pid)] == []
 
 
@@ -103,6 +110,42 @@ async def test_what_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     assert [pid for pid in await noted(tmp_path / "pids") if runs(pid)] == []
 
 
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=lambda how: how.name)
+async def test_whoever_ends_his_keeper_does_not_get_away(
+    how: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_kept, "_ENDING", 0.5)
+    run = asyncio.create_task(called(process_tools.attack_the_keeper, {"path": str(tmp_path / "pids"), "how": how}))
+    pids = await noted(tmp_path / "pids")
+    if how == signal.SIGKILL:
+        assert "its process ended with SIGKILL" in await failure(run)
+    else:
+        run.cancel()
+        await asyncio.wait([run])
+    await all_over()
+    assert [pid for pid in pids if runs(pid)] == []
+
+
+async def test_a_thread_that_goes_on_does_not_cost_the_answer() -> None:
+    assert (await called(process_tools.leave_a_thread_behind, {"raising": False})).content == "answered"
+    assert "LookupError: no" in await failure(called(process_tools.leave_a_thread_behind, {"raising": True}))
+
+
+async def test_only_so_many_run_at_once_and_to_wait_is_a_part_of_the_call(tmp_path: Path) -> None:
+    places = [tmp_path / str(number) for number in range(AT_ONCE)]
+    busy = [asyncio.create_task(called(process_tools.wait_for_the_end, {"path": str(place)})) for place in places]
+    for place in places:
+        await noted(place)
+    with pytest.raises(ToolTimeout, match="longer than 0.5 s"):
+        await called(process_tools.leave, {"code": 0}, within=0.5)
+    busy[0].cancel()
+    await asyncio.wait(busy[:1])
+    assert "exit code 0" in await failure(called(process_tools.leave, {"code": 0}))
+    for call in busy:
+        call.cancel()
+    await all_over()
+
+
 async def failure(call: Awaitable[object]) -> str:
     with pytest.raises(ToolFailed) as caught:
         await call
@@ -113,6 +156,7 @@ async def failure(call: Awaitable[object]) -> str:
     ("tool", "args", "says"),
     [
         (process_tools.refuse, {"reason": "sold out"}, "'refuse' failed: LookupError: sold out"),
+        (process_tools.refuse, {"reason": "caf\\udce9"}, "'refuse' failed: LookupError: caf\ufffd"),
         (process_tools.crash, {}, "'crash' gave no answer; its process ended with SIGSEGV"),
         (
             process_tools.leave,
@@ -124,7 +168,7 @@ async def failure(call: Awaitable[object]) -> str:
         (process_tools.overflow, {"mebibytes": 100}, "its result has 100 MiB; at most 16 MiB are taken"),
         (process_tools.flood, {}, "'flood' gave an answer that cannot be read"),
     ],
-    ids=["raises", "segfault", "exit", "exit-0", "garbage", "100-MiB", "flood"],
+    ids=["raises", "half a character", "segfault", "exit", "exit-0", "garbage", "100-MiB", "flood"],
 )
 async def test_however_it_ends_without_a_result_it_is_one_error(
     tool: ToolSpec, args: dict[str, object], says: str
@@ -142,8 +186,8 @@ async def test_it_sees_no_environment_no_input_and_nothing_that_the_server_impor
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary")
     seen = result_of(await called(process_tools.look_around, {}))["data"]
-    # The third one is what our own package sets for whoever imports LangGraph.
-    assert seen["environment"].keys() <= {"PATH", "LANG", "LANGGRAPH_STRICT_MSGPACK", "LC_CTYPE"}
+    # The third one is what our own package sets for whoever imports LangGraph; by the mark it can be found again.
+    assert seen["environment"].keys() <= {"PATH", "LANG", "LANGGRAPH_STRICT_MSGPACK", "LC_CTYPE", MARK}
     assert "canary" not in str(seen)
     assert (seen["input"], seen["loaded"]) == ("", [])
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from langchain_core.tools import StructuredTool
 
 from stellwerk.agents.builtin import BUILTIN_TOOLS
-from stellwerk.agents.inventory import listing
+from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.inventory import chosen, listing
 from stellwerk.agents.tools import GROUP, Tools, ToolSpec, described, discover, tool
 from stellwerk.errors import BrokenReference, InvalidTool, UnknownTool
 
@@ -56,8 +58,19 @@ def test_two_tools_that_claim_one_name_are_refused_naming_both() -> None:
 
     with pytest.raises(InvalidTool) as refused:
         Tools([price_of_lamp, quote])
-    for part in ("'quote'", "'price_of_lamp'", __name__, "rename one of them"):
-        assert part in refused.value.message
+    assert re.fullmatch(
+        rf"the tool 'quote' of {__file__}, line \d+ wants to be called 'quote', "
+        rf"like the tool 'price_of_lamp' of {__file__}, line \d+; rename one of them",
+        refused.value.message,
+    )
+
+
+def test_what_is_no_tool_yet_is_refused_with_what_makes_it_one() -> None:
+    with pytest.raises(InvalidTool, match="the tool 'plain' is none yet; decorate it with stellwerk.tool"):
+        AgentFactory(tools=[plain])  # type: ignore[list-item]
+    theirs = StructuredTool.from_function(plain)
+    with pytest.raises(InvalidTool, match="'plain' is a tool of LangChain; decorate the function behind it with"):
+        AgentFactory(tools=[theirs])  # type: ignore[list-item]
 
 
 def test_one_tool_that_is_found_twice_is_one_tool() -> None:
@@ -91,6 +104,14 @@ def test_a_reference_to_no_tool_is_refused(reference: str, remedy: str) -> None:
         discover([reference])
     assert reference in refused.value.message
     assert remedy in refused.value.message
+
+
+def test_all_references_that_lead_nowhere_are_told_at_once() -> None:
+    with pytest.raises(BrokenReference) as refused:
+        discover([f"{SHOP}:tolls", f"{SHOP}:tools", f"{__name__}:plain"])
+    first, second = refused.value.message.splitlines()
+    assert first == f"{SHOP}:tolls: there is no 'tolls' in it; did you mean 'tools'?"
+    assert second.startswith(f"{__name__}:plain: there is no tool in it")
 
 
 @pytest.fixture
@@ -166,6 +187,14 @@ def test_what_is_published_is_the_schema_of_the_tool_itself() -> None:
         "effects": "read",
         "runs_in": "thread",
     }
+
+
+def test_one_tool_is_chosen_by_its_name_or_alias_and_a_near_miss_is_answered() -> None:
+    tools = described([*BUILTIN_TOOLS, price_of_lamp])
+    assert [tool["name"] for tool in chosen(tools, ["quote", "calculate"])] == ["calculate", "price_of_lamp"]
+    assert chosen(tools, []) == tools
+    with pytest.raises(UnknownTool, match="'get_wether' is not registered; did you mean 'get_weather'?"):
+        chosen(tools, ["calculate", "get_wether"])
 
 
 def test_a_terminal_shows_each_tool_in_a_few_lines() -> None:

@@ -142,7 +142,6 @@ async def test_a_long_poll_waits_for_the_next_event(client: httpx2.AsyncClient, 
     await client.post(f"/sessions/{sid}/messages", json={"text": "hello"})
     events = (await waiting).json()["events"]
     assert events[0]["type"] == "run_start"
-    assert events[0]["origin"] == "live"
 
 
 async def test_a_long_poll_without_news_ends_empty_where_it_began(client: httpx2.AsyncClient, sid: str) -> None:

@@ -106,7 +106,8 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_the_run_goes_on(
 
 async def long_session(data: Path) -> str:
     """With more than the kernel takes on behalf of a reader who does not read."""
-    entry = Entry("log", 0.0, b'{"type":"log","text":"%b"}' % (b"x" * 250 * KIB))
+    place = b'"ts":0.0,"parent_id":null,"call_id":"x","seq":1'
+    entry = Entry("log", 0.0, b'{"type":"log",%b,"payload":{"message":"%b"}}' % (place, b"x" * 250 * KIB))
     async with disks.opened(Sqlite(data / "stellwerk.db")) as (log, _):
         await log.create(NewSession(disks.TENANT, "long", "demo", 0.0))
         for number in range(40):

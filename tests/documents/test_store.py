@@ -105,7 +105,16 @@ async def test_a_deleted_session_cannot_get_documents_any_more(kept: Kept) -> No
     with pytest.raises(NotFound, match="there is no session 's1'"):
         await kept.store.keep(TENANT, "s1", [REPORT])
     assert await kept.store.find(TENANT, REPORT.document_id) is None
-    assert await kept.store.sweep() == 1
+    assert kept.files() == [], "what was written for it is gone at once"
+
+
+async def test_a_session_that_comes_too_late_takes_nothing_from_others(kept: Kept) -> None:
+    await kept.sessions("s1", "s2")
+    await kept.log.delete(TENANT, "s1", at=2.0)
+    await kept.store.keep(TENANT, "s2", [REPORT])
+    with pytest.raises(NotFound):
+        await kept.store.keep(TENANT, "s1", [REPORT])
+    assert await kept.store.read(TENANT, REPORT.document_id) == REPORT.data
 
 
 async def test_sweeping_while_others_keep_takes_nothing_from_them(kept: Kept) -> None:

@@ -160,6 +160,34 @@ def test_a_comma_that_cuts_a_text_in_two_is_explained() -> None:
     assert "there is no key 'and quick.' here; within {…} a comma ends a text" in str(error)
 
 
+@pytest.mark.parametrize(
+    "agent, message",
+    [
+        ("tools: [search, send]", "found a list; write tools: {allow: [search, send]}"),
+        ("tools: search", "found 'search'; write tools: {allow: [search]}"),
+        ("model: gpt-4.1", "found 'gpt-4.1'; write model: {provider: …, model: gpt-4.1}"),
+        ("model: openai:gpt-4.1", "found 'openai:gpt-4.1'; write model: {provider: openai, model: gpt-4.1}"),
+        ('max_steps: "20"', "found '20'; write it without quotes"),
+        ('tool_timeout: "1.5"', "found '1.5'; write it without quotes"),
+        ('only_one_model_call: "true"', "found 'true'; write it without quotes"),
+        ("max_steps: many", "found 'many'; expected a whole number"),
+        ("model: {script: [{steps: []}]}", "this is empty; it needs at least one step"),
+    ],
+)
+def test_what_people_write_at_first_is_answered_with_how_it_is_written(agent: str, message: str) -> None:
+    (problem,) = refusal(with_agent(agent)).problems
+    assert problem.message == message
+
+
+def test_the_same_goes_for_what_stands_around_the_agents() -> None:
+    error = refusal('version: "1"\nsystem: {name: s, default_model: gpt-4.1}\nagents: []\n')
+    assert [f"{problem.field}: {problem.message}" for problem in error.problems] == [
+        "version: found '1'; write it without quotes",
+        "system.default_model: found 'gpt-4.1'; write default_model: {provider: …, model: gpt-4.1}",
+        "agents: this is empty; it needs at least one agent",
+    ]
+
+
 def test_a_mistake_in_json_has_a_place_too() -> None:
     problem = refusal('{"version": 1, "system": {"name": "x"},\n "agents": [{"id": "a", "max_steps": "5"}]}').problems[
         0
@@ -238,6 +266,18 @@ def test_the_operators_file_is_checked_alike(text: str, complaint: str) -> None:
         load_operator(text, source="operator.yaml")
     assert complaint in str(refused.value)
     assert "operator.yaml:1:" in str(refused.value)
+
+
+def test_a_kind_of_provider_that_nobody_speaks_is_told_with_its_place_and_all_else() -> None:
+    text = "tools: [search]\nproviders:\n  house: {kind: house}\n  other: {kind: Opnai}\n  fine: {kind: google-genai}\n"
+    with pytest.raises(SpecError) as refused:
+        load_operator(text, source="operator.yaml", kinds=("google_genai", "openai"))
+    assert str(refused.value).splitlines() == [
+        "operator.yaml:1:9: tools[0]: found 'search'; write package.module:name, or path/to/file.py:name",
+        "operator.yaml:3:11: providers.house.kind: there is no kind of provider called 'house'; "
+        "known are: google_genai, openai",
+        "operator.yaml:4:11: providers.other.kind: there is no kind of provider called 'Opnai'; did you mean 'openai'?",
+    ]
 
 
 def test_a_system_survives_the_way_to_json_and_back() -> None:

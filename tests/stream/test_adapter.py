@@ -63,7 +63,7 @@ def test_text_before_a_tool_call_is_a_step() -> None:
         [began(), done(calls=[("look", "call_1", {})]), tool(), ToolDone(3.5, "t1", "ok"), began("m2"), done("m2")]
     )
     assert statuses(story) == ["step", "last"]
-    assert types(story)[2:5] == ["message", "tool_start", "tool_end"]
+    assert [t for t in types(story) if t != "llm_token"][2:5] == ["message", "tool_start", "tool_end"]
 
 
 def test_an_answer_that_another_model_call_follows_was_a_step_after_all() -> None:
@@ -77,7 +77,7 @@ def test_what_happens_inside_a_tool_belongs_to_it_however_deep_the_steps_between
     inner: list[Fact] = [Linked("node", "t1"), Linked("deeper", "node"), began("m1", "deeper", agent="researcher")]
     story = told([tool(), *inner, tool("t2", "deeper", "tools:1|tools:2"), done("m1")])
     outer = story[0].call_id
-    assert [e.parent_id for e in story] == ["run", outer, outer, outer]
+    assert [e.parent_id for e in story] == ["run", outer, outer, outer, outer]
     assert (story[1].agent, story[1].seq, story[2].seq) == ("researcher", 1, 1)
     assert "message" not in types(story), "what a sub-agent says is no message of the conversation"
 
@@ -119,6 +119,18 @@ def test_a_message_that_no_model_spoke_is_told_and_one_that_was_spoken_is_not_to
     returned = MessageReturned(5.0, "own-1", "from a node", "boss", asks_for_tools=False)
     spoken = MessageReturned(5.0, "lc_run--m1", "hi", "boss", asks_for_tools=False)
     assert statuses(told([began(), done(), spoken, returned])) == ["step", "last"]
+
+
+def test_a_model_that_does_not_stream_says_all_at_its_end() -> None:
+    story = told([began(), done(text="all at once")])
+    assert types(story) == ["llm_start", "llm_token", "llm_end", "message"]
+
+
+def test_what_is_open_inside_a_call_is_closed_before_it() -> None:
+    inner: list[Fact] = [tool(), Linked("n", "t1"), began("m1", "n"), tool("t2", "n", "tools:1|tools:2")]
+    story = [run_start(), *told([*inner, ToolDone(9.0, "t1", "timed out", failed=True)]), run_end()]
+    assert types(story)[-4:-1] == ["tool_end", "llm_end", "tool_end"]
+    assert legal(story) == []
 
 
 def test_usage_is_summed_per_model() -> None:

@@ -1,12 +1,15 @@
 from itertools import pairwise
 
 import pytest
+from annotated_types import Le
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stellwerk.envelope.model import Envelope, LlmToken, encode
+from stellwerk.envelope.model import Envelope, LlmToken, ToolEnd, ToolUpdate, encode
+from stellwerk.envelope.payloads import ToolUpdated
+from stellwerk.settings import Settings
 from stellwerk.stream.sampler import Sampler
-from tests.samples import llm_end, llm_start, run_end, token, tool_start
+from tests.samples import llm_end, llm_start, place, run_end, token, tool_end, tool_start
 
 WINDOW = 0.05
 
@@ -114,3 +117,51 @@ def test_a_start_stays_before_its_tokens_and_these_before_their_end() -> None:
     order = [e.call_id + type(e).__name__ for e in sampler.take(10.0)]
     for before, after in pairwise(["xLlmStart", "xLlmToken", "xLlmEnd"]):
         assert order.index(before) < order.index(after)
+
+
+def update(text: str | None = None, data: object = None, call: str = "t1") -> ToolUpdate:
+    return ToolUpdate(**place(call, 0), payload=ToolUpdated(phase="output", text=text, data=data))
+
+
+@pytest.mark.requirement("002.backpressure.tool-updates-limited")
+def test_of_a_tools_progress_in_data_the_latest_of_a_window_is_kept() -> None:
+    sampler = Sampler(0.05)
+    for percent in range(100):
+        sampler.feed(update(data={"percent": percent}), 1.0)
+    (kept,) = sampler.take(1.05)
+    assert isinstance(kept, ToolUpdate)
+    assert kept.payload.data == {"percent": 99}
+
+
+def test_pieces_of_a_tools_output_are_joined_and_none_is_lost() -> None:
+    sampler = Sampler(0.05)
+    for piece in ("one ", "two ", "three"):
+        sampler.feed(update(piece), 1.0)
+    sampler.feed(update("other", call="t2"), 1.0)
+    texts = [e.payload.text for e in sampler.take(1.05) if isinstance(e, ToolUpdate)]
+    assert texts == ["one two three", "other"]
+
+
+def test_progress_before_the_end_of_a_call_stays_before_it() -> None:
+    sampler = Sampler(0.05)
+    sampler.feed(update(data=1), 1.0)
+    sampler.feed(tool_end(call="t1"), 1.0)
+    sampler.feed(update(data=2, call="t1"), 1.0)
+    assert [type(e) for e in sampler.take(1.05)] == [ToolUpdate, ToolEnd, ToolUpdate]
+
+
+@pytest.mark.requirement("002.backpressure.flush-within-250-ms")
+@given(st.lists(st.tuples(st.floats(0, 0.3), st.sampled_from("abc")), min_size=1), st.floats(0, 0.25))
+def test_nothing_waits_longer_than_the_longest_window_there_may_be(
+    pauses: list[tuple[float, str]], window: float
+) -> None:
+    assert Settings.model_fields["window"].metadata[-1] == Le(0.25)
+    sampler, now = Sampler(window), 100.0
+    for pause, text in pauses:
+        now += pause
+        sampler.feed(token(text), now=now)
+        due = sampler.due()
+        assert due is not None
+        assert due <= now + 0.25 + 1e-9
+        if due <= now:
+            sampler.take(now)

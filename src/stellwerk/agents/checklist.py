@@ -5,21 +5,23 @@ the new state back. A refused patch is an answer to the model that says why and
 shows the list as it is; the run goes on.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
-from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain.agents.middleware import AgentMiddleware, AgentState, ToolCallRequest
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
+from stellwerk.agents.middleware.conversation import TASK
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.results import Column, Table
 from stellwerk.errors import PatchRefused
+from stellwerk.spec.model import CompleteAgent
 from stellwerk.views.checklist import NAME, TRANSITIONS, Checklist, from_json, markdown, merged, task_line, to_json
 from stellwerk.views.checklist_patches import MAX_NOTE, MAX_TITLE, Patch, apply, next_ids, patch_of
 
@@ -72,6 +74,24 @@ class ChecklistMiddleware(AgentMiddleware[ChecklistState, Any, Any]):
     def __init__(self, agent: str, allow: Collection[str]) -> None:
         super().__init__()
         self.tools = [tool for tool in checklist_tools(agent) if tool.name in allow]
+
+
+class DeepChecklist(ChecklistMiddleware):
+    """The same for a deep agent, which hands all of its state to a sub-agent and takes back what has changed."""
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        if request.tool_call["name"] != TASK:
+            return await handler(request)
+        state = {**request.state, **lent(request.state, request.tool_call["id"] or "")}
+        return await handler(replace(request, state=state, runtime=replace(request.runtime, state=state)))
+
+
+def checklist_for(agent: CompleteAgent) -> ChecklistMiddleware:
+    """The checklist of an agent, whose sub-agents each get a branch of it."""
+    kind = DeepChecklist if agent.kind == "deep" else ChecklistMiddleware
+    return kind(agent.name, {schema.name for schema in agent.tool_schemas})
 
 
 def checklist_tools(agent: str) -> list[BaseTool]:

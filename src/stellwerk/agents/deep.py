@@ -42,10 +42,10 @@ class DeepParts:
     model: BaseChatModel
     tools: Sequence[BaseTool] = ()
     subagents: Sequence[SubAgentGraph] = ()
-    guards: Sequence[Middleware] = ()
-    """Limits and approvals. They also bind the general-purpose sub-agent, which has the same tools."""
     middleware: Sequence[Middleware] = ()
-    """What concerns the agent itself only."""
+    """Of the agent itself."""
+    guards: Sequence[Middleware] = ()
+    """Of the general-purpose sub-agent, which has the same tools: the agent's limits and approvals bind it, too."""
 
 
 def build_deep(
@@ -69,7 +69,7 @@ def build_deep(
         parts.model,
         list(parts.tools),
         system_prompt=prompt_of(agent.config) or None,
-        middleware=[*parts.guards, *parts.middleware],
+        middleware=list(parts.middleware),
         # Left to itself, the library gives this one the agent's tools without the agent's middleware.
         subagents=[{**GENERAL_PURPOSE_SUBAGENT, "middleware": list(parts.guards)}, *map(_offered, parts.subagents)],
         backend=StateBackend(),

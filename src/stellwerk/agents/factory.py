@@ -4,26 +4,24 @@ Tools first (registered ones, those of MCP servers, other agents), then the
 middleware that the settings ask for, then the graph.
 """
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 from langchain.agents import create_agent
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 
-from stellwerk.agents.checklist import CHECKLIST_TOOLS, ChecklistMiddleware
+from stellwerk.agents.checklist import CHECKLIST_TOOLS, checklist_for
 from stellwerk.agents.deep import DeepParts, SubAgentGraph, build_deep
 from stellwerk.agents.graph_input import find_intake
 from stellwerk.agents.graph_types import AllowedType, state_types
-from stellwerk.agents.graphs import adopted, open_graph
-from stellwerk.agents.middleware.aliases import Aliases
-from stellwerk.agents.middleware.assembly import middleware_for
-from stellwerk.agents.middleware.final_prompt import FinalPrompt
-from stellwerk.agents.middleware.kinds import Middleware
-from stellwerk.agents.middleware.one_call import OneModelCall
+from stellwerk.agents.graphs import adopted
+from stellwerk.agents.middleware.assembly import guards_for, middleware_for
 from stellwerk.agents.middleware.prompt import prompt_of
-from stellwerk.agents.middleware.validation import Validation
 from stellwerk.agents.models import chat_model
 from stellwerk.agents.pool import Pool
 from stellwerk.agents.runnable import MESSAGES, Habits, RunnableAgent
@@ -36,15 +34,14 @@ from stellwerk.spec.load import Loaded
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect, SystemSpec
 from stellwerk.spec.resolve import Resolved, admit
 
-_OWN = (Validation, FinalPrompt, OneModelCall, ChecklistMiddleware)
-"""What concerns the answer of an agent, and not what it may do."""
+_BY_TOOL = ("tool_call_limits", "tool_timeouts", "approvals")
 _ANYTHING: frozenset[Effect] = frozenset(get_args(Effect))
 
 
 class AgentFactory:
     def __init__(self, pool: Pool | None = None, *, tools: Sequence[ToolSpec] = ()) -> None:
         """``tools`` are some of your own, beside those that are ready-made or installed."""
-        self._pool = pool or Pool(tools=Tools([*discover().specs(), *tools]))
+        self._pool = pool or Pool(tools=Tools([*discover().specs(), *tools]), saver=InMemorySaver())
 
     async def admitted(self, loaded: Loaded) -> Resolved:
         """The system with everything it names found.
@@ -52,7 +49,8 @@ class AgentFactory:
         Raises:
             SpecError: it names what is not here, or contradicts itself; says everything that is wrong.
         """
-        return admit(loaded, await self._pool.catalogue())
+        named = {name for agent in loaded.system.agents for name in agent.tools.allow}
+        return admit(loaded, await self._pool.catalogue(named))
 
     async def build(self, agent: CompleteAgent, system: SystemSpec | None = None) -> RunnableAgent:
         """Build the agent and everything below it.
@@ -60,7 +58,7 @@ class AgentFactory:
         Raises:
             StellwerkError: a tool, graph, model or key is missing; says which, and what to do.
         """
-        built = await self._built(agent, _ANYTHING, self._pool.saver)
+        built = await _Building(self._pool).built(agent, _ANYTHING, self._pool.saver)
         habits = Habits()
         if system is not None:
             habits = Habits(system.coalescing_window, system.quotas, system.store_prompts)
@@ -75,30 +73,42 @@ class AgentFactory:
 
         async def inner() -> Built:
             if not made:
-                made.append(await self._built(narrow, _ANYTHING, None))
+                made.append(await _Building(self._pool).built(narrow, _ANYTHING, None))
             return made[0]
 
         return agent_tool(narrow, name=name or agent.name, inner=inner)
 
-    async def _built(
-        self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[int] | None
+
+class _Building:
+    """One agent being built, with everything below it; what is used several times is built once."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._known: dict[tuple[object, ...], Built] = {}
+
+    async def built(
+        self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[Any] | None
     ) -> Built:
         """``saver`` is None for an agent below another one: it stores with the one around it."""
+        await asyncio.sleep(0)  # a large family takes a while, and others want to run
         if agent.kind == "graph":
-            return await self._adopted(agent, saver)
+            return await self._adopted(agent, effects, saver)
+        agent = _with_true_names(agent, self._pool.tools.names())
         effects = effects if agent.config.effects is None else effects & set(agent.config.effects)
         below = [(use, await self._below(use, effects)) for use in agent.agents_as_tools]
         model = chat_model(agent.model, providers=self._pool.providers, keys=self._pool.keys)
         names = [schema.name for schema in agent.tool_schemas if schema.name not in CHECKLIST_TOOLS]
         tools = [await self._tool(name, agent, effects) for name in names]
-        layers = [*middleware_for(agent.config, agent=agent.name, judge=model), *self._extras(agent)]
+        aliases = self._aliases(agent)
+        layers = middleware_for(agent.config, agent=agent.name, judge=model, aliases=aliases)
+        if _has_checklist(agent):
+            layers.append(checklist_for(agent))
         if saver is not None:
             saver = saver.with_allowlist(_types(built for _, built in below))
         if agent.kind == "deep":
             graphs = [SubAgentGraph(_name(use), use.agent.description, built.graph) for use, built in below]
-            guards = [layer for layer in layers if not isinstance(layer, _OWN)]
-            own = [layer for layer in layers if isinstance(layer, _OWN)]
-            parts = DeepParts(model, tools, graphs, guards=guards, middleware=own)
+            guards = guards_for(agent.config, agent=agent.name, judge=model, aliases=aliases)
+            parts = DeepParts(model, tools, graphs, middleware=layers, guards=guards)
             return Built(build_deep(agent, parts, saver=saver, store=self._pool.store), MESSAGES)
         tools += [_offered(agent, use, built) for use, built in below]
         graph = create_agent(
@@ -114,11 +124,23 @@ class AgentFactory:
         return Built(graph, MESSAGES)
 
     async def _below(self, use: AgentAsTool, effects: frozenset[Effect]) -> Built:
-        return await self._built(use.agent.narrowed(use.allowed_tools, use.mission_override), effects, None)
+        terms = None if use.allowed_tools is None else tuple(use.allowed_tools)
+        key = (id(use.agent), terms, use.mission_override, effects)
+        if key not in self._known:
+            narrow = use.agent.narrowed(use.allowed_tools, use.mission_override)
+            self._known[key] = await self.built(narrow, effects, None)
+        return self._known[key]
 
-    async def _adopted(self, agent: CompleteAgent, saver: BaseCheckpointSaver[int] | None) -> Built:
+    async def _adopted(
+        self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[Any] | None
+    ) -> Built:
+        if "external" not in effects:  # what is in a graph, nobody here knows
+            raise SpecError(
+                f"agent {agent.name!r} is a graph of its own, which may do anything, but an agent that uses it "
+                f"may only have: {', '.join(sorted(effects)) or 'none'}; take it away, or add the effect external"
+            )
         entry = self._pool.graphs.find(agent.graph or agent.name)
-        opened = await open_graph(entry, self._pool.resources, store=self._pool.store)
+        opened = await self._pool.opened(entry)
         graph = adopted(opened, name=agent.name, saver=saver, store=self._pool.store)
         return Built(graph, find_intake(graph, name=entry.name, key=entry.input_key))
 
@@ -139,12 +161,25 @@ class AgentFactory:
             )
         return tool
 
-    def _extras(self, agent: CompleteAgent) -> list[Middleware]:
-        """What the tools of the agent bring along."""
+    def _aliases(self, agent: CompleteAgent) -> dict[str, str]:
         names = {schema.name for schema in agent.tool_schemas}
-        aliases = {alias: name for alias, name in self._pool.tools.names().items() if alias != name and name in names}
-        layers: list[Middleware] = [Aliases(aliases)] if aliases else []
-        return [*layers, ChecklistMiddleware(agent.name, names)] if _has_checklist(agent) else layers
+        return {alias: name for alias, name in self._pool.tools.names().items() if alias != name and name in names}
+
+
+def _with_true_names(agent: CompleteAgent, names: Mapping[str, str]) -> CompleteAgent:
+    """The same agent, whose rules name tools as they are called and not by an alias; a rule for nothing is refused."""
+    own = {schema.name for schema in agent.tool_schemas} | {_name(use) for use in agent.agents_as_tools}
+    mine = {names.get(name, name) for name in own} | own
+    changes = {}
+    for setting in _BY_TOOL:
+        rules: dict[str, object] = getattr(agent.config, setting)
+        named = {name if name in own else names.get(name, name): rule for name, rule in rules.items()}
+        for name in sorted(named.keys() - mine - (set(rules) if agent.kind == "deep" else set())):
+            near = get_close_matches(name, mine, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(sorted(mine)) or 'none'}"
+            raise SpecError(f"{setting} of agent {agent.name!r} names {name!r}, which is no tool of it; {hint}")
+        changes[setting] = named
+    return agent.model_copy(update={"config": agent.config.model_copy(update=changes)})
 
 
 def _offered(agent: CompleteAgent, use: AgentAsTool, built: Built) -> BaseTool:

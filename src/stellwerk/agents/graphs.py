@@ -26,7 +26,7 @@ from langgraph.store.base import BaseStore
 from langgraph_sdk.runtime import _ExecutionRuntime
 
 from stellwerk.agents.graph_types import state_types
-from stellwerk.agents.references import Blaming, load_reference
+from stellwerk.agents.references import Blaming, each, load_reference
 from stellwerk.errors import BrokenReference, NotFound
 
 Graph = Pregel[Any, Any, Any, Any]
@@ -81,13 +81,13 @@ def discover(references: Mapping[str, str], *, inputs: Mapping[str, str] | None 
     ``inputs`` names the input key of graphs that need it.
 
     Raises:
-        BrokenReference: a reference cannot be loaded, or two graphs have one name.
+        BrokenReference: references cannot be loaded, or two graphs have one name.
         NotFound: ``inputs`` names a graph that is not there.
     """
     keys = dict(inputs or {})
     installed = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
     named = [*references.items(), *installed.items()]
-    graphs = Graphs(GraphEntry(name, load_reference(origin), origin, keys.get(name)) for name, origin in named)
+    graphs = Graphs(each(named, lambda one: GraphEntry(one[0], load_reference(one[1]), one[1], keys.get(one[0]))))
     for name in keys:
         graphs.find(name)
     return graphs

@@ -1,6 +1,6 @@
 """The inventory: every tool that an agent system may name here, described for people and programs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.tools import BaseTool
@@ -9,15 +9,30 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from stellwerk.agents.checklist import checklist_tools
 from stellwerk.agents.pool import Pool
 from stellwerk.agents.tools import ARTIFACT_KEY, described
+from stellwerk.errors import UnknownTool
 
 Described = dict[str, Any]
 
 
 async def inventory(pool: Pool) -> list[Described]:
     """Registered tools, those of the checklist, and those of the MCP servers that can be reached, by name."""
-    offered = [*checklist_tools("agent"), *await pool.mcp.all_tools()]
+    offered = [*checklist_tools("agent"), *pool.free(await pool.mcp.all_tools())]
     tools = [*described(pool.tools.specs()), *map(_described, offered)]
     return sorted(tools, key=lambda tool: str(tool["name"]))
+
+
+def chosen(tools: Sequence[Described], names: Collection[str]) -> list[Described]:
+    """Those of these names or aliases; all, if none is named.
+
+    Raises:
+        UnknownTool: there is none of that name.
+    """
+    known = {name: tool["name"] for tool in tools for name in (*tool["aliases"], tool["name"])}
+    for name in names:
+        if name not in known:
+            raise UnknownTool(name, known=known)
+    wanted = {known[name] for name in names}
+    return [tool for tool in tools if not names or tool["name"] in wanted]
 
 
 def listing(tools: Sequence[Described]) -> str:

@@ -1,14 +1,15 @@
 """The pipes: an MCP server as a child of ours that speaks one JSON message per line.
 
 The library's own pipes would do, but they lend the child a part of our
-environment, take a line of any length, and leave standard error to the caller.
+environment, take a line of any length, leave standard error to the caller and,
+if we are killed, the child to itself.
 """
 
 import asyncio
+import errno
 import os
-import signal
+import shutil
 import time
-from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -19,20 +20,20 @@ from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from stellwerk.agents.tool_kept import Kept, start_kept
 from stellwerk.spec.operator import McpServer
 
-LONGEST_MESSAGE = 32 * 1024 * 1024
-"""Bytes of one message; a server that sends more has its session ended."""
+LONGEST_MESSAGE = 4 * 1024 * 1024
+"""Bytes of one message; a server that sends more has its session ended. To read one holds everybody up."""
+MOST_PARTS = 60_000
+"""Lists and objects in one message: it is they that take the time."""
 LOGGED_LINES = 200
 """Lines of one server that reach our log within a minute, be they said on the side or garbage."""
 
 _LOGGED_CHARACTERS = 500
 _PIECE = 8192
-_ENDING = ((None, 0.5), (signal.SIGTERM, 2.0), (signal.SIGKILL, 0.5))
-"""Signals to the group and the seconds given for each; at first its standard input just closes."""
 _LAST_WORDS = 0.5
 """Seconds in which what a dead server has said must have been read: its children may hold the pipe for ever."""
-_POLL = 0.01
 
 logger = structlog.get_logger(__name__)
 
@@ -41,7 +42,7 @@ Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 def pipes(name: str, server: McpServer, ended: Callable[[], None]) -> Transport:
-    """Start the server; afterwards no process of its group is left. ``ended`` is called when it says no more."""
+    """Start the server; afterwards none of its processes is left. ``ended`` is called when it says no more."""
     return _pipes(name, server, ended)
 
 
@@ -51,7 +52,7 @@ async def _pipes(
 ) -> AsyncGenerator[
     tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 ]:
-    child, overheard = await _started(server), _Overheard(name)
+    child, overheard = await start_kept(_request(server), {}, limit=LONGEST_MESSAGE), _Overheard(name)
     arriving, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
     sending, outgoing = anyio.create_memory_object_stream[SessionMessage]()
     async with arriving, messages, sending, outgoing, anyio.create_task_group() as tasks:
@@ -63,37 +64,24 @@ async def _pipes(
             yield messages, sending
         finally:
             with anyio.CancelScope(shield=True):
-                await _end(child)
+                await child.end()
             tasks.cancel_scope.cancel()
 
 
-class _Child(SubprocessStreamProtocol):
-    """The streams of a process, and the moment of its death, which asyncio's own process keeps to itself."""
+def _request(server: McpServer) -> dict[str, object]:
+    """What the keeper shall start.
 
-    transport: asyncio.SubprocessTransport
-
-    def __init__(self) -> None:
-        super().__init__(limit=LONGEST_MESSAGE, loop=asyncio.get_running_loop())
-        self.dead = asyncio.Event()
-
-    def process_exited(self) -> None:
-        super().process_exited()
-        self.dead.set()
-
-
-async def _started(server: McpServer) -> _Child:
-    transport, child = await asyncio.get_running_loop().subprocess_exec(
-        _Child,
-        *(server.command or ()),
-        env={"PATH": os.pathsep.join(os.get_exec_path())} | server.env,
-        cwd=server.cwd,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        start_new_session=True,
-    )
-    child.transport = transport
-    return child
+    Raises:
+        OSError: there is no such command, or no such folder. Said here, because what a keeper says only we can read.
+    """
+    environment = {"PATH": os.pathsep.join(os.get_exec_path())} | server.env
+    program, *rest = server.command or [""]
+    if os.sep in program:
+        program = os.path.join(server.cwd or "", program)
+    found = shutil.which(program, path=environment["PATH"])
+    if found is None or not os.path.isdir(server.cwd or os.curdir):
+        raise FileNotFoundError(errno.ENOENT, "there is no such command, or no such cwd")
+    return {"command": [os.path.abspath(found), *rest], "env": environment, "cwd": server.cwd}
 
 
 class _Overheard:
@@ -105,7 +93,9 @@ class _Overheard:
     def tell(self, event: str, said: bytes) -> None:
         if time.monotonic() - self._since > 60:
             self._since, self._told = time.monotonic(), 0
-        for line in said.decode(errors="replace").splitlines():
+        if self._told > LOGGED_LINES:
+            return
+        for line in said[:_PIECE].decode(errors="replace").splitlines():
             self._told += 1
             if self._told <= LOGGED_LINES:
                 logger.info(event, server=self._server, line=line[:_LOGGED_CHARACTERS])
@@ -113,14 +103,15 @@ class _Overheard:
                 logger.warning("mcp_lines_dropped", server=self._server, limit=LOGGED_LINES)
 
     def too_long(self) -> None:
-        logger.warning("mcp_message_too_long", server=self._server, limit=LONGEST_MESSAGE)
+        logger.warning("mcp_message_too_long", server=self._server, limit=LONGEST_MESSAGE, parts=MOST_PARTS)
 
 
-async def _read(child: _Child, arriving: Arriving, overheard: _Overheard, ended: Callable[[], None]) -> None:
-    assert child.stdout is not None
+async def _read(child: Kept, arriving: Arriving, overheard: _Overheard, ended: Callable[[], None]) -> None:
     try:
         async with arriving:
             while line := await child.stdout.readline():
+                if parts_of(line) > MOST_PARTS:
+                    raise ValueError("too many parts")
                 message = _message(line)
                 if message is not None:
                     await arriving.send(message)
@@ -128,10 +119,15 @@ async def _read(child: _Child, arriving: Arriving, overheard: _Overheard, ended:
                     overheard.tell("mcp_garbage", line)
     except anyio.BrokenResourceError:
         pass  # the session is closing and wants no more
-    except ValueError:
+    except ValueError:  # more than the reader holds, or than we are willing to read
         overheard.too_long()
     finally:
         ended()
+
+
+def parts_of(text: bytes) -> int:
+    """About how many lists and objects there are in it; brackets in its texts count, too."""
+    return text.count(b"[") + text.count(b"{")
 
 
 def _message(line: bytes) -> SessionMessage | None:
@@ -141,14 +137,12 @@ def _message(line: bytes) -> SessionMessage | None:
         return None
 
 
-async def _listen(child: _Child, overheard: _Overheard) -> None:
-    assert child.stderr is not None
+async def _listen(child: Kept, overheard: _Overheard) -> None:
     while piece := await child.stderr.read(_PIECE):
         overheard.tell("mcp_stderr", piece)
 
 
-async def _write(child: _Child, outgoing: Outgoing) -> None:
-    assert child.stdin is not None
+async def _write(child: Kept, outgoing: Outgoing) -> None:
     async with outgoing:
         async for sent in outgoing:
             child.stdin.write(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
@@ -156,32 +150,7 @@ async def _write(child: _Child, outgoing: Outgoing) -> None:
                 await child.stdin.drain()
 
 
-async def _mourn(child: _Child, ended: Callable[[], None]) -> None:
-    await child.dead.wait()
+async def _mourn(child: Kept, ended: Callable[[], None]) -> None:
+    await child.ended()
     await asyncio.sleep(_LAST_WORDS)
     ended()
-
-
-async def _end(child: _Child) -> None:
-    assert child.stdin is not None
-    child.stdin.close()
-    group = child.transport.get_pid()
-    for sign, patience in _ENDING:
-        if sign is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(group, sign)
-        if await _gone(group, patience):
-            break
-    child.transport.close()  # a child that left the group may still hold the pipes
-
-
-async def _gone(group: int, patience: float) -> bool:
-    """Whether nothing of the group is left. It has its leader's id, also when the leader has died."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        await asyncio.sleep(_POLL)
-    return False

@@ -10,16 +10,20 @@ more than one failed call.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import errno
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import Context
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx2
 import structlog
 from mcp.client import Client, ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    CONNECTION_CLOSED,
     INVALID_REQUEST,
     ElicitRequestParams,
     ElicitResult,
@@ -32,6 +36,7 @@ from stellwerk import __version__
 from stellwerk.agents.mcp_call import Call
 from stellwerk.agents.mcp_http import http
 from stellwerk.agents.mcp_pipes import pipes
+from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import McpUnreachable, ToolFailed
 from stellwerk.spec.operator import McpServer
 
@@ -39,6 +44,8 @@ _LEAVE = 8.0
 """Seconds in which a connection must have ended, its processes with it."""
 _PROBE = 5.0
 """Seconds in which a server that left a call unanswered must show that it still lives."""
+HOLD_OFF = 5.0
+"""Seconds in which a server that could not be reached is not tried again; all who ask hear of the same failure."""
 _MOST_PAGES = 100
 _NO_LIST = (MCPError, TimeoutError, ValueError, RuntimeError)
 """What a client raises that cannot list its tools, the last if it was closed."""
@@ -50,6 +57,7 @@ class McpSession:
     def __init__(self, name: str, server: McpServer, *, start_timeout: float) -> None:
         self.name, self.server = name, server
         self._start_timeout = start_timeout
+        self._redactor = Redactor(_secrets(server))
         self._lock = asyncio.Lock()
         self._connection: _Connection | None = None
         self._closed = False
@@ -65,12 +73,13 @@ class McpSession:
 
     @asynccontextmanager
     async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> AsyncIterator[Call]:
-        """One call; whatever of it is still open is cancelled when the block is left."""
+        """One call; whatever of it is still open is cancelled when the block is left. To connect is a part of it."""
+        call = Call(self.name, tool, arguments, progress, self.server.timeout, self._redactor.redact_text)
         try:
-            connection = await self._connected()
+            connection = await call.within_turn(self._connected())
         except McpUnreachable as error:
             raise ToolFailed(tool, f"cannot be called: {error.message}") from error
-        call = Call(connection.client, self.name, tool, arguments, progress, self.server.timeout)
+        call.client = connection.client
         connection.calls.append(call)
         try:
             yield call
@@ -100,7 +109,7 @@ class McpSession:
             return self._connection
 
     def _unreachable(self, error: BaseException) -> McpUnreachable:
-        # Neither its command nor its address: both may hold a key, and a model reads this.
+        # Neither its command nor its address nor its headers: they may hold a key, and a model reads this.
         return McpUnreachable(self.name, f"{_reason(error)}; see that it runs, or correct its entry under mcp_servers")
 
 
@@ -114,6 +123,7 @@ class _Connection:
         # Its own context: it outlives the run in which it happens to be opened.
         self._keeper = asyncio.create_task(self._keep(start_timeout), context=Context())
         self._keeper.add_done_callback(self._left)
+        self._failed_at: float | None = None
         self.calls: list[Call] = []
         self.doubtful = False
         """A call failed; the next one finds out first whether anybody is there."""
@@ -128,10 +138,17 @@ class _Connection:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if self._client.done():
             return None
-        return ConnectionError("it was closed meanwhile") if self._keeper.cancelled() else self._keeper.exception()
+        if self._keeper.cancelled():
+            return ConnectionAbortedError(errno.ECONNABORTED, "it was closed meanwhile")
+        return self._keeper.exception()
 
     async def usable(self) -> bool:
-        """Whether the next call can have it; in doubt, and if no call would be harmed, the server has to show it."""
+        """Whether the next call can have it; in doubt, and if no call would be harmed, the server has to show it.
+
+        One that has just failed to open is good for telling so.
+        """
+        if self._failed_at is not None:
+            return asyncio.get_running_loop().time() - self._failed_at < HOLD_OFF
         if self._over.is_set() or not self.doubtful or self.calls:
             return not self._over.is_set()
         try:
@@ -189,14 +206,34 @@ class _Connection:
     def _left(self, keeper: asyncio.Task[None]) -> None:
         self._over.set()
         error = None if keeper.cancelled() else keeper.exception()
-        if error is not None and self._client.done():
+        if not self._client.done():
+            self._failed_at = asyncio.get_running_loop().time()
+        elif error is not None:
             logger.warning("mcp_session_broke", server=self._name, reason=_reason(error))
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause in words: what the library raises is a group of groups."""
+    """The innermost cause, for what the library raises is a group of groups. Not in its own words, which quote ours."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    return str(error) or type(error).__name__
+    match error:
+        case TimeoutError():
+            return "it did not answer in time"
+        case MCPError() if error.code == CONNECTION_CLOSED:
+            return "it ended before it had answered"
+        case MCPError():
+            return f"it answered with the error {error.code}"
+        case httpx2.HTTPError():
+            return f"nothing at its address speaks with us ({type(error).__name__})"
+        case OSError() if error.strerror:
+            return error.strerror
+    return f"it does not speak as it should ({type(error).__name__})"
+
+
+def _secrets(server: McpServer) -> Iterator[str]:
+    """What a server could tell the model of itself by mistake: keys in its headers and its address."""
+    for value in server.headers.values():
+        yield value
+        yield value.split()[-1]
+    address = urlsplit(server.url or "")
+    yield from filter(None, (address.password, address.query))

@@ -3,15 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextvars import copy_context
+from contextlib import closing
 from typing import Any, Literal, NoReturn
 
 import msgspec
 import structlog
 from langchain_core.tools import BaseTool
-from langgraph.config import get_stream_writer
 from langgraph.types import interrupt
-from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
     CallToolResult,
     ElicitRequestFormParams,
@@ -22,17 +20,21 @@ from mcp_types import (
     ToolAnnotations,
 )
 
+from stellwerk.agents.mcp_progress import Progress
 from stellwerk.agents.mcp_results import error_text, value_of
+from stellwerk.agents.mcp_schemas import flaw
 from stellwerk.agents.mcp_session import McpSession
 from stellwerk.agents.tool_calls import Keep
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.envelope.results import to_result
 from stellwerk.errors import ToolFailed
+from stellwerk.spec.foreign import objection
 
 LONGEST_NAME = 64
 MOST_QUESTIONS = 10
 """Rounds of questions that one call may ask."""
 
+_WORDS = 500
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 logger = structlog.get_logger(__name__)
@@ -45,6 +47,8 @@ class McpTool(BaseTool):
     session: Any
     tool: str
     """The server's own name for it."""
+    promised: dict[str, Any] | None = None
+    """The schema of its results."""
     keep: Keep | None = None
 
     def _to_args_and_kwargs(
@@ -60,6 +64,8 @@ class McpTool(BaseTool):
         given = await _called(self.session, self.tool, arguments, tool_call_id)
         if given.is_error:
             raise self._failed(f"says: {error_text(given)}")
+        if self.promised is not None and (wrong := objection(self.promised, given.structured_content)):
+            raise self._failed(f"gave no valid result: {wrong.message[:_WORDS]}")
         try:
             value, files = value_of(given)
         except ValueError as error:
@@ -78,26 +84,34 @@ class McpTool(BaseTool):
 
 
 def offered(session: McpSession, tools: Sequence[Tool], keep: Keep | None) -> list[BaseTool]:
-    """The server's tools under our names. A name that two of them would share is given to neither."""
+    """The server's tools under our names. A name that two of them would share is given to neither.
+
+    A tool whose arguments no model can be told of is not offered, either.
+    """
     names = Counter(name_for(session.name, tool.name) for tool in tools)
     made: list[BaseTool] = []
     for tool in tools:
         name = name_for(session.name, tool.name)
         if names[name] > 1:
             logger.warning("mcp_name_taken_twice", server=session.name, tool=tool.name[:200], name=name)
-            continue
-        made.append(
-            McpTool(
-                name=name,
-                description=tool.description or tool.title or "",
-                args_schema={"type": "object", "properties": {}} | tool.input_schema,
-                metadata={ARTIFACT_KEY: _hints(tool.annotations or ToolAnnotations())},
-                session=session,
-                tool=tool.name,
-                keep=keep,
-            )
-        )
+        elif problem := flaw(tool.input_schema):
+            logger.warning("mcp_schema_unusable", server=session.name, tool=tool.name[:200], problem=problem)
+        else:
+            made.append(_offered(session, name, tool, keep))
     return made
+
+
+def _offered(session: McpSession, name: str, tool: Tool, keep: Keep | None) -> McpTool:
+    return McpTool(
+        name=name,
+        description=tool.description or tool.title or "",
+        args_schema={"type": "object", "properties": {}} | tool.input_schema,
+        metadata={ARTIFACT_KEY: _hints(tool.annotations or ToolAnnotations())},
+        session=session,
+        tool=tool.name,
+        promised=tool.output_schema,
+        keep=keep,
+    )
 
 
 def name_for(server: str, tool: str) -> str:
@@ -120,34 +134,16 @@ async def _called(
     A server that asks again what it asked before the interrupt gets the answer at once, without the user.
     """
     about = {"server": session.name, "name": tool, "tool_call_id": tool_call_id}
-    async with session.call(tool, arguments, _teller(tool_call_id)) as call:
-        reply = await call.begin()
-        for _ in range(MOST_QUESTIONS):
+    with closing(Progress(tool_call_id)) as progress:
+        async with session.call(tool, arguments, progress) as call:
+            reply = await call.begin()
+            for _ in range(MOST_QUESTIONS):
+                if isinstance(reply, CallToolResult):
+                    return reply
+                reply = await call.answer({key: _ask(about, asked) for key, asked in reply.items()})
             if isinstance(reply, CallToolResult):
                 return reply
-            reply = await call.answer({key: _ask(about, asked) for key, asked in reply.items()})
-        if isinstance(reply, CallToolResult):
-            return reply
     raise ToolFailed(tool, f"of the MCP server {session.name!r} asked more than {MOST_QUESTIONS} times")
-
-
-def _teller(tool_call_id: str | None) -> ProgressFnT:
-    """Tells the graph's own stream how far the call is. The library calls it from a task of its own."""
-    context = copy_context()
-    try:
-        write = get_stream_writer()
-    except (RuntimeError, KeyError):  # called outside of a graph: nobody listens
-        write = _unheard
-
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told = {"progress": progress, "total": total, "message": message, "tool_call_id": tool_call_id}
-        context.run(write, {name: value for name, value in told.items() if value is not None})
-
-    return tell
-
-
-def _unheard(update: Any) -> None:
-    """What nobody listens to."""
 
 
 def _ask(about: dict[str, Any], asked: ElicitRequestParams) -> ElicitResult:

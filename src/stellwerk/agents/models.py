@@ -6,6 +6,7 @@ which knows whether a word was said already.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from langchain.chat_models import init_chat_model
@@ -17,7 +18,8 @@ from pydantic import SecretStr, ValidationError
 
 from stellwerk.agents.schema_prompting import SchemaPrompted
 from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.errors import MissingPackage, MissingSecret, SpecError, UnknownProvider
+from stellwerk.errors import MissingPackage, MissingSecret, SettingsError, SpecError, UnknownProvider
+from stellwerk.spec.catalogue import plain
 from stellwerk.spec.model import ModelSpec
 from stellwerk.spec.operator import Provider
 
@@ -54,7 +56,7 @@ def chat_model(spec: ModelSpec, *, providers: Mapping[str, Provider], keys: Keys
         MissingSecret: its key is not stored; says which.
         MissingPackage: the package that speaks its protocol is not installed; says which.
     """
-    if spec.provider == SCRIPTED:  # its calls stand in the script; it needs no schemas to make them
+    if plain(spec.provider) == SCRIPTED:  # its calls stand in the script; it needs no schemas to make them
         return ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace)
     model = _served_model(spec, _provider(spec, providers), _key(spec, providers, keys))
     return SchemaPrompted(inner=model) if spec.tool_calling == "schema" else model
@@ -62,23 +64,63 @@ def chat_model(spec: ModelSpec, *, providers: Mapping[str, Provider], keys: Keys
 
 def needed_secret(spec: ModelSpec, *, providers: Mapping[str, Provider]) -> str | None:
     """The secret without which the model cannot speak."""
-    if spec.provider == SCRIPTED or not _provider(spec, providers).needs_key:
+    if plain(spec.provider) == SCRIPTED or not _provider(spec, providers).needs_key:
         return None
-    return f"{_plain(spec.provider)}_api_key"
+    return f"{plain(spec.provider)}_api_key"
 
 
 def known_providers(providers: Mapping[str, Provider]) -> dict[str, str | None]:
-    """Every provider that a model may name, and the secret that it needs."""
-    names = {SCRIPTED, *_BUILTIN_PROVIDERS, *providers}
+    """Every provider that a model may name, with dashes and capitals left out, and the secret that it needs.
+
+    Raises:
+        SettingsError: two names of the operator's are the same one.
+    """
+    names = {SCRIPTED, *_BUILTIN_PROVIDERS, *_named(providers)}
     return {name: needed_secret(ModelSpec(provider=name), providers=providers) for name in sorted(names)}
+
+
+def provider_kinds() -> list[str]:
+    """The providers whose protocol LangChain speaks, if their package is installed."""
+    return sorted(_BUILTIN_PROVIDERS)
+
+
+def missing_packages(providers: Mapping[str, Provider]) -> dict[str, str]:
+    """Every provider whose package is not installed, and what pip has to be told."""
+    kinds = {name: name for name in _BUILTIN_PROVIDERS}
+    kinds |= {name: plain(provider.kind) for name, provider in _named(providers).items()}
+    installs = {kind: _install(kind) for kind in _BUILTIN_PROVIDERS if find_spec(_module(kind)) is None}
+    return {name: installs[kind] for name, kind in kinds.items() if kind in installs}
+
+
+def _module(kind: str) -> str:
+    return _BUILTIN_PROVIDERS[kind][0].partition(".")[0]
+
+
+def _install(kind: str) -> str:
+    return _EXTRAS.get(_module(kind), _module(kind).replace("_", "-"))
 
 
 def _provider(spec: ModelSpec, providers: Mapping[str, Provider]) -> Provider:
     """What the operator named goes first, so that he can give a known name an address of his own."""
-    found = providers.get(spec.provider, Provider(kind=spec.provider))
-    if _plain(found.kind) not in _BUILTIN_PROVIDERS:
-        raise UnknownProvider(found.kind, known={*_BUILTIN_PROVIDERS, *providers, SCRIPTED})
+    named = _named(providers)
+    found = named.get(plain(spec.provider), Provider(kind=spec.provider))
+    if plain(found.kind) not in _BUILTIN_PROVIDERS:
+        # A name of the operator's is no kind, not even his own.
+        names = set() if plain(spec.provider) in named else {*named, SCRIPTED}
+        raise UnknownProvider(found.kind, known={*_BUILTIN_PROVIDERS, *names})
     return found
+
+
+def _named(providers: Mapping[str, Provider]) -> dict[str, Provider]:
+    """By the name that all its spellings have in common: ``OpenAI`` must not be a way around ``openai``."""
+    spellings = {SCRIPTED: "the scripted model"}
+    for name in providers:
+        if (taken := spellings.setdefault(plain(name), repr(name))) != repr(name):
+            raise SettingsError(
+                f"the provider {name!r} cannot be told from {taken}, since dashes and capitals do not matter; "
+                "give it another name"
+            )
+    return {plain(name): provider for name, provider in providers.items()}
 
 
 def _key(spec: ModelSpec, providers: Mapping[str, Provider], keys: Keys) -> SecretStr:
@@ -92,15 +134,14 @@ def _key(spec: ModelSpec, providers: Mapping[str, Provider], keys: Keys) -> Secr
 
 
 def _served_model(spec: ModelSpec, provider: Provider, key: SecretStr) -> BaseChatModel:
-    kind, user = _plain(provider.kind), f"the model {spec.model!r} of {spec.provider!r}"
+    kind, user = plain(provider.kind), f"the model {spec.model!r} of {spec.provider!r}"
     options = {name: getattr(spec, name) for name in _SETTINGS if getattr(spec, name) is not None}
     options |= _particulars(kind, provider, spec.timeout or _PATIENCE)
     try:
         # The key goes in wrapped: an error of pydantic shows what it was given.
         model: BaseChatModel = init_chat_model(spec.model, model_provider=kind, api_key=key, **options)
     except ImportError as error:
-        module = _BUILTIN_PROVIDERS[kind][0].partition(".")[0]
-        raise MissingPackage(user, install=_EXTRAS.get(module, module.replace("_", "-"))) from error
+        raise MissingPackage(user, install=_install(kind)) from error
     except ValidationError as error:
         wrong = "; ".join(found["msg"] for found in error.errors(include_input=False, include_context=False))
         raise SpecError(f"{user} cannot be made: {wrong}") from None
@@ -119,7 +160,3 @@ def _particulars(kind: str, provider: Provider, silence: float) -> dict[str, Any
         if provider.base_url is not None:
             said["use_responses_api"] = False  # what is compatible speaks chat completions
     return said
-
-
-def _plain(provider: str) -> str:
-    return provider.replace("-", "_").lower()

@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
-from stellwerk.agents.source import payload_of
+from stellwerk.agents.shapes import payload_of, plain_id
 from stellwerk.ids import Clock
 from stellwerk.stream.facts import (
     AnswerAccepted,
@@ -17,8 +17,8 @@ from stellwerk.stream.facts import (
     ToolAnswered,
 )
 
-MODES = ("custom", "updates", "tools")
-"""Of ``tools`` only what a running tool gives out is taken: its start and end come from the callback."""
+MODES = ("custom", "updates")
+_BREAKPOINT = {"question": "The graph pauses here, as its breakpoint says. Go on?", "default": "yes"}
 ACCEPTED = "validated_agent_output"
 """The key of the state under which an agent puts the answer that was found valid."""
 
@@ -30,8 +30,6 @@ def facts_of(part: Mapping[str, Any], clock: Clock) -> Iterator[Fact]:
         case "custom":
             named = data.get("tool_call_id") if isinstance(data, dict) else None
             yield Emitted(clock.now(), space, data, named if isinstance(named, str) else None)
-        case "tools" if data.get("event") == "tool-output-delta":
-            yield Emitted(clock.now(), space, data.get("delta"), str(data.get("tool_call_id")))
         case "updates":
             yield from _updates(space, data, clock)
 
@@ -40,6 +38,8 @@ def _updates(space: str, data: Mapping[str, Any], clock: Clock) -> Iterator[Fact
     repeated = bool((data.get("__metadata__") or {}).get("cached"))
     for node, update in data.items():
         if node == "__interrupt__":
+            if not update:
+                yield Interrupted(clock.now(), "", dict(_BREAKPOINT), None, space)
             for asked in update:
                 yield Interrupted(clock.now(), str(asked.id), asked.value, _schema(asked.response_schema), space)
         elif node != "__metadata__":
@@ -55,7 +55,7 @@ def _change(space: str, node: str, change: Any, clock: Clock, repeated: bool) ->
     if isinstance(change, Mapping) and change.get(ACCEPTED):
         spoken = [m for m in _messages(change) if isinstance(m, AIMessage)]
         if spoken:
-            yield AnswerAccepted(clock.now(), spoken[-1].id or "", str(change[ACCEPTED]))
+            yield AnswerAccepted(clock.now(), plain_id(spoken[-1].id), str(change[ACCEPTED]))
     if isinstance(change, Mapping):
         change = {key: value for key, value in change.items() if key != "messages"}
     yield NodeUpdated(clock.now(), node, space, change, repeated)
@@ -72,7 +72,7 @@ def messages_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[M
             for message in _messages(change):
                 if isinstance(message, AIMessage):
                     text, author = str(message.text), message.name or agent
-                    yield MessageReturned(clock.now(), message.id or "", text, author, bool(message.tool_calls))
+                    yield MessageReturned(clock.now(), plain_id(message.id), text, author, bool(message.tool_calls))
 
 
 def _messages(change: Any) -> list[BaseMessage]:

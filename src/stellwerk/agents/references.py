@@ -9,17 +9,24 @@ import importlib
 import re
 import sys
 import traceback
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from stellwerk.errors import BrokenReference
+import stellwerk
+from stellwerk.errors import BrokenReference, StellwerkError
 from stellwerk.ids import digest_id
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+Other = TypeVar("Other")
 
 _FORM = "write it as path/to/file.py:name or package.module:name"
 _LISTED = 10
 """Names that an error lists at most."""
+_OURS = str(Path(stellwerk.__file__).parent)
 
 
 def load_reference(reference: str) -> Any:
@@ -35,6 +42,33 @@ def load_reference(reference: str) -> Any:
     if not hasattr(module, name):
         raise BrokenReference(reference, f"there is no {name!r} in it; {_hint(name, _public(module))}")
     return getattr(module, name)
+
+
+def each(items: Iterable[Item], load: Callable[[Item], Made]) -> list[Made]:
+    """Load every item. What is broken is told when all were tried, at once."""
+    made: list[Made] = []
+    broken: list[BrokenReference] = []
+    for item in items:
+        try:
+            made.append(load(item))
+        except BrokenReference as error:
+            broken.append(error)
+    if broken:
+        raise BrokenReference.together(broken) from broken[0]
+    return made
+
+
+def both(first: Callable[[], Made], second: Callable[[], Other]) -> tuple[Made, Other]:
+    """The same for two different things."""
+    try:
+        made = first()
+    except BrokenReference as error:
+        try:
+            second()
+        except BrokenReference as another:
+            raise BrokenReference.together([error, another]) from error
+        raise
+    return made, second()
 
 
 class Blaming:
@@ -71,8 +105,7 @@ def _from_package(reference: str, name: str) -> ModuleType:
 def _from_file(reference: str, path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
-        siblings = [file.name for file in path.parent.glob("*.py")]
-        raise BrokenReference(reference, f"there is no file {path}; {_hint(path.name, siblings)}")
+        raise BrokenReference(reference, f"there is no file {path}; {_beside(path)}")
     if "." in path.stem:
         raise BrokenReference(reference, "a module cannot have a dot in its name; rename the file")
     root, name = _module_name(path)
@@ -106,6 +139,13 @@ def _package_around(folder: Path) -> str:
     return name
 
 
+def _beside(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"nor is there a folder {path.parent}"
+    siblings = [file.name for file in path.parent.glob("*.py")]
+    return _hint(path.name, siblings) if siblings else "there is no .py file in that folder"
+
+
 def _public(module: ModuleType) -> list[str]:
     return [name for name in vars(module) if not name.startswith("_")]
 
@@ -113,16 +153,16 @@ def _public(module: ModuleType) -> list[str]:
 def _hint(name: str, known: list[str]) -> str:
     if near := get_close_matches(name, known, n=1):
         return f"did you mean {near[0]!r}?"
-    return f"there are: {', '.join(sorted(known)[:_LISTED])}" if known else "it is empty"
+    return f"there are: {', '.join(sorted(known)[:_LISTED])}" if known else "it has no names at all"
 
 
 def _last_line(error: Exception) -> str:
-    """The last line of the traceback, and the place it comes from."""
-    line = traceback.format_exception_only(error)[-1].strip()
+    """The last line of the traceback, and the innermost place in code that is not ours."""
+    line = error.message if isinstance(error, StellwerkError) else traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, ModuleNotFoundError):
         line += "; install it into this environment"
     if isinstance(error, SyntaxError):
         return f"{line} ({error.filename}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
+    theirs = [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen importlib"))]
     return f"{line} ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else line

@@ -4,7 +4,8 @@ The server drives it and stores what it tells. As a library it needs no server:
 ``run`` gives the answer, ``envelopes`` gives the whole story.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,21 +18,27 @@ from langgraph.types import Command, StreamMode
 from stellwerk.agents.checkpoints import EPOCH
 from stellwerk.agents.graph_input import Graph, Intake
 from stellwerk.agents.middleware.budget import spending
+from stellwerk.agents.middleware.speech import listening
 from stellwerk.agents.parts import MODES, facts_of, messages_of
+from stellwerk.agents.shapes import plain_id
 from stellwerk.agents.source import Tap, Tell
 from stellwerk.agents.state import CustomStateShared
-from stellwerk.agents.story import Request, told
+from stellwerk.agents.story import Answer, Request, told
 from stellwerk.agents.turn import Turn
+from stellwerk.dialects import chunks
+from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, RunEnd
-from stellwerk.envelope.payloads import Answered
-from stellwerk.errors import StellwerkError
+from stellwerk.envelope.payloads import RunEnded
+from stellwerk.errors import InvalidInput, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.spec.model import Quotas
-from stellwerk.stream.facts import NodeUpdated
+from stellwerk.stream.facts import NodeUpdated, OutputGiven
 
 _KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
 MESSAGES = Intake("messages", "messages")
+PARALLEL = 100
+"""Tasks of one run that work at the same time; a model may ask for any number of tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class Habits:
 
 
 class RunnableAgent:
-    """``narrowed`` builds the same agent with fewer tools or another mission, for its use as a tool."""
+    """``as_tool`` makes a tool of the same agent, perhaps with fewer tools or another mission."""
 
     def __init__(
         self,
@@ -61,30 +68,50 @@ class RunnableAgent:
         self.habits = habits or Habits()
         self._as_tool = as_tool
 
-    async def run(self, messages: Sequence[ChatMessage], *, session_id: str = "library") -> str:
-        """The answer to the last message, without streaming.
+    async def run(self, messages: str | Sequence[ChatMessage], *, session_id: str | None = None) -> str:
+        """The answer to the last message, without streaming. With a ``session_id`` the conversation is remembered.
 
         Raises:
             StellwerkError: the run failed, or waits for an answer to a question.
         """
+        end: RunEnded | None = None
         async for envelope in self.envelopes(messages, session_id=session_id):
             if isinstance(envelope, RunEnd):
                 end = envelope.payload
-                if end.status != "completed":
-                    raise StellwerkError(end.reason or "the agent asks something; use envelopes() and answer it")
-                return end.result or ""
-        raise StellwerkError("the run ended without a word")
+        if end is None or end.status != "completed":
+            reason = end.reason if end else None
+            raise StellwerkError(reason or "the agent asks its user; use envelopes() with a session_id, and answer")
+        return end.result or ""
 
     def envelopes(
         self,
-        messages: Sequence[ChatMessage] = (),
+        messages: str | Sequence[ChatMessage] = (),
         *,
-        session_id: str = "library",
-        answers: Mapping[str, Answered] | None = None,
+        session_id: str | None = None,
+        answers: Mapping[str, Answer] | None = None,
         history: Sequence[Envelope] = (),
     ) -> AsyncIterator[Envelope]:
-        """One run, as the log would hold it: of a message, or of ``answers`` to the questions in ``history``."""
-        return told(self, Request(session_id, messages, answers or {}, history))
+        """One run, as the log would hold it: of a message, or of ``answers`` to the questions in ``history``.
+
+        ``history`` is everything that was told of this session so far. A run without a ``session_id`` is forgotten
+        when it ends.
+        """
+        given = [ChatMessage(content=messages)] if isinstance(messages, str) else messages
+        return told(self, Request(session_id, given, answers or {}, history))
+
+    async def outer_astream(
+        self, messages: str | Sequence[ChatMessage], *, session_id: str | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """The same run as NDJSON for a front end, inner agents included: one StreamChunk after the other."""
+        translator = chunks.DIALECT.translator(session_id or "")
+        position = 0
+        async with aclosing(
+            cast(AsyncGenerator[Envelope, None], self.envelopes(messages, session_id=session_id))
+        ) as told:
+            async for envelope in told:
+                position += 1
+                for cursor, chunk in translate(translator, [(position, envelope)]):
+                    yield chunks.DIALECT.frame(cursor, chunk)
 
     def to_tool(
         self,
@@ -100,24 +127,36 @@ class RunnableAgent:
     async def drive(self, turn: Turn, tell: Tell, clock: Clock) -> None:
         """Run the graph for one turn and tell every fact; returns when the graph has ended, or waits for the user."""
         tap = Tap(tell, clock, prompts=self.habits.store_prompts)
+        lease = {} if turn.epoch is None else {EPOCH: turn.epoch}
         config: RunnableConfig = {
-            "configurable": {"thread_id": turn.session_id} | ({} if turn.epoch is None else {EPOCH: turn.epoch}),
+            "configurable": {"thread_id": turn.session_id, **lease},
             "callbacks": [tap],
+            "max_concurrency": PARALLEL,
         }
         if not turn.answers and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
-        with spending(quotas=self.habits.quotas):
-            async for part in self._stream(turn, config):
-                for fact in facts_of(part, clock):
-                    tell(fact)
-                for returned in messages_of(part, clock, self.name):
-                    # A node that gives back what it was given says nothing new.
-                    if returned.message_id in tap.spoken or returned.message_id not in await self._known(config):
-                        tell(returned)
+        with spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
+            async with budget.in_time():
+                async for part in self._stream(turn, config):
+                    for fact in facts_of(part, clock):
+                        tell(fact)
+                    for returned in messages_of(part, clock, self.name):
+                        # A node that gives back what it was given says nothing new.
+                        if returned.message_id in tap.spoken or returned.message_id not in await self._known(
+                            turn, config
+                        ):
+                            tell(returned)
+        if self.intake.form != "messages" and (output := await self._output(config)) is not None:
+            tell(OutputGiven(clock.now(), output))
+
+    async def forget(self, session_id: str) -> None:
+        """Drop what is remembered of a session."""
+        if isinstance(saver := self.graph.checkpointer, BaseCheckpointSaver):
+            await saver.adelete_thread(session_id)
 
     def _stream(self, turn: Turn, config: RunnableConfig) -> AsyncIterator[Any]:
         if turn.answers and not self.graph.checkpointer:
-            raise StellwerkError(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
+            raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
         given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn)
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
         if self.graph.context_schema is not None:
@@ -126,13 +165,25 @@ class RunnableAgent:
         return self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
 
     def _input(self, turn: Turn) -> Any:
-        spoken: list[BaseMessage] = [_KINDS[m.role](m.content) for m in turn.earlier]
+        spoken = [_KINDS[m.role](m.content, id=f"{turn.message_id}-{n}") for n, m in enumerate(turn.earlier)]
         given = self.intake.to_input([*spoken, HumanMessage(turn.text, id=turn.message_id)])
         return {**self.initial_state, **given} if isinstance(given, dict) else given
 
-    async def _known(self, config: RunnableConfig) -> set[str]:
+    async def _known(self, turn: Turn, config: RunnableConfig) -> set[str]:
         """Ids of the messages that the state had before this step, whose writes are stored but not applied."""
+        given = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
         saver = self.graph.checkpointer
         saved = await saver.aget_tuple(config) if isinstance(saver, BaseCheckpointSaver) else None
         found = saved.checkpoint["channel_values"].get("messages", []) if saved else []
-        return {m.id for m in found if isinstance(m, BaseMessage) and m.id} if isinstance(found, list) else set()
+        held = found if isinstance(found, list) else []
+        return given | {plain_id(message.id) for message in held if isinstance(message, BaseMessage)}
+
+    async def _output(self, config: RunnableConfig) -> Any:
+        """What a graph without messages ends with; None while it is not at its end."""
+        if not self.graph.checkpointer:
+            return None
+        state = await self.graph.aget_state(config)
+        channels = self.graph.output_channels
+        if state.next or not isinstance(state.values, dict) or isinstance(channels, str):
+            return None if state.next else state.values
+        return {key: value for key, value in state.values.items() if key in channels}

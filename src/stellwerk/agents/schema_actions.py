@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
-from referencing.exceptions import Unresolvable
+from stellwerk.spec.foreign import objection
 
 Call = tuple[str, dict[str, Any]]
 
@@ -46,14 +44,9 @@ class ToolSchemas:
             return f"there is no tool {name!r}; there are: {', '.join(self._functions)}"
         if not isinstance(args, dict):
             return f"the args of {name} must be an object"
-        schema = self._functions[name].get("parameters", {})
-        try:
-            Draft202012Validator.check_schema(schema)
-            wrong = best_match(Draft202012Validator(schema).iter_errors(args))
-        except (SchemaError, Unresolvable):
-            return None  # a schema that cannot judge; the tool will
+        wrong = objection(self._functions[name].get("parameters", {}), args)
         if wrong is None:
-            return None
+            return None  # it fits, or the schema cannot judge; the tool will
         place = f" at {wrong.json_path}" if wrong.path else ""
         return f"the args of {name} do not fit{place}: {wrong.message[:_COMPLAINT]}"
 

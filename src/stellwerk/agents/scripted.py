@@ -9,6 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -25,8 +26,12 @@ from stellwerk.agents.middleware.conversation import question_of, since_input
 from stellwerk.errors import ScriptedFailure
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 
-_QUOTED = 200
-"""Characters of the user's text that a script may quote."""
+_QUOTED = {"message": 200, "result": 2000}
+"""Characters of the user's text, and of a tool's result, that a script may quote."""
+_MOST = 64 * 1024
+"""Characters of a text with its quotes filled in, and of all quotes of a step together."""
+_HEARD = 2000
+"""Characters of the user's text in which words are looked for."""
 _SILENT = ScriptStep(say="I have nothing to say to that.")
 _DONE = ScriptStep(say="I have done all that my script says.")
 
@@ -97,10 +102,11 @@ class ScriptedModel(BaseChatModel):
         return _whole(self._stream(messages))
 
     def _chunks(self, step: ScriptStep, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-        wanted = _calls(step)
-        pieces = [AIMessageChunk(content=piece) for piece in re.findall(r"\S+\s*", _filled(step.say, messages))]
-        pieces += call_pieces([(call.call, _filled(call.args, messages)) for call in wanted], messages)
-        for piece in pieces:
+        wanted, quotes, said = _calls(step), _Quotes(messages), 0
+        words = (AIMessageChunk(content=word[0]) for word in re.finditer(r"\S+\s*", quotes.filled(step.say)))
+        calls = [(call.call, quotes.filled(call.args)) for call in wanted]
+        for piece in chain(words, call_pieces(calls, messages)):
+            said += 1
             yield ChatGenerationChunk(message=piece)
         if step.fail is not None:
             raise ScriptedFailure(step.fail)
@@ -110,24 +116,30 @@ class ScriptedModel(BaseChatModel):
                 content="",
                 chunk_position="last",
                 response_metadata={"finish_reason": "tool_calls" if wanted else "stop", "model_name": self.model},
-                usage_metadata=UsageMetadata(
-                    input_tokens=read, output_tokens=len(pieces), total_tokens=read + len(pieces)
-                ),
+                usage_metadata=UsageMetadata(input_tokens=read, output_tokens=said, total_tokens=read + said),
             )
         )
 
 
 def next_step(script: Sequence[ScriptRule], messages: Sequence[BaseMessage]) -> ScriptStep:
     """The step for this point of the round: the first rule that fits, as far on as the model has spoken."""
-    asked = question_of(messages).casefold()
+    asked = question_of(messages)[:_HEARD].casefold()
     spoken = sum(isinstance(message, AIMessage) for message in since_input(messages))
     for rule in script:
         if isinstance(rule.when, int):
             if 0 <= spoken + 1 - rule.when < len(rule.steps):
                 return rule.steps[spoken + 1 - rule.when]
-        elif rule.when is None or re.search(rf"(?<!\w){re.escape(rule.when.casefold())}", asked):
+        elif rule.when is None or _begins_in(asked, rule.when.casefold()):
             return _step_or_last(rule.steps, spoken)
     return _SILENT
+
+
+def _begins_in(text: str, word: str) -> bool:
+    """Whether some word of the text begins like this."""
+    at = text.find(word)
+    while at > 0 and re.match(r"\w", text[at - 1]):
+        at = text.find(word, at + 1)
+    return at >= 0
 
 
 def _step_or_last(steps: Sequence[ScriptStep], number: int) -> ScriptStep:
@@ -143,27 +155,38 @@ def _calls(step: ScriptStep) -> list[ScriptCall]:
 
 
 def _whole(chunks: Iterator[ChatGenerationChunk]) -> ChatResult:
-    first, *rest = chunks
-    whole = message_chunk_to_message(sum((chunk.message for chunk in rest), start=first.message))
+    first, *rest = (chunk.message for chunk in chunks)
+    # All at once: added one by one, the arguments of a call would be read again for every piece of them.
+    whole = message_chunk_to_message(first + rest)
     return ChatResult(generations=[ChatGeneration(message=whole)])
 
 
-def _filled(value: Any, messages: Sequence[BaseMessage]) -> Any:
-    """The same value with the quotes in its strings filled in, at any depth."""
-    match value:
-        case str():
-            # In one go: what is quoted is text, even if it looks like a place for another quote.
-            return re.sub(r"\{(message|result)\}", lambda found: _quote(found[1], messages), value)
-        case list():
-            return [_filled(item, messages) for item in value]
-        case dict():
-            return {key: _filled(item, messages) for key, item in value.items()}
-        case _:
-            return value
+class _Quotes:
+    """What a step quotes; it gets shorter when it is too much, so that no script can blow itself up."""
+
+    def __init__(self, messages: Sequence[BaseMessage]) -> None:
+        found = next((str(m.text) for m in reversed(messages) if m.type == "tool"), "")
+        self._texts = {"message": _cut(question_of(messages), "message"), "result": _cut(found, "result")}
+        self._left = _MOST
+
+    def filled(self, value: Any) -> Any:
+        """The same value with the quotes in its strings filled in, at any depth."""
+        match value:
+            case str():
+                # In one go: what is quoted is text, even if it looks like a place for another quote.
+                return re.sub(r"\{(message|result)\}", lambda found: self._taken(found[1]), value)[:_MOST]
+            case list():
+                return [self.filled(item) for item in value]
+            case dict():
+                return {key: self.filled(item) for key, item in value.items()}
+            case _:
+                return value
+
+    def _taken(self, name: str) -> str:
+        text = self._texts[name][: self._left]
+        self._left -= len(text)
+        return text
 
 
-def _quote(name: str, messages: Sequence[BaseMessage]) -> str:
-    if name == "result":
-        return next((str(m.text) for m in reversed(messages) if m.type == "tool"), "")
-    asked = question_of(messages)
-    return asked if len(asked) <= _QUOTED else asked[:_QUOTED] + " …"
+def _cut(text: str, name: str) -> str:
+    return text if len(text) <= _QUOTED[name] else text[: _QUOTED[name]] + " …"

@@ -8,19 +8,35 @@ would put inner tokens before the start of the call they belong to.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
-from langgraph.errors import GraphBubbleUp
-from langgraph.types import Command, Interrupt
+from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 
-from stellwerk.agents.middleware.validation import HELD, NOSTREAM
+# Private, but what `runtime.emit_output_delta` reads; a canary test pins it.
+from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
+
+from stellwerk.agents.middleware.final_prompt import FINAL
+from stellwerk.agents.middleware.speech import FirstWords
+from stellwerk.agents.shapes import (
+    agent_behind,
+    answer_in,
+    ask_ids,
+    given_to,
+    notes_of,
+    payload_of,
+    plain_id,
+    plain_message,
+    spoken_in,
+    voice_of,
+)
 from stellwerk.agents.tools import ARTIFACT_KEY
-from stellwerk.ids import Clock
+from stellwerk.ids import Clock, digest_id
 from stellwerk.stream.facts import (
     CallFailed,
     CallPaused,
@@ -32,7 +48,7 @@ from stellwerk.stream.facts import (
     StepEnded,
     ToolBegan,
     ToolDone,
-    Voice,
+    ToolSpoke,
 )
 from stellwerk.stream.model_calls import message_id_of
 
@@ -57,6 +73,11 @@ class Tap(BaseCallbackHandler):
         self._tell_here, self._clock = tell, clock
         self.spoken: set[str] = set()
         """Ids of the messages that model calls have ended with."""
+        self.first_words: FirstWords = Counter()
+        self._calls: dict[tuple[str, str], int] = {}
+        """How often each node has called each tool by itself."""
+        self._writers: dict[UUID, ToolCallWriter | None] = {}
+        """For each open tool call, who had the word before it."""
         self._speaking: tuple[UUID | None, str] = (None, "")
         """The last call that spoke, and its name: making the name of an id costs as much as all the rest of a token."""
 
@@ -82,16 +103,18 @@ class Tap(BaseCallbackHandler):
         name = str(kwargs.get("name") or "")
         named = node if name == node else None
         space = str(about.get("langgraph_checkpoint_ns", ""))
-        self._tell(Linked(str(run_id), _name(parent_run_id), named, space, name, self._clock.now()))
+        given = given_to(inputs) if space and named is None else None
+        self._tell(Linked(str(run_id), _name(parent_run_id), named, space, name, self._clock.now(), given))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._tell(StepEnded(self._clock.now(), str(run_id)))
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        if isinstance(error, GraphBubbleUp):
-            self._tell(CallPaused(str(run_id), _ask_ids(error)))
-        else:
-            self._tell(StepEnded(self._clock.now(), str(run_id), type(error).__name__))
+        if isinstance(error, GraphInterrupt):
+            self._tell(CallPaused(str(run_id), ask_ids(error)))
+        else:  # a command for the graph around is no failure either
+            failed = None if isinstance(error, GraphBubbleUp) else type(error).__name__
+            self._tell(StepEnded(self._clock.now(), str(run_id), failed))
 
     def on_chat_model_start(
         self,
@@ -115,8 +138,8 @@ class Tap(BaseCallbackHandler):
                 about.get("lc_agent_name"),
                 about.get("langgraph_node"),
                 {key: given[key] for key in _PARAMS if given.get(key) is not None},
-                _voice(kwargs.get("tags") or ()),
-                [_plain(message) for message in messages[0]] if self._prompts else None,
+                voice_of(kwargs.get("tags") or ()),
+                [plain_message(message) for message in messages[0]] if self._prompts else None,
             )
         )
 
@@ -129,28 +152,41 @@ class Tap(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        text = token if isinstance(token, str) else _text_of(token)
-        if text:
-            if run_id is not self._speaking[0]:
-                self._speaking = (run_id, str(run_id))
-            self._tell(ModelSpoke(self._clock.now(), self._speaking[1], text))
+        if token and isinstance(token, str):
+            self._tell(ModelSpoke(self._clock.now(), self._named(run_id, parent_run_id), token))
+        else:
+            for kind, block, text in spoken_in(token, chunk):
+                self._tell(ModelSpoke(self._clock.now(), self._named(run_id, parent_run_id), text, kind, block))
+
+    def _named(self, run_id: UUID, parent_run_id: UUID | None) -> str:
+        """The name of the call that speaks; to be taken at once, as parallel threads may speak in between."""
+        speaking = self._speaking
+        if run_id is not speaking[0]:
+            self._speaking = speaking = (run_id, str(run_id))
+            self.first_words[parent_run_id] += 1
+        return speaking[1]
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        message = getattr(response.generations[0][0], "message", None)
+        made = response.generations[0] if response.generations else []
+        message = getattr(made[0], "message", None) if made else None
         if not isinstance(message, AIMessage):
+            self._tell(CallFailed(self._clock.now(), str(run_id), "EmptyAnswer", "the model gave no message"))
             return
         usage = message.usage_metadata
-        self.spoken.add(message.id or message_id_of(str(run_id)))
+        message_id = plain_id(message.id) or message_id_of(str(run_id))
+        # Without tools there is nothing to call; what a model asks for all the same is not done.
+        calls = [] if FINAL in (kwargs.get("tags") or ()) else message.tool_calls
+        self.spoken.add(message_id)
         self._tell(
             ModelDone(
                 ts=self._clock.now(),
                 run=str(run_id),
-                message_id=message.id or message_id_of(str(run_id)),
+                message_id=message_id,
                 text=str(message.text),
                 finish_reason=message.response_metadata.get("finish_reason"),
                 input_tokens=usage["input_tokens"] if usage else 0,
                 output_tokens=usage["output_tokens"] if usage else 0,
-                tool_calls=[(call["name"], call["id"] or "", call["args"]) for call in message.tool_calls],
+                tool_calls=[(call["name"], call["id"] or "", call["args"]) for call in calls],
             )
         )
 
@@ -168,18 +204,22 @@ class Tap(BaseCallbackHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        about = metadata or {}
+        about, run = metadata or {}, str(run_id)
+        space = str(about.get("langgraph_checkpoint_ns", ""))
         name = str((serialized or {}).get("name") or "tool")
-        agent, signal = _agent_behind(name, inputs or {}, about.get(ARTIFACT_KEY) or {})
+        # What `runtime.emit_output_delta` writes to; LangGraph's own listener for it would hear every token, too.
+        self._writers[run_id] = _tool_call_writer.get()
+        _tool_call_writer.set(lambda delta: self._tell(ToolSpoke(self._clock.now(), run, delta)))
+        agent, signal = agent_behind(name, inputs or {}, about.get(ARTIFACT_KEY) or {})
         self._tell(
             ToolBegan(
                 ts=self._clock.now(),
-                run=str(run_id),
+                run=run,
                 parent=_name(parent_run_id),
                 name=name,
-                tool_call_id=str(kwargs.get("tool_call_id") or run_id),
-                namespace=str(about.get("langgraph_checkpoint_ns", "")),
-                args=inputs or {},
+                tool_call_id=str(kwargs.get("tool_call_id") or self._direct(space, name)),
+                namespace=space,
+                args=inputs if inputs is not None else {"input": input_str} if input_str else {},
                 agent=about.get("lc_agent_name"),
                 node=about.get("langgraph_node"),
                 kind="tool" if agent is None else "agent",
@@ -188,14 +228,23 @@ class Tap(BaseCallbackHandler):
             )
         )
 
+    def _direct(self, space: str, name: str) -> str:
+        """An id for a tool that a node calls itself; the same again when the node runs again after a question."""
+        number = self._calls[space, name] = self._calls.get((space, name), 0) + 1
+        return f"direct_{digest_id(space, name, str(number))[:12]}"
+
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        _tool_call_writer.set(self._writers.pop(run_id, None))
         message = answer_in(output)
         failed = getattr(message, "status", None) == "error"
         self._tell(ToolDone(self._clock.now(), str(run_id), payload_of(message), failed, notes_of(message)))
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        if isinstance(error, GraphBubbleUp):  # a question to the user is no error
-            self._tell(CallPaused(str(run_id), _ask_ids(error)))
+        _tool_call_writer.set(self._writers.pop(run_id, None))
+        if isinstance(error, GraphInterrupt):  # a question to the user is no error
+            self._tell(CallPaused(str(run_id), ask_ids(error)))
+        elif isinstance(error, ParentCommand):
+            self._tell(ToolDone(self._clock.now(), str(run_id), payload_of(answer_in(error.args[0]))))
         else:
             self._tell(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
 
@@ -204,60 +253,6 @@ class Tap(BaseCallbackHandler):
             self._tell_here(fact)
         else:  # a synchronous node or sub-agent, on a thread of its own
             self._loop.call_soon_threadsafe(self._tell_here, fact)
-
-
-def payload_of(output: Any) -> Any:
-    """What is worth keeping of a tool's output: the typed result, what an MCP server structured, or its text."""
-    artifact = getattr(output, "artifact", None)
-    if isinstance(artifact, dict):
-        if artifact.get(ARTIFACT_KEY) == 1:
-            return artifact.get("result")
-        if artifact.get("structured_content") is not None:
-            return artifact["structured_content"]
-    return getattr(output, "content", output)
-
-
-def notes_of(output: Any) -> tuple[str, ...]:
-    """What our wrapper had to change in the result."""
-    artifact = getattr(output, "artifact", None)
-    ours = isinstance(artifact, dict) and artifact.get(ARTIFACT_KEY) == 1
-    return tuple(map(str, artifact.get("notes", ()))) if ours and isinstance(artifact, dict) else ()
-
-
-def answer_in(output: Any) -> Any:
-    """The message in which a tool answers; one that changes the state has it inside its command."""
-    if isinstance(output, Command):
-        found = output.update.get("messages", []) if isinstance(output.update, dict) else []
-        return next((m for m in found if isinstance(m, ToolMessage)), "")
-    return output
-
-
-def _agent_behind(name: str, args: dict[str, Any], ours: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The agent that a tool stands for, and the signal by which it ends; None if it is only a tool."""
-    if "agent" in ours:
-        return str(ours["agent"]), ours.get("signal")
-    if name == "task" and "subagent_type" in args:  # how Deep Agents calls its sub-agents
-        return str(args["subagent_type"]), None
-    return None, None
-
-
-def _voice(tags: Sequence[str]) -> Voice:
-    return "held" if HELD in tags else "silent" if NOSTREAM in tags else "open"
-
-
-def _ask_ids(error: GraphBubbleUp) -> tuple[str, ...]:
-    found = error.args[0] if error.args and isinstance(error.args[0], tuple | list) else ()
-    return tuple(str(asked.id) for asked in found if isinstance(asked, Interrupt))
-
-
-def _plain(message: BaseMessage) -> dict[str, Any]:
-    told: dict[str, Any] = {"role": message.type, "content": message.content}
-    calls = getattr(message, "tool_calls", None)
-    return {**told, "tool_calls": calls} if calls else told
-
-
-def _text_of(blocks: list[str | dict[str, Any]]) -> str:
-    return "".join(b if isinstance(b, str) else str(b.get("text", "")) for b in blocks)
 
 
 def _name(run_id: UUID | None) -> str | None:

@@ -1,6 +1,7 @@
 """One run of an agent without a server: everything the log would hold, as it happens."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
     from stellwerk.agents.runnable import RunnableAgent
 
 
+Answer = str | dict[str, Any] | Answered
+"""To a question: text, data, or the whole form."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a run is to do: answer the last of some messages, or go on with the answers to its questions."""
 
-    session_id: str
+    session_id: str | None
     messages: Sequence[ChatMessage] = ()
-    answers: Mapping[str, Answered] = field(default_factory=dict)
+    answers: Mapping[str, Answer] = field(default_factory=dict)
     history: Sequence[Envelope] = ()
     """All that was told of the conversation so far, if it is to go on."""
 
@@ -45,6 +50,8 @@ async def told(agent: "RunnableAgent", request: Request) -> AsyncIterator[Envelo
     finally:
         driver.cancel()
         await asyncio.wait([driver])
+        if request.session_id is None:
+            await agent.forget(story.session_id)
 
 
 class _Story:
@@ -52,6 +59,8 @@ class _Story:
         self._clock = SystemClock()
         ids = SortableIds(self._clock)
         self._request, self._run_id, self._message_id = request, ids.new(), ids.new()
+        self.session_id = request.session_id or ids.new()
+        self._answers = {ask_id: _answered(ask_id, answer) for ask_id, answer in request.answers.items()}
         before = [e for e in request.history if isinstance(e, RunStart)]
         self._round = 1 + len(before)
         self._trace = (before[-1].trace_id or self._run_id) if request.answers and before else self._run_id
@@ -72,13 +81,15 @@ class _Story:
 
         turn = self._turn()
         stamped(self._beginning(agent.name))
-        failure: Problem | None = Problem(code="agent_failed", message="the agent raised an error", fatal=True)
+        failure: Problem | None = None
         try:
             await agent.drive(turn, tell, self._clock)
-            failure = None
         except StellwerkError as error:
             failure = Problem(code=error.code, message=error.message, fatal=True, class_=type(error).__name__)
         finally:  # an error that was not foreseen goes on to the reader, behind the end of the run
+            if failure is None and (raised := sys.exception()) is not None:
+                kind = type(raised).__name__
+                failure = Problem(code="agent_failed", message=f"the agent raised {kind}", fatal=True, class_=kind)
             stamped(self._ending(failure))
 
     def _ending(self, failure: Problem | None) -> Iterator[Envelope]:
@@ -87,23 +98,30 @@ class _Story:
 
     def _turn(self) -> Turn:
         request = self._request
-        if request.answers:
-            values = {id_: self._resume(id_, answer) for id_, answer in request.answers.items()}
-            return Turn(request.session_id, answers=values)
+        if self._answers:
+            return Turn(self.session_id, answers=self._resumed())
         if not request.messages or request.messages[-1].role != "user":
             raise InvalidInput("the last message must be the user's: it is the one that is answered", field="messages")
         *earlier, last = request.messages
-        return Turn(request.session_id, message_id=self._message_id, text=last.content, earlier=earlier)
+        return Turn(self.session_id, message_id=self._message_id, text=last.content, earlier=earlier)
 
-    def _resume(self, ask_id: str, answer: Answered) -> Any:
-        for envelope in self._request.history:
-            if isinstance(envelope, AskUser) and envelope.payload.ask_id == ask_id:
-                check_answer(envelope.payload, answer)
-                return resume_value(envelope.payload, answer)
-        raise InvalidInput(f"the history has no question {ask_id!r}", field="answers")
+    def _resumed(self) -> dict[str, Any]:
+        """What the graph gets for each question; all that are open must be answered, and nothing else."""
+        history = self._request.history
+        answered = {e.payload.ask_id for e in history if isinstance(e, UserAnswer)}
+        asked = {e.payload.ask_id: e.payload for e in history if isinstance(e, AskUser)}
+        waiting = {ask_id: question for ask_id, question in asked.items() if ask_id not in answered}
+        if self._answers.keys() != waiting.keys():
+            wanted = ", ".join(waiting) or "none"
+            raise InvalidInput(
+                f"these questions wait for an answer: {wanted}; answer them all at once", field="answers"
+            )
+        for ask_id, answer in self._answers.items():
+            check_answer(waiting[ask_id], answer)
+        return {ask_id: resume_value(waiting[ask_id], answer) for ask_id, answer in self._answers.items()}
 
     def _beginning(self, agent: str) -> Iterator[Envelope]:
-        answers = self._request.answers
+        answers = self._answers
         place: dict[str, Any] = {"ts": self._clock.now(), "trace_id": self._trace, "run_id": self._run_id, "seq": 0}
         started = RunStarted(
             round=self._round,
@@ -120,3 +138,9 @@ class _Story:
             text = TextPart(text=self._request.messages[-1].content)
             said = Said(message_id=self._message_id, role="user", content=[text], status="first")
             yield Message(**place, parent_id=self._run_id, call_id=digest_id("message", self._message_id), payload=said)
+
+
+def _answered(ask_id: str, answer: Answer) -> Answered:
+    if isinstance(answer, Answered):
+        return answer
+    return Answered(ask_id=ask_id, text=answer) if isinstance(answer, str) else Answered(ask_id=ask_id, data=answer)

@@ -1,4 +1,4 @@
-"""What `stellwerk serve` is pointed at: a graph in a file, or a LangGraph project."""
+"""What `stellwerk serve` is pointed at: a graph in a file, an agent system, or a LangGraph project."""
 
 import json
 import re
@@ -9,23 +9,69 @@ import structlog
 
 from stellwerk.agents.graph_files import read_langgraph_json
 from stellwerk.errors import SettingsError
+from stellwerk.spec.load import SIZE_LIMIT, read_system
 
 logger = structlog.get_logger(__name__)
 
+DEMO = "demo"
+_FORMS = """write one of these:
+  path/to/file.py:graph or package.module:graph   a graph of yours, called like its file
+  name=path/to/file.py:graph                      the same, called as you like
+  system.yaml, .yml or .json                      an agent system
+  langgraph.json                                  the graphs of a LangGraph project"""
+_SYSTEM = (".yaml", ".yml", ".json")
+_GRAPH = re.compile(r"(?:(?P<name>[^=/]*)=)?(?P<reference>(?P<place>[^:]+):[A-Za-z_]\w*)")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
-def graphs_of(targets: Sequence[str]) -> dict[str, str]:
-    """The graphs that the targets name, and where they lie. A project's modules and variables are adopted.
+
+def systems_of(targets: Sequence[str]) -> dict[str, str]:
+    """What the targets name: systems, and where each lies; a graph by reference, an agent system by its file.
+
+    A project's modules and variables are adopted.
 
     Raises:
-        SettingsError: two graphs of one name, or a project that cannot be read.
+        SettingsError: two of one name, or something that cannot be read.
+        SpecError: an agent system that is too malformed to have a name.
     """
     found: dict[str, str] = {}
     for target in targets:
-        for name, reference in _graphs(target).items():
+        for name, place in _systems(target).items():
             if name in found:
-                raise SettingsError(f"both {found[name]} and {reference} would be called {name!r}; serve one of them")
-            found[name] = reference
+                raise SettingsError(_twice(name, found[name], place))
+            found[name] = place
     return found
+
+
+def graphs_of(targets: Sequence[str]) -> dict[str, str]:
+    """Only the graphs among them."""
+    return graphs_among(systems_of(targets))
+
+
+def graphs_among(systems: Mapping[str, str]) -> dict[str, str]:
+    return {name: place for name, place in systems.items() if not place.endswith(_SYSTEM)}
+
+
+def served(own: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:
+    """Every system to serve beside the demo: what was asked for, and each graph of the operator's file.
+
+    An agent system may have the name of a registered graph, and then stands for it.
+
+    Raises:
+        SettingsError: two graphs of one name, or one of the demo's.
+    """
+    for name, place in graphs_among(own).items():
+        if name in registered:
+            raise SettingsError(_twice(name, f"{registered[name]} of the operator's file", place))
+    for name, place in {**registered, **own}.items():
+        if name == DEMO:
+            remedy = "choose another system.name" if place.endswith(_SYSTEM) else _another_name(place)
+            raise SettingsError(f"{place} would be called {name!r}, like the demo system; {remedy}")
+    return {**own, **{name: place for name, place in registered.items() if name not in own}}
+
+
+def text_of(name: str, place: str) -> str:
+    """The agent system that is registered for it."""
+    return _content(place).decode(errors="surrogateescape") if place.endswith(_SYSTEM) else system_of(name)
 
 
 def system_of(graph: str) -> str:
@@ -34,13 +80,58 @@ def system_of(graph: str) -> str:
     return json.dumps({"version": 1, "system": {"name": graph}, "agents": [agent]})
 
 
-def _graphs(target: str) -> Mapping[str, str]:
-    if target.endswith(".json"):
-        project = read_langgraph_json(Path(target))
-        for note in project.notes:
-            logger.warning("langgraph_json", file=target, note=note)
-        project.adopt()
-        return project.graphs
-    place, _, _ = target.rpartition(":")
-    stem = Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
-    return {re.sub(r"[^A-Za-z0-9_-]+", "-", stem).lstrip("_-") or "graph": target}
+def _systems(target: str) -> Mapping[str, str]:
+    if target.endswith(_SYSTEM) and not _GRAPH.fullmatch(target):
+        return _graphs_of_project(target) if _is_project(target) else {_name_of(target): target}
+    graph = _GRAPH.fullmatch(target)
+    if graph is None:
+        raise SettingsError(f"{target!r} is nothing that can be served; {_FORMS}")
+    name, place = graph["name"], graph["place"]
+    if name is None:
+        stem = Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).lstrip("_-")[:64] or "graph"
+    elif not _NAME.fullmatch(name):
+        raise SettingsError(f"{target!r} cannot be called {name!r}: a name has at most 64 letters, digits, - and _")
+    return {name: graph["reference"]}
+
+
+def _graphs_of_project(target: str) -> Mapping[str, str]:
+    project = read_langgraph_json(Path(target))
+    for note in project.notes:
+        logger.warning("langgraph_json", file=target, note=note)
+    project.adopt()
+    return project.graphs
+
+
+def _is_project(target: str) -> bool:
+    """Whether it names graphs; an agent system in JSON names agents. What cannot be read is told by its own reader."""
+    if not target.endswith(".json"):
+        return False
+    try:
+        found = json.loads(_content(target))
+    except (ValueError, RecursionError):
+        return Path(target).name == "langgraph.json"
+    return not isinstance(found, dict) or "graphs" in found or not found.keys() & {"version", "system", "agents"}
+
+
+def _name_of(target: str) -> str:
+    loaded = read_system(_content(target), source=target)
+    return Path(target).stem if loaded.gaps.took("system.name") else loaded.system.system.name
+
+
+def _content(target: str) -> bytes:
+    try:
+        with Path(target).open("rb") as file:
+            return file.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise SettingsError(f"cannot read {target}: {error.strerror}; {_FORMS}") from error
+
+
+def _twice(name: str, one: str, other: str) -> str:
+    return f"both {one} and {other} would be called {name!r}; {_another_name(other)}"
+
+
+def _another_name(place: str) -> str:
+    if place.endswith(_SYSTEM):
+        return "choose another system.name"
+    return f"give it another name, such as my-{Path(place.rpartition(':')[0]).stem}={place}"

@@ -1,13 +1,15 @@
-"""The other side of ``tool_process``: a script that runs one function, and leaves no process behind.
+"""The other side of ``tool_process``: a script that runs one function, or one command, and leaves no process behind.
 
-It is two processes. The worker imports the function and calls it. The keeper
-imports next to nothing and only waits: for the end of the worker, or for the
-end of its own standard input, which means that the call was given up or that
-the server is gone. In either case it ends whatever the function started, also
-what tried to get away, and then itself.
+It is two processes. The worker imports the function and calls it, or becomes
+the command. The keeper imports next to nothing and only waits: for the end of
+the worker, or for the end of its own standard input, which means that the call
+was given up or that the server is gone. In either case it ends whatever the
+worker started, also what tried to get away, and then itself.
 
-The request is a line of JSON on standard input; the answer is MessagePack on
-what is standard output here. What the function prints goes to standard error.
+The request is a line of JSON on standard input. A function's answer is
+MessagePack on what is standard output here, and what it prints goes to standard
+error. A command has both for itself, and gets what follows the request as its
+input.
 """
 
 import json
@@ -18,33 +20,57 @@ import sys
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 LARGEST_ANSWER = 16 * 1024 * 1024
 PATIENCE = 2.0
 """Seconds between asking a process to end and ending it."""
+GRACE = 0.5
+"""Seconds in which a command may end by itself when its input has ended."""
 _DESPAIR = 5.0
 """Seconds after which even a killed process, stuck in the kernel, is left to itself."""
 _LOOK = 0.02
+_PIECE = 1 << 16
 _SET_CHILD_SUBREAPER, _SET_DEATH_SIGNAL = 36, 1
 _REQUEST, _PRINTED, _PROCESSES = 0, 2, "/proc"
 
 
 def main() -> None:
     _close_what_was_not_meant_for_us()
-    request = _read_request()
+    request, rest = _read_request()
     _control(_SET_CHILD_SUBREAPER, 1)
+    sys.exit(_run_command(request, rest) if "command" in request else _run_function(request))
+
+
+def _run_function(request: dict[str, Any]) -> int:
     answer = os.dup(1)  # not inherited by what the function starts
     os.dup2(_PRINTED, 1)
-    keeper = os.getpid()
-    worker = os.fork()
+    worker = _fork()
+    if worker == 0:
+        _work(request, answer)
+    os.close(answer)
+    return _keep(worker, _Feed())
+
+
+def _run_command(request: dict[str, Any], rest: bytes) -> int:
+    theirs, ours = os.pipe()
+    worker = _fork()
+    if worker == 0:
+        os.dup2(theirs, _REQUEST)
+        _become(request)
+    os.close(theirs)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # only the command may keep it open
+    return _keep(worker, _Feed(ours, rest, grace=GRACE))
+
+
+def _fork() -> int:
+    """Like os.fork, but the worker does not outlive us."""
+    keeper, worker = os.getpid(), os.fork()
     if worker == 0:
         _control(_SET_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() == keeper:
-            _work(request, answer)
-    else:
-        os.close(answer)
-        sys.exit(_keep(worker))
+        if os.getppid() != keeper:
+            os._exit(1)
+    return worker
 
 
 def _close_what_was_not_meant_for_us() -> None:
@@ -55,15 +81,16 @@ def _close_what_was_not_meant_for_us() -> None:
                 os.close(int(name))
 
 
-def _read_request() -> dict[str, Any]:
-    line = b""
-    while not line.endswith(b"\n"):
-        piece = os.read(_REQUEST, 1 << 16)
+def _read_request() -> tuple[dict[str, Any], bytes]:
+    """The request, and what has come after it."""
+    read = b""
+    while b"\n" not in read:
+        piece = os.read(_REQUEST, _PIECE)
         if not piece:
             sys.exit(0)  # the server was gone before it could say what it wanted
-        line += piece
-    request: dict[str, Any] = json.loads(line)
-    return request
+        read += piece
+    line, _, rest = read.partition(b"\n")
+    return json.loads(line), rest
 
 
 def _control(option: int, value: int) -> None:
@@ -77,14 +104,29 @@ def _control(option: int, value: int) -> None:
 # In the worker.
 
 
-def _work(request: dict[str, Any], answer: int) -> None:
+def _become(request: dict[str, Any]) -> NoReturn:
+    for signum in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and that is inherited
+        signal.signal(signum, signal.SIG_DFL)
+    try:
+        if request["cwd"] is not None:
+            os.chdir(request["cwd"])
+        os.execvpe(request["command"][0], request["command"], request["env"] | request["mark"])
+    except OSError as error:
+        os.write(_PRINTED, f"cannot be started: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+def _work(request: dict[str, Any], answer: int) -> NoReturn:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _REQUEST)
     os.close(null)
 
     def tell_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        from stellwerk.envelope.canonical import clean_text
+
         sys.__excepthook__(kind, error, trace)
-        _send(answer, {"failure": f"{kind.__name__}: {error}"[:2000]})
+        _send(answer, {"failure": clean_text(f"{kind.__name__}: {error}"[:2000])})
+        _leave()
 
     sys.excepthook = tell_failure
     sys.path[:] = request["path"]
@@ -98,6 +140,7 @@ def _work(request: dict[str, Any], answer: int) -> None:
     value = spec.function(**{name: checked.__dict__[name] for name in spec.arguments.model_fields})
     result, notes, blobs = to_result(value)
     _send(answer, {"result": result, "notes": notes, "blobs": blobs})
+    _leave()
 
 
 def _send(answer: int, outcome: dict[str, Any]) -> None:
@@ -111,10 +154,58 @@ def _send(answer: int, outcome: dict[str, Any]) -> None:
         pipe.write(encoded)
 
 
+def _leave() -> NoReturn:
+    """Without waiting for threads that the function has left behind: the answer is sent."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)
+
+
 # In the keeper.
 
 
-def _keep(worker: int) -> int:
+class _Feed:
+    """Our own input, passed on to the worker if it is for him. However slowly he reads, its end is seen at once."""
+
+    def __init__(self, pipe: int | None = None, waiting: bytes = b"", *, grace: float = 0) -> None:
+        self._pipe, self._waiting, self._grace = pipe, bytearray(waiting), grace
+        self._deadline: float | None = None
+        if pipe is not None:
+            os.set_blocking(pipe, False)
+
+    def left(self) -> float | None:
+        """Seconds that the worker has, once our input has ended."""
+        return None if self._deadline is None else max(0, self._deadline - time.monotonic())
+
+    def reading(self) -> list[int]:
+        return [_REQUEST] if self._deadline is None else []
+
+    def writing(self) -> list[int]:
+        return [self._pipe] if self._pipe is not None and self._waiting else []
+
+    def read(self) -> None:
+        piece = os.read(_REQUEST, _PIECE)
+        self._waiting += piece
+        if not piece:
+            self._deadline = time.monotonic() + self._grace
+            self._close_if_done()
+
+    def write(self) -> None:
+        assert self._pipe is not None
+        try:
+            del self._waiting[: os.write(self._pipe, self._waiting[:_PIECE])]
+        except BrokenPipeError:  # he wants no more
+            self._waiting.clear()
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._pipe is not None and self._deadline is not None and not self._waiting:
+            os.close(self._pipe)
+            self._pipe = None
+
+
+def _keep(worker: int, feed: _Feed) -> int:
     """Wait until the worker has ended or is to end; then end all others. Returns how the worker ended."""
     stirred, stir = os.pipe()
     os.set_blocking(stir, False)
@@ -123,12 +214,15 @@ def _keep(worker: int) -> int:
         signal.signal(signum, lambda signum, frame: None)  # woken up; the others are for the worker
     ends: dict[int, int] = {}
     _reap(ends)
-    while worker not in ends:
-        ready, _, _ = select.select([_REQUEST, stirred], [], [])
-        if _REQUEST in ready:  # nothing more is ever sent, so this is its end
-            break
-        os.read(stirred, 1 << 10)
-        _reap(ends)
+    while worker not in ends and (left := feed.left()) != 0:
+        ready, free, _ = select.select([stirred, *feed.reading()], feed.writing(), [], left)
+        if stirred in ready:
+            os.read(stirred, _PIECE)
+            _reap(ends)
+        if _REQUEST in ready:
+            feed.read()
+        if free:
+            feed.write()
     _end_all(ends)
     status = ends.get(worker, signal.SIGKILL)
     return os.waitstatus_to_exitcode(status) if not os.WIFSIGNALED(status) else 128 + os.WTERMSIG(status)

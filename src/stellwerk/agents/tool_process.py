@@ -3,21 +3,23 @@
 The child gets arguments and an environment without anybody's secrets, and gives
 back one answer. However the call ends, with a result, by its timeout, by a stop
 or because this server was killed, the child and whatever it started end, too.
+Only so many run at once; to wait for a place is a part of the call.
 """
 
 import asyncio
-import os
 import signal
 import sys
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 import structlog
 
-from stellwerk.agents import tool_child
 from stellwerk.agents.tool_child import LARGEST_ANSWER
+from stellwerk.agents.tool_kept import Kept, start_kept
 from stellwerk.agents.tool_spec import ToolSpec
 from stellwerk.envelope.results import ToolResult
 from stellwerk.envelope.shapes import Blob
@@ -25,17 +27,20 @@ from stellwerk.errors import ToolFailed
 
 logger = structlog.get_logger(__name__)
 
+AT_ONCE = 16
+"""Calls that have a process at one time; each is an interpreter of its own."""
+
 _PIECE = 1 << 16
 _PRINTED = 8 * 1024
 """How much of what a function prints, the end of it, is kept for the log."""
 _LAST_WORDS = 300
-_ENDING = 10.0
 _ENVIRONMENT = {
     "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
 }
 
 _endings: set["asyncio.Task[None]"] = set()
+_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 Made = tuple[ToolResult, tuple[str, ...], tuple[Blob, ...]]
@@ -59,31 +64,24 @@ async def run_in_process(spec: ToolSpec, arguments: str) -> Made:
     Raises:
         ToolFailed: it raised, or ended in any other way without an answer.
     """
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", tool_child.__file__),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=_ENVIRONMENT,
-        start_new_session=True,
-    )
-    try:
-        answer, printed = await _converse(process, _request(spec, arguments))
-    finally:
-        # Not in this task alone: it may be cancelled once more, and the child has to be waited for all the same.
-        ending = asyncio.create_task(_end(process))
-        _endings.add(ending)
-        ending.add_done_callback(_endings.discard)
-        await asyncio.shield(ending)
+    async with _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
+        kept = await start_kept(_request(spec, arguments), _ENVIRONMENT, limit=_PIECE)
+        try:
+            answer, printed, code = await _conversed(kept)
+        finally:
+            # Not in this task alone: it may be cancelled once more, and the child has to be waited for all the same.
+            ending = asyncio.create_task(kept.end())
+            _endings.add(ending)
+            ending.add_done_callback(_endings.discard)
+            await asyncio.shield(ending)
     if printed:
         logger.info("tool_printed", tool=spec.name, text=printed)
-    return _understood(spec.name, answer, process.returncode or 0, printed)
+    return _understood(spec.name, answer, code, printed)
 
 
-def _request(spec: ToolSpec, arguments: str) -> bytes:
-    """One line: where the function is, where to look for what it imports, and its arguments."""
-    said = {"reference": _reference(spec), "path": sys.path, "arguments": arguments}
-    return msgspec.json.encode(said) + b"\n"
+def _request(spec: ToolSpec, arguments: str) -> dict[str, Any]:
+    """Where the function is, where to look for what it imports, and its arguments."""
+    return {"reference": _reference(spec), "path": sys.path, "arguments": arguments}
 
 
 def _reference(spec: ToolSpec) -> str:
@@ -93,13 +91,11 @@ def _reference(spec: ToolSpec) -> str:
     return f"{name if installed else sys.modules[name].__file__}:{spec.function.__name__}"
 
 
-async def _converse(process: asyncio.subprocess.Process, request: bytes) -> tuple[bytes, str]:
-    assert process.stdin and process.stdout and process.stderr  # because they were asked for
-    process.stdin.write(request)
-    answer, printed, _, _ = await asyncio.gather(
-        _answer(process.stdout, process.stdin), _tail(process.stderr), _sent(process.stdin), process.wait()
+async def _conversed(kept: Kept) -> tuple[bytes, str, int]:
+    answer, printed, _, code = await asyncio.gather(
+        _answer(kept.stdout, kept.stdin), _tail(kept.stderr), _sent(kept.stdin), kept.ended()
     )
-    return answer, printed
+    return answer, printed, code
 
 
 async def _sent(pipe: asyncio.StreamWriter) -> None:
@@ -123,24 +119,6 @@ async def _tail(pipe: asyncio.StreamReader) -> str:
     while piece := await pipe.read(_PIECE):
         last = (last + piece)[-_PRINTED:]
     return last.decode(errors="replace").strip()
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close the child's input, upon which it ends all that is below it; if it does not, end its whole group."""
-    assert process.stdin and process.stdout and process.stderr
-    process.stdin.close()
-    try:
-        async with asyncio.timeout(_ENDING):
-            await asyncio.gather(_emptied(process.stdout), _emptied(process.stderr), process.wait())
-    except TimeoutError:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-
-
-async def _emptied(pipe: asyncio.StreamReader) -> None:
-    while await pipe.read(_PIECE):
-        pass
 
 
 def _understood(name: str, answer: bytes, code: int, printed: str) -> Made:

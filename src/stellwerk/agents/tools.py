@@ -5,6 +5,7 @@ bring by the entry-point group ``stellwerk.tools``, and those that he names. An
 agent system can only name what is here.
 """
 
+import inspect
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -12,7 +13,7 @@ from typing import Any
 
 from stellwerk.agents.builtin import BUILTIN_TOOLS
 from stellwerk.agents.questions import ask_user
-from stellwerk.agents.references import Blaming, load_reference
+from stellwerk.agents.references import Blaming, each, load_reference
 from stellwerk.agents.tool_spec import ToolOptions, ToolSpec, tool
 from stellwerk.errors import BrokenReference, InvalidTool, UnknownTool
 
@@ -28,8 +29,14 @@ class Tools:
     """What is registered. The names of all of them are one space: no two tools answer to the same one."""
 
     def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+        """
+        Raises:
+            InvalidTool: two want the same name, or something is no tool of ours.
+        """
         self._by_name: dict[str, ToolSpec] = {}
         for spec in specs:
+            if not isinstance(spec, ToolSpec):
+                raise _stranger(spec)
             for name in (spec.name, *spec.aliases):
                 self._claim(name, spec)
 
@@ -47,6 +54,10 @@ class Tools:
         """Every name and alias, and the name of the tool behind it."""
         return {name: spec.name for name, spec in sorted(self._by_name.items())}
 
+    def effects(self) -> dict[str, str]:
+        """What each tool does to the world, by its name."""
+        return {spec.name: spec.effects for spec in self.specs()}
+
     def specs(self) -> list[ToolSpec]:
         """Every tool once, by name."""
         return [spec for name, spec in sorted(self._by_name.items()) if name == spec.name]
@@ -54,8 +65,8 @@ class Tools:
     def _claim(self, name: str, spec: ToolSpec) -> None:
         other = self._by_name.setdefault(name, spec)
         if other is not spec:
-            owner = f"the tool {other.name!r} of {other.function.__module__}"
-            problem = f"of {spec.function.__module__} wants to be called {name!r}, like {owner}; rename one of them"
+            owner = f"the tool {other.name!r} of {_place(other)}"
+            problem = f"of {_place(spec)} wants to be called {name!r}, like {owner}; rename one of them"
             raise InvalidTool(spec.name, problem)
 
 
@@ -66,9 +77,12 @@ def discover(references: Sequence[str] = ()) -> Tools:
         BrokenReference: an installed package or a reference does not give what it promises.
         InvalidTool: two tools want the same name.
     """
-    installed = (spec for point in entry_points(group=GROUP) for spec in _of_package(point))
-    named = (spec for each in references for spec in _specs_in(load_reference(each), each))
-    return Tools([*BUILTIN_TOOLS, ask_user, *installed, *named])
+    found = each([*entry_points(group=GROUP), *references], _loaded)
+    return Tools([*BUILTIN_TOOLS, ask_user, *(spec for specs in found for spec in specs)])
+
+
+def _loaded(source: EntryPoint | str) -> list[ToolSpec]:
+    return _specs_in(load_reference(source), source) if isinstance(source, str) else _of_package(source)
 
 
 def _of_package(point: EntryPoint) -> list[ToolSpec]:
@@ -89,6 +103,20 @@ def _specs_in(loaded: object, source: str) -> list[ToolSpec]:
     if not found or len(found) < len(given):
         raise BrokenReference(source, f"there is no tool in it, or not only tools; {_REMEDY}")
     return found
+
+
+def _stranger(given: object) -> InvalidTool:
+    # Here, because only who is mistaken needs it.
+    from langchain_core.tools import BaseTool
+
+    if isinstance(given, BaseTool):
+        return InvalidTool(given.name, "is a tool of LangChain; decorate the function behind it with stellwerk.tool")
+    return InvalidTool(getattr(given, "__name__", repr(given)), "is none yet; decorate it with stellwerk.tool")
+
+
+def _place(spec: ToolSpec) -> str:
+    code = inspect.unwrap(spec.function).__code__
+    return f"{code.co_filename}, line {code.co_firstlineno}"
 
 
 def described(specs: Iterable[ToolSpec]) -> list[dict[str, Any]]:

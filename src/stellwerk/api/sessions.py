@@ -10,11 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.streaming import NDJSON, SSE, EventStream, Reader, cursor
+from stellwerk.api.streaming import NDJSON, SSE, WHOLE, EventStream, Reader, cursor, fine_cursor
+from stellwerk.api.translation import Live, Name, TranslatedReader, chosen
+from stellwerk.dialects.base import Cursor
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Stored
 from stellwerk.errors import InvalidField
 from stellwerk.log.follow import follow
+from stellwerk.runs.sessions import Session
 
 TEXT_LIMIT = 64 * 1024
 """Characters: at four bytes each they still fit into one event."""
@@ -24,17 +27,26 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class NewSession(_Body):
+class NewSession(Body):
     agent_system_id: Annotated[str, Field(min_length=1, max_length=64, examples=["demo"])]
     user_id: Annotated[str | None, Field(max_length=128)] = None
 
 
-class NewMessage(_Body):
+class NewMessage(Body):
     text: Annotated[Text, Field(examples=["What is the weather like?"])]
+
+
+class Wish(BaseModel):
+    """How a reader wants to follow a session."""
+
+    after: str | None = None
+    until: Literal["run_end"] | None = None
+    dialect: Name | None = None
+    live: Live = False
 
 
 class Json(Response):
@@ -54,7 +66,7 @@ def routes(services: Services) -> APIRouter:
 
 
 def _add_commands(router: APIRouter, services: Services) -> None:
-    @router.post("", status_code=201, summary="Begin a session with an agent system", responses=_may(404, 422, 507))
+    @router.post("", status_code=201, summary="Begin a session with an agent system", responses=may(404, 422, 507))
     async def begin(body: NewSession) -> Response:
         session = await services.sessions.begin(LOCAL_TENANT, body.agent_system_id, body.user_id)
         return Json(session, 201, {"Location": f"/sessions/{session.id}"})
@@ -63,14 +75,14 @@ def _add_commands(router: APIRouter, services: Services) -> None:
         "/{sid}/messages",
         status_code=202,
         summary="Send a message; it starts the next round",
-        responses=_may(404, 409, 422, 429, 507),
+        responses=may(404, 409, 422, 429, 507),
     )
     async def send(sid: str, body: NewMessage, key: Key = None) -> Response:
         if not body.text.strip():
             raise InvalidField("text: this must not be empty", field="text")
         return Json(await services.sessions.send(LOCAL_TENANT, sid, body.text, key=key), 202)
 
-    @router.delete("/{sid}", status_code=204, summary="Delete a session and all it left", responses=_may(404))
+    @router.delete("/{sid}", status_code=204, summary="Delete a session and all it left", responses=may(404))
     async def delete(sid: str) -> Response:
         await services.sessions.delete(LOCAL_TENANT, sid)
         return Response(status_code=204)
@@ -82,29 +94,30 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         found = await services.sessions.list(LOCAL_TENANT, before=before, limit=limit)
         return Json({"sessions": found, "next": found[-1].id if len(found) == limit else None})
 
-    @router.get("/{sid}", summary="Where a session stands", responses=_may(404))
+    @router.get("/{sid}", summary="Where a session stands", responses=may(404))
     async def find(sid: str) -> Response:
         return Json(await services.sessions.find(LOCAL_TENANT, sid))
 
-    @router.get("/{sid}/stream", summary="Follow a session as SSE, or as NDJSON by Accept", responses=_may(400, 404))
+    @router.get("/{sid}/stream", summary="Follow a session as SSE, or as NDJSON by Accept", responses=may(400, 404))
     async def stream(
         request: Request,
         sid: str,
-        after: str | None = None,
-        until: Literal["run_end"] | None = None,
+        wish: Annotated[Wish, Query()],
         last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
     ) -> Response:
         # A browser that reconnects repeats the address and adds its header, so the header is newer.
-        position = cursor(last_event_id if last_event_id is not None else after)
+        after = fine_cursor(last_event_id if last_event_id is not None else wish.after)
         session = await services.sessions.find(LOCAL_TENANT, sid)
+        if wish.dialect is not None:
+            return _translated(services, session, wish, after)
         form = NDJSON if NDJSON.media_type in request.headers.get("accept", "") else SSE
+        if _all_read(session, wish, (after[0], WHOLE)):
+            return Response(media_type=form.media_type)
         reader = Reader(services.log, services.wakes, services.shared, LOCAL_TENANT, sid, form)
-        if until and session.status != "running" and position >= session.position:
-            return Response(media_type=form.media_type)  # nothing is under way and all is read
-        chunks = reader.stream(after=position, head=session.position, until_run_end=until is not None)
+        chunks = reader.stream(after=after[0], head=session.position, until_run_end=wish.until is not None)
         return EventStream(chunks, form.media_type)
 
-    @router.get("/{sid}/events", summary="Read a session page by page, waiting if asked", responses=_may(400, 404))
+    @router.get("/{sid}/events", summary="Read a session page by page, waiting if asked", responses=may(400, 404))
     async def events(
         sid: str,
         after: str | None = None,
@@ -121,6 +134,19 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         return Response(b'{"events":[%b],"next":%d}' % (b",".join(lines), last), media_type="application/json")
 
 
+def _translated(services: Services, session: Session, wish: Wish, after: Cursor) -> Response:
+    spoken = chosen(wish.dialect or "chunks", live=wish.live)
+    if _all_read(session, wish, after):
+        return Response(media_type=spoken.media_type)
+    reader = TranslatedReader(services, session.id, spoken)
+    return EventStream(reader.stream(after=after, until_run_end=wish.until is not None), spoken.media_type)
+
+
+def _all_read(session: Session, wish: Wish, after: Cursor) -> bool:
+    """Whoever wants to read to the end of a run need not wait: nothing is under way, and he has it all."""
+    return wish.until is not None and session.status != "running" and after >= (session.position, WHOLE)
+
+
 async def _next_page(services: Services, sid: str, after: int, *, limit: int, wait: float) -> list[Stored]:
     events = follow(services.log, services.wakes, tenant=LOCAL_TENANT, session_id=sid, after=after)
     with suppress(TimeoutError):
@@ -131,5 +157,5 @@ async def _next_page(services: Services, sid: str, after: int, *, limit: int, wa
     return []
 
 
-def _may(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def may(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return dict.fromkeys(statuses, _PROBLEM)

@@ -6,13 +6,14 @@ never waited for, and comes back with the number of the last event it has.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
+from stellwerk.dialects.base import Cursor
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import BadCursor
@@ -24,7 +25,9 @@ logger = structlog.get_logger(__name__)
 
 STALL = 15.0
 """Seconds between two looks at a reader; one that takes nothing from one to the next is let go."""
-_CURSOR = re.compile(r"([0-9]{1,15})(\.[0-9]{1,9})?")
+_CURSOR = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?")
+WHOLE = 10**9
+"""More chunks than an envelope can have."""
 _RUN_END = b'{"type":"run_end"'
 _CHUNK = 64 * 1024
 _SHARED = 256
@@ -47,12 +50,17 @@ NDJSON = Form("application/x-ndjson", frames.ndjson, b"\n", b"")
 
 def cursor(text: str | None) -> int:
     """The position in a cursor; of ``12.3`` it is 12, as the part behind belongs to dialects."""
+    return fine_cursor(text)[0]
+
+
+def fine_cursor(text: str | None) -> Cursor:
+    """The cursor of a dialect; one that names no chunk stands behind all chunks of its position."""
     if text is None:
-        return 0
+        return 0, WHOLE
     found = _CURSOR.fullmatch(text)
     if found is None:
         raise BadCursor(text)
-    return int(found[1])
+    return int(found[1]), WHOLE if found[2] is None else int(found[2])
 
 
 @dataclass
@@ -97,7 +105,7 @@ class Reader:
             if not batch:
                 yield self.form.heartbeat
                 continue
-            end = _end_of_run(batch) if until_run_end else None
+            end = end_of_run(batch) if until_run_end else None
             for chunk in self._chunks(batch[:end], head):
                 yield chunk
             if end is not None:
@@ -112,22 +120,28 @@ class Reader:
             yield from self._pieces(batch, head)
 
     def _pieces(self, batch: list[Stored], head: int) -> Iterator[bytes]:
-        """In pieces of bounded size, so that a slow reader holds little."""
-        piece: list[bytes] = []
-        size = 0
-        for stored in batch:
-            frame = self.form.frame(self.session_id, stored, "replay" if stored.position <= head else "live")
-            piece.append(frame)
-            size += len(frame)
-            if size >= _CHUNK:
-                yield b"".join(piece)
-                piece, size = [], 0
-        if piece:
+        origins: list[Origin] = ["replay" if stored.position <= head else "live" for stored in batch]
+        return pieces(self.form.frame(self.session_id, *item) for item in zip(batch, origins, strict=True))
+
+
+def pieces(frames: Iterable[bytes]) -> Iterator[bytes]:
+    """Frames joined to pieces of bounded size, so that a slow reader holds little."""
+    piece: list[bytes] = []
+    size = 0
+    for frame in frames:
+        piece.append(frame)
+        size += len(frame)
+        if size >= _CHUNK:
             yield b"".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield b"".join(piece)
 
 
-def _end_of_run(batch: list[Stored]) -> int | None:
-    return next((n + 1 for n, stored in enumerate(batch) if stored.body.startswith(_RUN_END)), None)
+def end_of_run(batch: list[Stored], *, after: int = 0) -> int | None:
+    """How much of the batch belongs to a run that ends in it, behind ``after``."""
+    ends = (n for n, stored in enumerate(batch, 1) if stored.position > after and stored.body.startswith(_RUN_END))
+    return next(ends, None)
 
 
 class EventStream(StreamingResponse):

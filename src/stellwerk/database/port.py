@@ -52,6 +52,9 @@ class Database(Protocol):
             StorageGone: the database was closed or cannot be reached.
         """
 
+    def when_free(self, call: Callable[[], None]) -> None:
+        """Call it as soon as no commit is under way: what it submits then shares the next one with all who waited."""
+
     async def read(self, query: Callable[[Transaction], R]) -> R:
         """Run a query beside the writer, on a snapshot of what is committed.
 

@@ -83,6 +83,7 @@ class Sqlite:
         self._ballast = Ballast(path.with_suffix(".ballast"))
         self._queries = statements.queries()
         self._pending: list[_Job] = []
+        self._waiting: list[Callable[[], None]] = []
         self._in_flight = False
         self._closing: asyncio.Future[None] | None = None
         self._writer = ThreadPoolExecutor(1, "sqlite-writer")
@@ -108,6 +109,12 @@ class Sqlite:
             self._loop.call_soon(self._take_off)
         self._pending.append(_Job(operation, item, future, urgent))
         return future
+
+    def when_free(self, call: Callable[[], None]) -> None:
+        if self._in_flight:
+            self._waiting.append(call)
+        else:
+            self._loop.call_soon(call)
 
     async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
         return await self._loop.run_in_executor(self._readers, self._read, query)
@@ -152,8 +159,12 @@ class Sqlite:
         else:
             for job in batch:
                 _settle(job, failure)
-        self._take_off()
-        if self._closing is not None and not self._in_flight and not self._closing.done():
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            self._loop.call_soon(call)  # each for itself: one that raises must not silence its neighbours
+        # Behind them: what they hand over shares the next commit.
+        self._loop.call_soon(self._take_off)
+        if self._closing is not None and not self._pending and not self._closing.done():
             self._closing.set_result(None)
 
     # On the writer thread.

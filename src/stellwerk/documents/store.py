@@ -46,6 +46,7 @@ class DocumentStore:
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
         self._files = Files(folder)
+        self._keeping: set[asyncio.Task[None]] = set()
 
     async def keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         """Store bytes for a session; durable when it returns. Repeating it changes nothing.
@@ -54,13 +55,29 @@ class DocumentStore:
             NotFound: there is no such session.
             StorageFull, StorageGone: nothing refers to them.
         """
+        # In a task of its own: whoever gives up meanwhile must not leave bytes that nobody refers to.
+        keeping = asyncio.create_task(self._keep(tenant, session_id, blobs))
+        self._keeping.add(keeping)
+        keeping.add_done_callback(self._kept)
+        await asyncio.shield(keeping)
+
+    async def _keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:
             referred = False
             while not referred:  # the last session that had these bytes may be deleted at this very moment
                 path = await asyncio.to_thread(self._files.write, tenant, blob)
                 about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data), self._clock.now())
                 reference = _Reference(tenant, session_id, Document(path.name, *about), path)
-                referred = await self._database.submit(_refer_many, reference)
+                try:
+                    referred = await self._database.submit(_refer_many, reference)
+                except NotFound:
+                    await self.release(tenant, [path.name])
+                    raise
+
+    def _kept(self, keeping: "asyncio.Task[None]") -> None:
+        self._keeping.discard(keeping)
+        if not keeping.cancelled():
+            keeping.exception()  # looked at, in case that nobody waits for it any more
 
     async def find(self, tenant: str, document_id: str) -> Document | None:
         """What is known of a document of this tenant; None for everything that is not one."""
@@ -90,10 +107,12 @@ class DocumentStore:
             while piece := await asyncio.to_thread(file.read, _PIECE):
                 yield piece
 
-    async def of(self, tenant: str, session_id: str) -> list[str]:
-        """The documents that a session refers to."""
-        rows = await self._database.read(lambda tx: tx.rows("documents_of", tenant, session_id))
-        return [document_id for (document_id,) in rows]
+    def of(self, tenant: str, session_id: str) -> "asyncio.Future[list[str]]":
+        """The documents that a session refers to at the moment when the writer comes to this.
+
+        What is submitted directly after it, such as a deletion, finds no others.
+        """
+        return self._database.submit(_documents_of, (tenant, session_id), urgent=True)
 
     async def release(self, tenant: str, document_ids: Sequence[str]) -> None:
         """Remove the bytes of these documents, as far as no session refers to them any more."""
@@ -111,6 +130,10 @@ class DocumentStore:
 
 
 # On the writer's thread.
+
+
+def _documents_of(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[list[str] | Exception]:
+    return [[document_id for (document_id,) in tx.rows("documents_of", *session)] for session in sessions]
 
 
 def _refer_many(tx: Transaction, references: Sequence[_Reference]) -> list[bool | Exception]:

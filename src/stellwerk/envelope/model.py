@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from stellwerk.envelope import payloads as p
+from stellwerk.envelope.canonical import canonical
 from stellwerk.envelope.lines import one_line
 
 FORMAT = 1
@@ -142,7 +143,10 @@ _decoder: msgspec.json.Decoder[Envelope] = msgspec.json.Decoder(Envelope)
 
 def encode(envelope: Envelope) -> bytes:
     """The stored bytes: one line of JSON, without position, origin and session."""
-    return one_line(_encoder.encode(envelope))
+    try:
+        return one_line(_encoder.encode(envelope))
+    except UnicodeEncodeError:  # text that nobody cleaned; better changed than lost, with all that is stored with it
+        return one_line(_encoder.encode(canonical(msgspec.to_builtins(envelope)).value))
 
 
 def decode(body: bytes) -> Envelope:

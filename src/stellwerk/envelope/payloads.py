@@ -98,6 +98,8 @@ class Token(Payload, frozen=True, kw_only=True):
 class ToolCallRef(Payload, frozen=True, kw_only=True):
     name: str
     tool_call_id: str
+    args: dict[str, Json] | None = None
+    """What the model wrote; a call that is refused, or waits for approval, has no other place for it."""
 
 
 class ModelEnded(Payload, frozen=True, kw_only=True):

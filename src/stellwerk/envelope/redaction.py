@@ -38,6 +38,10 @@ class Redactor:
             return text
         return self._search.sub(REDACTED, text)
 
+    def finds(self, text: str) -> bool:
+        """Whether there is anything to take out of it."""
+        return self._search is not None and self._search.search(text) is not None
+
     def __bool__(self) -> bool:
         return self._search is not None
 

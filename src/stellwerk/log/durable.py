@@ -7,6 +7,7 @@ import msgspec
 
 from stellwerk.database.port import Database, Operation, P, R
 from stellwerk.envelope.frames import Stored
+from stellwerk.envelope.redaction import Redactor
 from stellwerk.ids import Clock
 from stellwerk.log import tables
 from stellwerk.log.log import PAGE_BYTES, Entry, Head, Lease, NewSession, Touched, placed
@@ -14,8 +15,10 @@ from stellwerk.log.wake import Wakes
 
 
 class DurableLog:
-    def __init__(self, database: Database, wakes: Wakes, clock: Clock) -> None:
+    def __init__(self, database: Database, wakes: Wakes, clock: Clock, redactor: Redactor | None = None) -> None:
         self._database, self._wakes, self._clock = database, wakes, clock
+        self.redactor = redactor or Redactor()
+        """What must not get into the log, whoever writes it."""
         self._unfinished = True
         """A former process may have left a deletion half done."""
 

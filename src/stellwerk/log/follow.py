@@ -6,10 +6,26 @@ The watch begins before the first read, so that nothing can fall between them.
 from collections.abc import AsyncGenerator
 
 from stellwerk.envelope.frames import Stored
+from stellwerk.envelope.model import Envelope, decode
 from stellwerk.log.log import EventLog
 from stellwerk.log.wake import Wakes
 
 PAGE = 500
+
+
+async def story(
+    log: EventLog, *, tenant: str, session_id: str, after: int = 0, before: int | None = None
+) -> list[Envelope]:
+    """What is stored behind ``after``, and in front of ``before`` if that is given."""
+    found: list[Envelope] = []
+    limit = PAGE
+    while before is None or (limit := min(PAGE, before - after - 1)) > 0:
+        page = await log.read(tenant, session_id, after=after, limit=limit)
+        if not page:
+            break
+        found += [decode(stored.body) for stored in page]
+        after = page[-1].position
+    return found
 
 
 async def follow(

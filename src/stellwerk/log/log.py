@@ -30,10 +30,11 @@ _NOTHING_SECRET = Redactor()
 
 def entry(envelope: Envelope, redactor: Redactor = _NOTHING_SECRET) -> Entry:
     """The last moment before the log: what the redactor knows must not get in, as it never comes out again."""
-    if redactor:
+    body = encode(envelope)
+    if redactor and redactor.finds(body.decode()):
         plain = msgspec.to_builtins(envelope)
-        envelope = msgspec.convert({**plain, "payload": redactor.redact(plain["payload"])}, type(envelope))
-    return Entry(type_of(envelope), envelope.ts, encode(envelope))
+        body = encode(msgspec.convert({**plain, "payload": redactor.redact(plain["payload"])}, type(envelope)))
+    return Entry(type_of(envelope), envelope.ts, body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """The tick: one clock per process that says when buffered envelopes are due.
 
 Every session asks for a moment; those that ask for the same one are flushed
-together and so share a commit. There is no task and no timer per session.
+together and so share a commit. While a commit is under way they keep merging
+instead, so a slow disk makes batches larger. There is no task and no timer per
+session.
 """
 
 import asyncio
@@ -11,8 +13,9 @@ Flush = Callable[[], None]
 
 
 class Tick:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, when_free: Callable[[Flush], object] | None = None) -> None:
+        """``when_free`` calls a flush as soon as its batch can be committed; in the next turn of the loop if absent."""
+        self._loop, self._when_free = loop, when_free or loop.call_soon
         self._later: dict[float, set[Flush]] = {}
 
     def now(self) -> float:
@@ -20,7 +23,7 @@ class Tick:
 
     def soon(self, flush: Flush) -> None:
         """In the next turn of the loop, after everything that is ready now."""
-        self._loop.call_soon(flush)
+        self._when_free(flush)
 
     def at(self, due: float, flush: Flush) -> None:
         """At ``due`` on the loop's clock, together with all who named the same moment."""
@@ -32,4 +35,4 @@ class Tick:
 
     def _ring(self, due: float) -> None:
         for flush in self._later.pop(due):
-            self._loop.call_soon(flush)  # each for itself: one that raises must not silence its neighbours
+            self._when_free(flush)  # each for itself: one that raises must not silence its neighbours

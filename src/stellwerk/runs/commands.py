@@ -1,6 +1,7 @@
 """Commands: what somebody asks of a session, as frozen data, and the envelopes it begins with."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from stellwerk.envelope.model import Envelope, Message, RunStart
 from stellwerk.envelope.payloads import RunStarted, Said, TextPart
 from stellwerk.ids import digest_id
+from stellwerk.spec.chat import ChatMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Send:
     at: float
     key: str | None = None
     """The Idempotency-Key of the request."""
+    earlier: Sequence[ChatMessage] = ()
+    """What was said elsewhere before the session began."""
 
     def digest(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
@@ -44,7 +48,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def first_envelopes(send: Send, *, round: int) -> list[Envelope]:
-    """How every run begins: its start, then the message that started it."""
+    """How every run begins: its start, then the message that started it; before them what belongs to no run."""
+    earlier = [_earlier(send, f"{send.message_id}-{n}", said) for n, said in enumerate(send.earlier)]
     start = RunStart(
         ts=send.at,
         trace_id=send.trace_id,
@@ -69,4 +74,9 @@ def first_envelopes(send: Send, *, round: int) -> list[Envelope]:
         seq=1,
         payload=Said(message_id=send.message_id, role="user", content=[TextPart(text=send.text)], status="first"),
     )
-    return [start, message]
+    return [*earlier, start, message]
+
+
+def _earlier(send: Send, message_id: str, said: ChatMessage) -> Envelope:
+    payload = Said(message_id=message_id, role=said.role, content=[TextPart(text=said.content)], status="step")
+    return Message(ts=send.at, parent_id=None, call_id=digest_id("message", message_id), seq=1, payload=payload)

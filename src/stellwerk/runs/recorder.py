@@ -74,8 +74,8 @@ class Recorder:
 
     def feed(self, envelope: Envelope) -> None:
         if not self._over:  # a thread that was not told may still talk
-            self._sampler.feed(envelope, self._tick.now())
-            self._schedule()
+            if self._sampler.feed(envelope, self._tick.now()):
+                self._schedule()
 
     def merge_within(self, window: float) -> None:
         self._sampler.window = window
@@ -148,7 +148,7 @@ class Recorder:
         return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now())]
 
     def _batch(self, envelopes: Sequence[Envelope]) -> Append:
-        entries = [entry(envelope) for envelope in envelopes]
+        entries = [entry(envelope, self._log.redactor) for envelope in envelopes]
         self._batch_no += bool(entries)
         return Append(self._lease, self._batch_no, entries)
 

@@ -11,10 +11,9 @@ from functools import partial
 import structlog
 
 from stellwerk.database.port import Database
-from stellwerk.envelope.model import Envelope, decode
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.follow import PAGE
+from stellwerk.log.follow import story
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.log.tables import Append
 from stellwerk.runs import tables
@@ -38,17 +37,10 @@ async def close_broken(database: Database, log: DurableLog, clock: Clock, lease:
 
 async def _close(log: DurableLog, clock: Clock, orphan: tables.Claimed) -> None:
     lease = orphan.lease
-    ending = crash_ending(await _read(log, lease, orphan.after), run_id=lease.run_id, ts=clock.now())
+    told = await story(log, tenant=lease.tenant, session_id=lease.session_id, after=orphan.after)
+    ending = crash_ending(told, run_id=lease.run_id, ts=clock.now())
     entries = [entry(envelope) for envelope in ending]
     finish = tables.Finish(Append(lease, 1, entries), ending)
     stored = partial(placed, entries=entries)
     await log.commit(tables.finish_many, finish, lease.session_id, stored, urgent=True)
     logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
-
-
-async def _read(log: DurableLog, lease: Lease, after: int) -> list[Envelope]:
-    story: list[Envelope] = []
-    while page := await log.read(lease.tenant, lease.session_id, after=after, limit=PAGE):
-        story += [decode(stored.body) for stored in page]
-        after = page[-1].position
-    return story

@@ -18,10 +18,12 @@ from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Fenced, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
+from stellwerk.log.follow import story
 from stellwerk.log.log import Lease
 from stellwerk.log.tick import Tick
 from stellwerk.runs.recorder import Recorder
 from stellwerk.runs.systems import Systems
+from stellwerk.spec.chat import ChatMessage
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.endings import ending
 from stellwerk.stream.facts import CheckpointSaved, Fact
@@ -38,7 +40,7 @@ class Runner:
 
     async def run(self, lease: Lease, beginning: list[Stored]) -> bool:
         """Drive the run whose first envelopes are ``beginning``; False if somebody else must have ended it."""
-        start, message = (decode(stored.body) for stored in beginning)
+        start, message = (decode(stored.body) for stored in beginning[-2:])
         if not isinstance(start, RunStart) or not isinstance(message, Message):
             raise TypeError(f"run {lease.run_id} does not begin with its run_start and its message")
         recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=_cancelling_this_task())
@@ -46,21 +48,24 @@ class Runner:
             recorder.calls.feed(envelope)
         run = _Run(lease, start, recorder, self._documents, self._clock)
         try:
-            await self._drive(run, message)
+            await self._drive(run, message, before=beginning[-2].position)
             await recorder.finish(run.ending())
         except Fenced:
             logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
             return False
         return True
 
-    async def _drive(self, run: "_Run", message: Message) -> None:
+    async def _drive(self, run: "_Run", message: Message, *, before: int) -> None:
         started = run.start.payload
         try:
             agent = await self._systems.agent(run.lease.tenant, started.system, started.system_version)
             run.adapter.agent = agent.name
             if agent.habits.window is not None:
                 run.recorder.merge_within(agent.habits.window)
-            turn = Turn(run.lease.session_id, run.lease.epoch, message.payload.message_id, _text(message))
+            earlier = await self._earlier(run.lease, before) if started.round == 1 else []
+            turn = Turn(
+                run.lease.session_id, run.lease.epoch, message.payload.message_id, _text(message), earlier=earlier
+            )
             with keeping(run):
                 await agent.drive(turn, run.tell, self._clock)
         except Fenced:
@@ -75,6 +80,12 @@ class Runner:
         except Exception as error:
             logger.exception("run_failed", session=run.lease.session_id, run=run.lease.run_id)
             run.fail(error)
+
+    async def _earlier(self, lease: Lease, before: int) -> list[ChatMessage]:
+        """What the session began with, in front of its first run."""
+        told = await story(self._log, tenant=lease.tenant, session_id=lease.session_id, before=before)
+        said = [(e.payload.role, _text(e)) for e in told if isinstance(e, Message)]
+        return [ChatMessage.model_validate({"role": role, "content": text}) for role, text in said]
 
 
 class _Run:

@@ -1,5 +1,6 @@
 """Sessions: begun, listed, looked at, sent to, deleted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from stellwerk.log.tables import unknown_session
 from stellwerk.runs.commands import Accepted, Send
 from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.systems import Systems
+from stellwerk.spec.chat import ChatMessage
 from stellwerk.views.status import State, Status
 
 _AFTER_ALL = "~"
@@ -55,7 +57,10 @@ class Sessions:
         await self._log.create(new)
         return _session((new.session_id, system, user, new.created_at, 0, None))
 
-    async def send(self, tenant: str, session_id: str, text: str, *, key: str | None) -> Accepted:
+    async def send(
+        self, tenant: str, session_id: str, text: str, *, key: str | None = None, earlier: Sequence[ChatMessage] = ()
+    ) -> Accepted:
+        """``earlier`` is for a session that has only begun: what was said before, elsewhere."""
         head = await self._log.head(tenant, session_id)
         run_id = self._ids.new()
         send = Send(
@@ -69,6 +74,7 @@ class Sessions:
             message_id=self._ids.new(),
             at=self._clock.now(),
             key=key,
+            earlier=[ChatMessage(role=said.role, content=clean_text(said.content)) for said in earlier],
         )
         return await self._dispatch.send(send)
 
@@ -85,10 +91,13 @@ class Sessions:
 
     async def delete(self, tenant: str, session_id: str) -> None:
         # First the rows: that fences off the driver by itself, and a delete that is refused harms no run.
-        documents = await self._documents.of(tenant, session_id)
-        await self._log.delete(tenant, session_id, at=self._clock.now())
+        documents = self._documents.of(tenant, session_id)  # on the writer, right before: none comes in between
+        try:
+            await self._log.delete(tenant, session_id, at=self._clock.now())
+        finally:
+            left = await documents
         await self._dispatch.abandon(session_id)
-        await self._documents.release(tenant, documents)
+        await self._documents.release(tenant, left)
 
 
 def _session(row: tuple[Any, ...]) -> Session:

@@ -1,5 +1,6 @@
 """The registered agent systems, their versions, and the agents built from them."""
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,7 +11,7 @@ import structlog
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.database.port import Database, Transaction
-from stellwerk.errors import MissingSecret, NotFound, SpecError, SystemChanged
+from stellwerk.errors import McpUnreachable, MissingSecret, NotFound, SpecError, SystemChanged
 from stellwerk.ids import Clock
 from stellwerk.spec.load import read_system
 
@@ -48,6 +49,7 @@ class Systems:
     def __init__(self, database: Database, factory: AgentFactory, clock: Clock) -> None:
         self._database, self._factory, self._clock = database, factory, clock
         self._agents: dict[tuple[str, str, int], RunnableAgent] = {}
+        self._building = asyncio.Lock()
 
     async def register(self, tenant: str, text: str, *, source: str) -> tuple[str, int]:
         """Check and store a system; returns its name and version.
@@ -59,14 +61,19 @@ class Systems:
         resolved = await self._factory.admitted(loaded)
         for warning in loaded.placed(resolved.warnings):
             logger.warning("system_warning", system=resolved.name, field=warning.field, message=warning.message)
-        with suppress(MissingSecret):  # it was warned of; whoever sends the first message is told again
-            await self._factory.build(resolved.root, loaded.system.system)
-        name = resolved.name
+        agent: RunnableAgent | None = None
+        with suppress(MissingSecret, McpUnreachable):  # warned of; whoever sends the first message is told again
+            agent = await self._factory.build(resolved.root, loaded.system.system)
+        version = await self._store(tenant, resolved.name, text)
+        if agent is not None:
+            self._agents[tenant, resolved.name, version] = agent
+        return resolved.name, version
+
+    async def _store(self, tenant: str, name: str, text: str) -> int:
         known = await self._database.read(lambda tx: tx.row("newest_system", tenant, name))
         if known is not None and known[1] == _digest(text):
-            return name, int(known[0])  # nothing to write: a server on a full disk starts
-        version = await self._database.submit(_register_many, _Registration(tenant, name, text, self._clock.now()))
-        return name, version
+            return int(known[0])  # nothing to write: a server on a full disk starts
+        return await self._database.submit(_register_many, _Registration(tenant, name, text, self._clock.now()))
 
     async def newest(self, tenant: str, name: str) -> int:
         """The version that a new round uses.
@@ -76,7 +83,8 @@ class Systems:
         """
         row = await self._database.read(lambda tx: tx.row("newest_system", tenant, name))
         if row is None:
-            raise NotFound("agent system", name, remedy="a new installation has one, called 'demo'")
+            rows = await self._database.read(lambda tx: tx.rows("system_names", tenant))
+            raise NotFound("agent system", name, remedy=f"there are: {', '.join(known for (known,) in rows)}")
         return int(row[0])
 
     async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
@@ -86,14 +94,18 @@ class Systems:
             SystemChanged: it was registered, but can no longer be built here.
         """
         key = (tenant, name, version)
-        if key not in self._agents:
-            row = await self._database.read(lambda tx: tx.row("system_version", tenant, name, version))
-            if row is None:
-                raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
-            loaded = read_system(bytes(row[0]).decode(), source=f"{name} version {version}")
-            try:
-                resolved = await self._factory.admitted(loaded)
-                self._agents[key] = await self._factory.build(resolved.root, loaded.system.system)
-            except SpecError as error:
-                raise SystemChanged(name, version, error.message) from error
-        return self._agents[key]
+        async with self._building:
+            if key not in self._agents:
+                self._agents[key] = await self._built(tenant, name, version)
+            return self._agents[key]
+
+    async def _built(self, tenant: str, name: str, version: int) -> RunnableAgent:
+        row = await self._database.read(lambda tx: tx.row("system_version", tenant, name, version))
+        if row is None:
+            raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
+        try:
+            loaded = read_system(bytes(row[0]), source=f"{name} version {version}")
+            resolved = await self._factory.admitted(loaded)
+            return await self._factory.build(resolved.root, loaded.system.system)
+        except SpecError as error:
+            raise SystemChanged(name, version, error.message) from error

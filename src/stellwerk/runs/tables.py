@@ -133,7 +133,7 @@ def _admit(tx: Transaction, send: Send, *, round: int, claim: bool) -> Taken:
     envelopes = first_envelopes(send, round=round)
     entries = [entry(envelope) for envelope in envelopes]
     last = log.append_unfenced(tx, send.tenant, send.session_id, entries)
-    first = last - len(entries) + 1
+    first = last - _BEGINNING + 1
     stand(tx, send.tenant, send.session_id, envelopes)
     lease = None
     if claim:

@@ -14,6 +14,10 @@ class Catalogue:
     providers: Collection[str] = ("scripted",)
     keys: Collection[str] = ("scripted",)
     """Providers that need no key, or whose key is at hand."""
+    effects: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What a tool does to the world; one that is not here does nothing to it."""
+    packages: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Providers whose package is not installed, and what pip has to be told."""
 
     def named(self, tool: str) -> str:
         """The name of a tool that may be called by an alias."""
@@ -22,3 +26,11 @@ class Catalogue:
     def unasked_server(self, tool: str) -> str | None:
         """The MCP server that may offer a tool of this name."""
         return next((server for server in self.mcp_servers if tool.startswith(f"{server}_")), None)
+
+    def provider(self, said: str) -> str | None:
+        """The provider of this name; dashes and capitals do not matter."""
+        return next((name for name in (said, plain(said)) if name in self.providers), None)
+
+
+def plain(provider: str) -> str:
+    return provider.replace("-", "_").lower()

@@ -5,67 +5,116 @@ read, and by its shape before anything is made of it; nothing in it is
 expanded, looked up or run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
 
 from pydantic import ValidationError
 
 from stellwerk.errors import SpecError, SpecProblem
-from stellwerk.spec.document import SHOWN, Document, parse
+from stellwerk.spec.catalogue import plain
+from stellwerk.spec.document import SHOWN, Document, inside, parse
 from stellwerk.spec.events import Unreadable
-from stellwerk.spec.model import AgentSystem, Closed
+from stellwerk.spec.gaps import NO_GAPS, Gaps, gaps_in, rest_of
+from stellwerk.spec.model import AgentSystem
 from stellwerk.spec.operator import Operator
-from stellwerk.spec.remedies import findings
+from stellwerk.spec.remedies import did_you_mean, findings
+from stellwerk.spec.scalars import short
 
 SIZE_LIMIT = 256 * 1024
 _TOO_LARGE = f"this has more than {SIZE_LIMIT // 1024} KiB; an agent system is smaller than that"
 _BYTE_ORDER_MARK = "\ufeff"
 
-Model = TypeVar("Model", bound=Closed)
-
 
 @dataclass(frozen=True)
 class Loaded:
-    """An agent system, and where in its text each field stands."""
+    """An agent system, and where in its text each field stands.
+
+    If the text has problems, the system is what is left without them: enough to find out what else is wrong, and
+    nothing to build. ``admit`` makes the difference.
+    """
 
     source: str
     system: AgentSystem
     document: Document
+    problems: tuple[SpecProblem, ...] = ()
+    gaps: Gaps = NO_GAPS
 
     def placed(self, problems: Iterable[SpecProblem]) -> tuple[SpecProblem, ...]:
         """The same problems with line and column, in the order of the text."""
         return _in_order(self.document.problem(problem.field, problem.message) for problem in problems)
 
+    def all_problems(self, problems: Iterable[SpecProblem]) -> tuple[SpecProblem, ...]:
+        """Those of the text, and these."""
+        return _in_order((*self.problems, *self.placed(problems)))
+
 
 def load_system(text: str | bytes, *, source: str) -> AgentSystem:
-    """``source`` is how an error calls the text: a file's name, or where it came from."""
-    return read_system(text, source=source).system
+    """``source`` is how an error calls the text: a file's name, or where it came from.
+
+    Raises:
+        SpecError: the text is malformed; says everything that is wrong with it.
+    """
+    loaded = read_system(text, source=source)
+    if loaded.problems:
+        raise SpecError.of(source, loaded.problems)
+    return loaded.system
 
 
 def read_system(text: str | bytes, *, source: str) -> Loaded:
-    """As ``load_system``, for those who have more to say about the text."""
-    system, document = _read(text, AgentSystem, source)
-    return Loaded(source, system, document)
+    """For those who have more to say about the text: problems of its form are kept, to be told with all others.
 
-
-def load_operator(text: str | bytes, *, source: str) -> Operator:
-    return _read(text, Operator, source)[0]
-
-
-def _read(text: str | bytes, kind: type[Model], source: str) -> tuple[Model, Document]:
+    Raises:
+        SpecError: the text is no YAML, or so malformed that nothing else can be said about it.
+    """
+    document = _parsed(text, source)
     try:
-        document = parse(_checked(text))
+        system = AgentSystem.model_validate(_content(document), strict=True)
+    except ValidationError as error:
+        problems = _all_problems(document, findings(error, AgentSystem))
+        rest = rest_of(document, error) if len(problems) < SHOWN else None
+        if rest is None:
+            raise SpecError.of(source, problems) from error
+        return Loaded(source, rest.system, document, problems, rest.gaps)
+    return Loaded(source, system, document, _in_order(document.problems), gaps_in(document))
+
+
+def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | None = None) -> Operator:
+    """``kinds`` are the providers that are spoken with; without them, any kind will do.
+
+    Raises:
+        SpecError: the text is malformed, or names another kind of provider; says everything that is wrong.
+    """
+    document = _parsed(text, source)
+    found = [] if kinds is None else list(_unknown_kinds(document, kinds))
+    try:
+        operator = Operator.model_validate(_content(document), strict=True)
+    except ValidationError as error:
+        raise SpecError.of(source, _all_problems(document, [*findings(error, Operator), *found])) from error
+    if problems := _all_problems(document, found):
+        raise SpecError.of(source, problems)
+    return operator
+
+
+def _unknown_kinds(document: Document, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
+    content = document.data if isinstance(document.data, dict) else {}
+    providers = content.get("providers")
+    for name, provider in providers.items() if isinstance(providers, dict) else ():
+        kind = provider.get("kind") if isinstance(provider, dict) else None
+        if isinstance(kind, str) and plain(kind) not in kinds:
+            where = inside(inside("providers", name), "kind")
+            yield where, f"there is no kind of provider called {short(kind)!r}; {did_you_mean(plain(kind), kinds)}"
+
+
+def _parsed(text: str | bytes, source: str) -> Document:
+    try:
+        return parse(_checked(text))
     except Unreadable as error:
         raise SpecError.of(source, (SpecProblem(error.message, "", *(error.place or ())),)) from error
-    try:
-        made = kind.model_validate({} if document.data is None else document.data, strict=True)
-    except ValidationError as error:
-        raise SpecError.of(source, _all_problems(document, findings(error, kind))) from error
-    if document.problems:
-        raise SpecError.of(source, _in_order(document.problems))
-    return made, document
+
+
+def _content(document: Document) -> object:
+    return {} if document.data is None else document.data
 
 
 def _checked(text: str | bytes) -> str:

@@ -119,6 +119,8 @@ class CompleteAgent(Closed):
         Raises:
             SpecError: it does not have a tool that it shall keep.
         """
+        if self.kind == "graph" and not (allowed_tools is None and mission_override is None):
+            raise SpecError(f"agent {self.name!r} is a graph of its own and cannot be narrowed; use it as it is")
         changes: dict[str, object] = {}
         if allowed_tools is not None:
             agents = {use.name or use.agent.name: use for use in self.agents_as_tools}
@@ -187,7 +189,7 @@ class SystemSpec(Closed):
     description: Annotated[str, Field(max_length=4000)] = ""
     default_model: ModelSpec = ModelSpec()
     storage: Storage = Storage()
-    coalescing_window: Annotated[float | None, Field(ge=0, le=1)] = None
+    coalescing_window: Annotated[float | None, Field(ge=0, le=0.25)] = None
     """Seconds in which tokens are merged before they are stored; 0 stores each. The server's setting if absent."""
     store_prompts: bool = False
     """Store what each model was asked, redacted, in its llm_start."""

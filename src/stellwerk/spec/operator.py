@@ -4,9 +4,10 @@ An agent system comes from a tenant and can do no more than name what is
 registered here. The two are never read from the same document.
 """
 
+import re
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from stellwerk.spec.model import Closed, Name, Seconds
 
@@ -14,15 +15,39 @@ Reference = Annotated[str, Field(min_length=3, max_length=500, pattern=r"^[^:\s]
 """``package.module:name`` or ``path/to/file.py:name``."""
 
 
+def _fitting(pattern: str, problem: str) -> AfterValidator:
+    """Not as a pattern of the field: what is found here may be a secret, and is not repeated."""
+    shape = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not shape.fullmatch(text):
+            raise ValueError(problem)
+        return text
+
+    return AfterValidator(check)
+
+
+_NO_CONTROL = "this has a line end or another control character; take it out"
+Plain = Annotated[str, _fitting(r"[^\x00-\x1f\x7f]*", _NO_CONTROL)]
+"""What a process can be given."""
+Variable = Annotated[str, _fitting(r"[^\x00-\x1f\x7f=]+", "this is no name of a variable; take out = and line ends")]
+HeaderName = Annotated[
+    str, _fitting(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "this is no name of a header; write it like X-Name")
+]
+HeaderValue = Annotated[
+    str, _fitting(r"[!-~]([ -~]*[!-~])?", "a header has ASCII without line ends, and no spaces around")
+]
+
+
 class McpServer(Closed):
     """An MCP server: a command that speaks on its pipes, or an address that speaks HTTP."""
 
-    command: Annotated[list[str] | None, Field(min_length=1)] = None
-    env: dict[str, str] = {}
+    command: Annotated[list[Plain] | None, Field(min_length=1)] = None
+    env: dict[Variable, Plain] = {}
     """The child's whole environment, beside a PATH."""
-    cwd: str | None = None
+    cwd: Plain | None = None
     url: Annotated[str | None, Field(pattern=r"^https?://\S+$")] = None
-    headers: dict[str, str] = {}
+    headers: dict[HeaderName, HeaderValue] = {}
     timeout: Seconds = 60
     """Seconds that one call may take."""
 

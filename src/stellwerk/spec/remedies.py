@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from stellwerk.spec.document import inside
-from stellwerk.spec.scalars import short
+from stellwerk.spec.scalars import short, value_of
 
 OPERATOR_ONLY = frozenset({"command", "args", "env", "cwd", "url", "base_url", "import", "module", "function"})
 _NAMED = "only the operator's file (--config) says what is run, imported or reached; name what is registered there"
@@ -31,6 +31,8 @@ _WORDS = {
     "float_type": "a number",
     "bool_type": "true or false",
 }
+_PLAIN: dict[str, tuple[type, ...]] = {"int_type": (int,), "float_type": (int, float), "bool_type": (bool,)}
+"""What a text in quotes may be meant to be."""
 _SHOULD = re.compile(r"^[A-Z]\w* should")
 _IMPORT_PATH = re.compile(r"[\w/.-]+:\w+|\w+(?:\.\w+)+(?:\(.*\))?|.*\.py\b.*")
 
@@ -41,6 +43,19 @@ def did_you_mean(found: str, known: Collection[str], *, otherwise: str | None = 
     if near:
         return f"did you mean {near[0]!r}?"
     return otherwise or (f"known are: {', '.join(sorted(known))}" if known else "none is known")
+
+
+class Flaw(NamedTuple):
+    """One place of a document that does not fit its model."""
+
+    steps: Sequence[str | int]
+    type: str
+
+
+def flaws(error: ValidationError, root: type[BaseModel]) -> Iterator[Flaw]:
+    """Each place that pydantic found, as the way to it."""
+    for detail in error.errors(include_url=False):
+        yield Flaw(_steps(detail, root), detail["type"])
 
 
 def findings(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[str, str]]:
@@ -78,14 +93,43 @@ def _sentence(detail: ErrorDetails, steps: Sequence[str | int], root: type[BaseM
             return _not_in_list(detail)
         case "string_pattern_mismatch":
             return _bad_shape(str(detail["input"]), detail["ctx"]["pattern"])
-        case "string_type" if isinstance(detail["input"], int | float):
-            return f"found {found}; expected a text: put it in quotes"
+        case "too_short" if not detail["input"]:
+            return f"this is empty; it needs at least one {str(steps[-1]).removesuffix('s')}"
         case kind if kind in _WORDS:
-            return f"found {found}; expected {_WORDS[kind]}"
+            return f"found {found}; {_wrong_type(kind, str(steps[-1]) if steps else '', detail['input'])}"
         case "value_error":
             return detail["msg"].removeprefix("Value error, ")
         case _:
             return f"found {found}; {_SHOULD.sub('it must', detail['msg'], count=1)}"
+
+
+def _wrong_type(kind: str, key: str, value: object) -> str:
+    if kind == "string_type" and isinstance(value, int | float):
+        return "expected a text: put it in quotes"
+    if _reads_as(value) in _PLAIN.get(kind, ()):
+        return "write it without quotes"
+    if kind == "model_type" and (meant := _full_form(key, value)):
+        return f"write {meant}"
+    return f"expected {_WORDS[kind]}"
+
+
+def _reads_as(value: object) -> type | None:
+    """The type that a text would have without its quotes."""
+    try:
+        return type(value_of(value, plain=True)) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _full_form(key: str, value: object) -> str | None:
+    """What was meant by a name in place of a mapping, in places where people try that."""
+    if key == "tools" and isinstance(value, str | list):
+        names = [value] if isinstance(value, str) else [str(name) for name in value]
+        return f"tools: {{allow: [{short(', '.join(names))}]}}"
+    if key in ("model", "default_model") and isinstance(value, str):
+        provider, _, model = value.rpartition(":")
+        return f"{key}: {{provider: {short(provider) or '…'}, model: {short(model)}}}"
+    return None
 
 
 def _unknown_key(key: str, known: Collection[str], root: type[BaseModel]) -> str:
@@ -102,7 +146,8 @@ def _not_in_list(detail: ErrorDetails) -> str:
     expected = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
     found = detail["input"]
     if not expected:
-        return f"found {_found(found)}; expected {detail.get('ctx', {}).get('expected')}"
+        wanted = str(detail.get("ctx", {}).get("expected"))
+        return f"found {_found(found)}; " + ("write it without quotes" if found == wanted else f"expected {wanted}")
     hint = did_you_mean(found, expected) if isinstance(found, str) else f"known are: {', '.join(expected)}"
     return f"found {_found(found)}; {hint}"
 

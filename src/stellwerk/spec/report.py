@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stellwerk.errors import SpecError, SpecProblem
 from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.load import read_system
-from stellwerk.spec.resolve import resolve
+from stellwerk.spec.resolve import Resolved, resolve
 from stellwerk.spec.tree import Line, Style, tree
 
 
@@ -14,7 +14,7 @@ from stellwerk.spec.tree import Line, Style, tree
 class Report:
     lines: list[Line]
     sound: bool
-    """Nothing is wrong with the text itself; tools may be missing on this server."""
+    """Nothing is wrong with the text itself; tools or packages may be missing on this server."""
 
 
 def report(text: str | bytes, *, source: str, catalogue: Catalogue) -> Report:
@@ -23,21 +23,30 @@ def report(text: str | bytes, *, source: str, catalogue: Catalogue) -> Report:
     except SpecError as error:
         verdict = _verdict(source, f"refused, {_count(error.problems, 'problem')}", "bad")
         return Report([*_told("error", source, error.problems), verdict], sound=False)
-    resolved = resolve(loaded.system, catalogue)
-    problems = loaded.placed(resolved.problems)
-    warnings = loaded.placed((*resolved.unregistered, *resolved.warnings))
-    lines = [
-        *tree(loaded.system, resolved, catalogue),
-        *_told("warning", source, warnings),
-        *_told("error", source, problems),
-    ]
-    if problems:
-        verdict = _verdict(source, f"refused, {_count(problems, 'problem')}", "bad")
-    elif resolved.unregistered:
-        verdict = _verdict(source, f"sound, but {_count(resolved.unregistered, 'tool')} not registered here", "warn")
+    resolved = resolve(loaded.system, catalogue, loaded.gaps)
+    problems = loaded.all_problems(resolved.problems)
+    if loaded.problems:  # of what is malformed there is no tree, and half of a system gives rise to no warnings
+        lines = [*_told("warning", source, loaded.placed(resolved.missing))]
     else:
-        verdict = _verdict(source, "ready to register", "good")
-    return Report([*lines, verdict], sound=not problems)
+        warnings = loaded.placed((*resolved.missing, *resolved.warnings))
+        lines = [*tree(resolved, catalogue), *_told("warning", source, warnings)]
+    return Report([*lines, *_told("error", source, problems), _judged(source, resolved, problems)], not problems)
+
+
+def _judged(source: str, resolved: Resolved, problems: Iterable[SpecProblem]) -> Line:
+    if problems:
+        return _verdict(source, f"refused, {_count(problems, 'problem')}", "bad")
+    missing = [
+        f"{_count(found, word)} not {state}"
+        for found, word, state in (
+            (resolved.unregistered, "tool", "registered"),
+            (resolved.uninstalled, "package", "installed"),
+        )
+        if found
+    ]
+    if missing:
+        return _verdict(source, f"sound, but {', '.join(missing)} here", "warn")
+    return _verdict(source, "ready to register", "good")
 
 
 def _told(word: str, source: str, problems: Iterable[SpecProblem]) -> Iterator[Line]:

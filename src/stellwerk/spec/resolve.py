@@ -11,34 +11,51 @@ from dataclasses import dataclass
 from stellwerk.errors import SpecError, SpecProblem
 from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.family import Family
+from stellwerk.spec.gaps import NO_GAPS, Gaps
 from stellwerk.spec.load import Loaded
 from stellwerk.spec.model import AgentAsTool, AgentConfig, AgentSpec, AgentSystem, CompleteAgent, ToolSchema
-from stellwerk.spec.rules import BY_TOOL, check
+from stellwerk.spec.own_graphs import DECIDES, idle_settings, in_force
+from stellwerk.spec.rules import check
+from stellwerk.spec.rules_rights import BY_TOOL
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """``problems`` forbid the system, ``unregistered`` tools forbid it on this server, ``warnings`` do not."""
+    """``problems`` forbid the system, what is missing forbids it on this server, ``warnings`` do not."""
 
     name: str
+    system: AgentSystem
+    """What was described, without settings that do nothing."""
     root: CompleteAgent
     agents: Mapping[str, CompleteAgent]
     problems: tuple[SpecProblem, ...]
     unregistered: tuple[SpecProblem, ...]
+    """Tools."""
+    uninstalled: tuple[SpecProblem, ...]
+    """Packages of providers."""
     warnings: tuple[SpecProblem, ...]
 
+    @property
+    def missing(self) -> tuple[SpecProblem, ...]:
+        return self.unregistered + self.uninstalled
 
-def resolve(system: AgentSystem, catalogue: Catalogue) -> Resolved:
+
+def resolve(written: AgentSystem, catalogue: Catalogue, gaps: Gaps = NO_GAPS) -> Resolved:
     """Always whole: a sub-agent that closes a circle, or whose tools are unknown, is built without them."""
+    system = in_force(written)
     family = Family.of(system)
-    findings = check(system, family, catalogue)
+    findings = check(system, family, catalogue, gaps)
+    for setting in idle_settings(written):
+        findings.refuse(setting, DECIDES)
     agents = _Builder(system, family, catalogue).agents()
     return Resolved(
         name=system.system.name,
+        system=system,
         root=agents[system.orchestrator().id],
         agents=agents,
         problems=tuple(findings.problems),
         unregistered=tuple(findings.unregistered),
+        uninstalled=tuple(findings.uninstalled),
         warnings=tuple(findings.warnings),
     )
 
@@ -47,10 +64,10 @@ def admit(loaded: Loaded, catalogue: Catalogue) -> Resolved:
     """Resolve a system that is to be registered; its warnings stay.
 
     Raises:
-        SpecError: it has problems, or names tools that are not registered.
+        SpecError: it has problems, names tools that are not registered, or needs packages that are not installed.
     """
-    resolved = resolve(loaded.system, catalogue)
-    if refused := loaded.placed((*resolved.problems, *resolved.unregistered)):
+    resolved = resolve(loaded.system, catalogue, loaded.gaps)
+    if refused := loaded.all_problems((*resolved.problems, *resolved.missing)):
         raise SpecError.of(loaded.source, refused)
     return resolved
 
@@ -82,7 +99,7 @@ class _Builder:
     def _as_tool(self, agent: AgentSpec, child: str) -> AgentAsTool:
         made = self._made[child]
         use = agent.tools.agents.get(child)
-        if use is None:
+        if use is None or made.kind == "graph":
             return AgentAsTool(agent=made)
         allowed = None if use.allowed_tools is None else [self._catalogue.named(name) for name in use.allowed_tools]
         return AgentAsTool(agent=made, allowed_tools=allowed, mission_override=use.mission_override)

@@ -21,8 +21,8 @@ class ScriptCall(_Closed):
 class ScriptStep(_Closed):
     """One turn of the scripted model: say something, and perhaps ask for tools."""
 
-    say: str = ""
-    """May quote {message}, the beginning of the user's last text, and {result}, what the last tool returned."""
+    say: Annotated[str, Field(max_length=64 * 1024)] = ""
+    """May quote {message} and {result}, the beginnings of the user's last text and of what the last tool returned."""
     call: ToolName | None = None
     args: dict[str, Any] = {}
     calls: list[ScriptCall] = []
@@ -39,5 +39,5 @@ class ScriptRule(_Closed):
     A number in place of the word means that step of the round, counted from 1.
     """
 
-    when: str | int | None = None
+    when: Annotated[str, Field(max_length=100)] | int | None = None
     steps: Annotated[list[ScriptStep], Field(min_length=1)]

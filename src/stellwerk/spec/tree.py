@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from stellwerk.spec.catalogue import Catalogue
-from stellwerk.spec.model import AgentAsTool, AgentConfig, AgentSystem, CompleteAgent, ModelSpec, SystemSpec
+from stellwerk.spec.model import DECISIONS, AgentAsTool, AgentConfig, CompleteAgent, ModelSpec, SystemSpec
 from stellwerk.spec.resolve import Resolved
 
 Style = Literal["plain", "name", "dim", "good", "warn", "bad"]
@@ -22,9 +22,9 @@ class _Node:
     below: list["_Node"]
 
 
-def tree(system: AgentSystem, resolved: Resolved, catalogue: Catalogue) -> Iterator[Line]:
+def tree(resolved: Resolved, catalogue: Catalogue) -> Iterator[Line]:
     """Each line as pieces of text with a style; joined, they are the plain line."""
-    drawing = _Drawing(system, resolved, catalogue)
+    drawing = _Drawing(resolved, catalogue)
     yield from _lines(drawing.system(), first="", rest="")
 
 
@@ -36,30 +36,32 @@ def _lines(node: _Node, *, first: str, rest: str) -> Iterator[Line]:
 
 
 class _Drawing:
-    def __init__(self, system: AgentSystem, resolved: Resolved, catalogue: Catalogue) -> None:
-        self._system, self._resolved, self._catalogue = system, resolved, catalogue
-        self._written = {agent.id: agent.tools.allow for agent in reversed(system.agents)}  # the first of a name counts
+    def __init__(self, resolved: Resolved, catalogue: Catalogue) -> None:
+        self._resolved, self._catalogue = resolved, catalogue
+        agents = reversed(resolved.system.agents)  # the first of a name counts
+        self._written = {agent.id: agent.tools.allow for agent in agents}
         self._shown: set[str] = set()
 
     def system(self) -> _Node:
-        said = self._system.system
+        said = self._resolved.system.system
         below = [_note(name, value) for name, value in _different(said, SystemSpec(name=said.name))]
         below.append(self._agent(self._resolved.root, None))
         for name, agent in self._resolved.agents.items():
             if name not in self._shown:
                 below.append(self._agent(agent, None, remark="nobody calls it"))
         return _Node(
-            [(said.name, "name"), (_dotted([f"version {self._system.version}", said.description]), "dim")], below
+            [(said.name, "name"), (_dotted([f"version {self._resolved.system.version}", said.description]), "dim")],
+            below,
         )
 
     def _agent(self, agent: CompleteAgent, use: AgentAsTool | None, *, remark: str = "") -> _Node:
-        kind = f"graph {agent.graph}" if agent.kind == "graph" else agent.kind
+        what = [f"graph {agent.graph}"] if agent.kind == "graph" else [agent.kind, _model(agent.model)]
         again = agent.name in self._shown
-        details = [kind, _model(agent.model), _text(agent.description), remark, "see above" if again else ""]
+        details = [*what, _text(agent.description), remark, "see above" if again else ""]
         node = _Node([(agent.name, "name"), (_dotted(details), "dim")], self._terms(use))
         if not again:
             self._shown.add(agent.name)
-            node.below += [_note(name, value) for name, value in _different(agent.config, AgentConfig())]
+            node.below += [_note(name, value) for name, value in _different(_spelt_out(agent.config), AgentConfig())]
             node.below += self._callable(agent)
         return node
 
@@ -85,6 +87,12 @@ class _Drawing:
         if server := self._catalogue.unasked_server(name):
             return [(name, "plain"), (f"  of the MCP server {server}, not checked", "dim")]
         return [("✗ ", "bad"), (name, "plain"), ("  not registered", "bad")]
+
+
+def _spelt_out(config: AgentConfig) -> AgentConfig:
+    """No decision named means that all are open."""
+    approvals = {tool: decisions or list(DECISIONS) for tool, decisions in config.approvals.items()}
+    return config.model_copy(update={"approvals": approvals})
 
 
 def _model(model: ModelSpec) -> str:

@@ -5,7 +5,7 @@ adapter knows which call belongs to which; counting (``seq``) is left to whoever
 stores, because only he knows what is stored already.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -13,23 +13,26 @@ from msgspec.structs import replace
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import (
     AskUser,
+    CallStart,
     Envelope,
     Error,
-    LlmEnd,
     LlmStart,
     Message,
-    RunStart,
-    ToolEnd,
+    SubgraphResume,
     ToolStart,
+    Warning,
 )
-from stellwerk.envelope.payloads import Problem, Said, TextPart, Usage
+from stellwerk.envelope.payloads import Checkpointed, Problem, Resumed, Said, TextPart, Usage
+from stellwerk.envelope.results import to_result
 from stellwerk.envelope.shapes import Blob
 from stellwerk.ids import digest_id
 from stellwerk.stream import facts as f
 from stellwerk.stream.model_calls import ModelCalls
+from stellwerk.stream.outcomes import used_by
+from stellwerk.stream.resuming import Resuming
 from stellwerk.stream.states import States
 from stellwerk.stream.tool_calls import ToolCalls
-from stellwerk.stream.tree import Tree
+from stellwerk.stream.tree import Tree, graph_of
 
 
 class StreamAdapter:
@@ -37,13 +40,16 @@ class StreamAdapter:
 
     def __init__(self, *, trace_id: str, run_id: str, agent: str) -> None:
         self._tree = Tree(trace_id, run_id, agent)
-        self._models, self._tools = ModelCalls(self._tree), ToolCalls(self._tree)
+        self._models = ModelCalls(self._tree)
+        self._tools = ToolCalls(self._tree, self._models)
         self._states = States(self._tree, self._tools)
         self.answer = ""
         """The text of the last model call of the outermost agent that asked for no tool."""
         self._held: Message | None = None
         self._spoken: set[str] = set()
         self._ts = 0.0
+        self._goes_on: Checkpointed | None = None
+        """Where the outermost graph goes on, until that is told."""
         self._mapping: dict[type[f.Fact], Callable[[Any], Iterable[Envelope]]] = {
             f.ModelSpoke: self._models.spoke,
             f.ModelBegan: self._model_began,
@@ -54,13 +60,16 @@ class StreamAdapter:
             f.CallFailed: self._call_failed,
             f.CallPaused: self._tools.pause,
             f.Linked: self._linked,
-            f.StepEnded: self._tools.graph_ended,
+            f.StepEnded: self._step_ended,
             f.Interrupted: self._states.interrupted,
             f.MessageReturned: self._message_returned,
             f.AnswerAccepted: self._answer_accepted,
+            f.OutputGiven: self._output_given,
             f.NodeUpdated: self._states.updated,
+            f.ToolSpoke: self._states.tool_spoke,
             f.Emitted: self._states.emitted,
             f.CheckpointSaved: self._states.saved,
+            f.Unknown: self._unknown,
         }
 
     @property
@@ -79,12 +88,12 @@ class StreamAdapter:
     @property
     def asks(self) -> list[AskUser]:
         """Questions of this run, which nobody has answered yet."""
-        return list(self._states.asks.values())
+        return [ask for ask_id, ask in self._states.asks.items() if ask_id not in self._tools.given_up]
 
     @property
-    def paused(self) -> set[str]:
+    def paused(self) -> Collection[str]:
         """Calls on the path to those questions; they stay open."""
-        return self._tools.paused
+        return self._tools.waiting_for_user()
 
     def blobs(self) -> list[Blob]:
         """What must be stored before the envelopes that were given since the last time; each is given once."""
@@ -94,23 +103,9 @@ class StreamAdapter:
     def seed(self, history: Iterable[Envelope]) -> None:
         """Take up the trace where an earlier run of it asked the user; what it left open goes on."""
         self._states.resumed = True
-        for envelope in history:
-            match envelope:
-                case RunStart(run_id=str(run_id)):
-                    self._tree.runs.add(run_id)
-                case ToolStart(payload=called):
-                    self._tools.waiting[envelope.call_id] = envelope
-                    self._tools.take(envelope.parent_id, called.tool_call_id)
-                    self._tools.attempts[envelope.call_id] = 1
-                case ToolEnd():
-                    self._tools.waiting.pop(envelope.call_id, None)
-                case LlmEnd(payload=ended):
-                    calls: list[tuple[str, str, Any]] = [
-                        (call.name, call.tool_call_id, {}) for call in ended.tool_calls or ()
-                    ]
-                    self._tools.want(envelope.parent_id or "", calls)
-                case AskUser(payload=asked) if asked.tool_name and asked.tool_call_id:
-                    self._tools.want(envelope.parent_id or "", [(asked.tool_name, asked.tool_call_id, asked.args)])
+        resuming = Resuming(self._tools)
+        resuming.take_up(history)
+        self._goes_on = resuming.checkpoint
 
     def feed(self, fact: f.Fact) -> Iterable[Envelope]:
         return self._mapping[type(fact)](fact)
@@ -118,16 +113,32 @@ class StreamAdapter:
     def finish(self) -> Iterator[Envelope]:
         """The answer, now that no step can follow it."""
         yield from self._models.refused(self._ts)
-        yield from self._release("step" if self._states.asks else "last")
+        yield from self._release("step" if self.asks else "last")
 
     def _linked(self, fact: f.Linked) -> Iterator[Envelope]:
-        above = self._tree.steps.get(fact.parent or "")
-        self._tree.steps[fact.run] = fact
+        if self._goes_on is not None and fact.parent is None:
+            yield self._resumed(fact.ts, self._goes_on)
+        tree, above = self._tree, self._tree.steps.get(fact.parent or "")
+        tree.steps[fact.run] = fact
         self._states.step_began(fact)
-        # A step one level below the one around it: that one is a graph, and no tool's or agent's own.
+        # A step one level below the one around it: that one is a graph, and perhaps no tool's or agent's own.
         if above is not None and above.namespace and fact.namespace.startswith(above.namespace + "|"):
-            if above.run not in self._tree.calls and above.namespace not in self._tree.spaces:
+            if above.run not in tree.calls and tree.where.get(tree.owner(above.run)) != above.namespace:
                 yield from self._tools.graph_began(above)
+        tree.claim(graph_of(fact.namespace), tree.owner(fact.parent))
+
+    def _resumed(self, ts: float, saved: Checkpointed) -> Envelope:
+        self._goes_on = None
+        attempt = len(self._tree.runs)
+        payload = Resumed(checkpoint_id=saved.checkpoint_id, node=saved.node, attempt=attempt)
+        return SubgraphResume(**self._tree.root(ts), payload=payload)
+
+    def _step_ended(self, fact: f.StepEnded) -> Iterator[Envelope]:
+        graph = self._tree.calls.get(fact.run)
+        yield from self._tools.graph_ended(fact)
+        self._tree.steps.pop(fact.run, None)
+        if fact.failed is not None and isinstance(graph, ToolStart):
+            yield self._raised(fact.ts, graph, graph.payload.tool_name, fact.failed)
 
     def _model_began(self, fact: f.ModelBegan) -> Iterator[Envelope]:
         parent = self._tree.owner(fact.parent)
@@ -144,9 +155,11 @@ class StreamAdapter:
         yield from self._models.ended(fact, start, voice)
         owner = start.parent_id or ""
         self._tools.want(owner, fact.tool_calls)
-        used = Usage(model=start.payload.model, input_tokens=fact.input_tokens, output_tokens=fact.output_tokens)
+        used = used_by(start.payload.model, fact.input_tokens, fact.output_tokens)
         held = voice == "held" and not fact.tool_calls
-        self._tools.said(owner, fact.message_id, "" if held or voice == "silent" else fact.text, used)
+        if (inside := self._tools.inside.get(owner)) is not None:
+            inside.use(used)
+            inside.say(fact.message_id, "" if held or voice == "silent" else fact.text)
         if held:
             self._spoken.add(fact.message_id)
         elif owner in self._tree.runs and voice != "silent":
@@ -158,12 +171,13 @@ class StreamAdapter:
         if start is None:
             return
         owner = start.parent_id or ""
-        self._tools.said(owner, fact.message_id, fact.text, Usage(model=start.payload.model))
+        if (inside := self._tools.inside.get(owner)) is not None:
+            inside.say(fact.message_id, fact.text)
         if owner in self._tree.runs:
             yield from self._said(fact.ts, fact.message_id, fact.text, start.agent, False)
 
     def _call_failed(self, fact: f.CallFailed) -> Iterator[Envelope]:
-        start = self._tree.calls.pop(fact.run, None)
+        start = self._tree.close(fact.run)
         if start is None:
             return
         if isinstance(start, LlmStart):
@@ -172,9 +186,12 @@ class StreamAdapter:
         else:
             yield from self._tools.failed(start, fact)
             name = start.payload.tool_name
-        # What a model or tool says when it fails is for its caller; the public line only says that it did.
-        problem = Problem(code="call_failed", message=f"{name} raised {fact.kind}", name=name, class_=fact.kind)
-        yield Error(**self._tree.place(fact.ts, None, self._tree.run_id, start.agent), payload=problem)
+        yield self._raised(fact.ts, start, name, fact.kind)
+
+    def _raised(self, ts: float, start: CallStart, name: str, kind: str) -> Envelope:
+        """What a model or tool says when it fails is for its caller; the public line only says that it did."""
+        problem = Problem(code="call_failed", message=f"{name} raised {kind}", name=name, class_=kind)
+        return Error(**self._tree.place(ts, None, self._tree.run_id, start.agent), payload=problem)
 
     def _message_returned(self, fact: f.MessageReturned) -> Iterator[Envelope]:
         """A message that no model call of ours has told already."""
@@ -182,6 +199,18 @@ class StreamAdapter:
             # The framework gives an id to those without one only later.
             message_id = fact.message_id or digest_id(self._tree.run_id, "returned", str(len(self._spoken)))
             yield from self._said(fact.ts, message_id, fact.text, fact.agent, fact.asks_for_tools)
+
+    def _output_given(self, fact: f.OutputGiven) -> Iterator[Envelope]:
+        """The answer of a graph that does not speak in messages: its output, as text."""
+        if self.answer or self.asks:
+            return
+        result, _, blobs = to_result(fact.value)
+        self._tree.blobs += blobs
+        yield from self._said(fact.ts, digest_id(self._tree.run_id, "output"), result.as_text(), None, False)
+
+    def _unknown(self, fact: f.Unknown) -> Iterator[Envelope]:
+        problem = Problem(code="unknown_event", message=f"not understood: {clean_text(fact.what)}")
+        yield Warning(**self._tree.root(fact.ts), payload=problem)
 
     def _said(self, ts: float, message_id: str, text: str, agent: str | None, step: bool) -> Iterator[Envelope]:
         yield from self._release("step")

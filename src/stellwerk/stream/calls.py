@@ -50,10 +50,11 @@ class OpenCalls:
         """
         for start in reversed(list(self._open.values())):
             if start.call_id not in but:
-                yield _abandoned(start, ts, run_id)
+                yield abandoned(start, ts, run_id)
 
 
-def _abandoned(start: CallStart, ts: float, run_id: str) -> Envelope:
+def abandoned(start: CallStart, ts: float, run_id: str) -> Envelope:
+    """The end of a call that was cut off; it never claims success."""
     common: dict[str, Any] = {
         "ts": ts,
         "trace_id": start.trace_id,

@@ -6,15 +6,19 @@ A ``namespace`` says where in nested graphs something stands: empty for the
 outermost graph, ``tools:…`` for a task of it, ``tools:…|model:…`` for one below.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 Voice = Literal["open", "silent", "held"]
 """How a model call is heard: as it speaks, not at all, or once its answer is accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
+class _Fact(Struct, frozen=True, gc=False):
+    """Made for each token, so it is small, and the garbage collector need not look at it."""
+
+
+class Linked(_Fact, frozen=True, gc=False):
     """A step of a graph began; it stands between a call and the calls inside it."""
 
     run: str
@@ -23,10 +27,11 @@ class Linked:
     namespace: str = ""
     name: str = ""
     ts: float = 0.0
+    input: Any = None
+    """What it was given, if it may be a graph; of a conversation the last message."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnded:
+class StepEnded(_Fact, frozen=True, gc=False):
     """A step of a graph is over; ``failed`` is the class of what it raised."""
 
     ts: float
@@ -34,22 +39,20 @@ class StepEnded:
     failed: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelBegan:
+class ModelBegan(_Fact, frozen=True, gc=False):
     ts: float
     run: str
     parent: str | None
     model: str
     agent: str | None
     node: str | None
-    params: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = {}
     voice: Voice = "open"
     prompt: list[Any] | None = None
     """What the model was asked, if that is to be stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpoke:
+class ModelSpoke(_Fact, frozen=True, gc=False):
     ts: float
     run: str
     text: str
@@ -57,8 +60,7 @@ class ModelSpoke:
     block: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDone:
+class ModelDone(_Fact, frozen=True, gc=False):
     ts: float
     run: str
     message_id: str
@@ -70,8 +72,7 @@ class ModelDone:
     """(name, tool_call_id, arguments) of what the model wants called."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolBegan:
+class ToolBegan(_Fact, frozen=True, gc=False):
     ts: float
     run: str
     parent: str | None
@@ -87,8 +88,7 @@ class ToolBegan:
     """The name of the call that brackets an agent's result."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDone:
+class ToolDone(_Fact, frozen=True, gc=False):
     ts: float
     run: str
     output: Any
@@ -99,8 +99,7 @@ class ToolDone:
     """What was changed in the result before it came here."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAnswered:
+class ToolAnswered(_Fact, frozen=True, gc=False):
     """A node answered a tool call, perhaps without running the tool: refused, limited, timed out."""
 
     ts: float
@@ -111,8 +110,7 @@ class ToolAnswered:
     failed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CallFailed:
+class CallFailed(_Fact, frozen=True, gc=False):
     """A model or tool raised."""
 
     ts: float
@@ -121,27 +119,25 @@ class CallFailed:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallPaused:
+class CallPaused(_Fact, frozen=True, gc=False):
     """A tool stopped to ask the user; it goes on in a later run."""
 
     run: str
     ask_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(_Fact, frozen=True, gc=False):
     """A graph waits for the user."""
 
     ts: float
     ask_id: str
+    """Empty for a breakpoint, which LangGraph does not name."""
     value: Any
     schema: Any
     namespace: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReturned:
+class MessageReturned(_Fact, frozen=True, gc=False):
     """A node of the outermost graph put an AI message into the state."""
 
     ts: float
@@ -151,8 +147,7 @@ class MessageReturned:
     asks_for_tools: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerAccepted:
+class AnswerAccepted(_Fact, frozen=True, gc=False):
     """The answer of a held model call was found valid."""
 
     ts: float
@@ -160,8 +155,14 @@ class AnswerAccepted:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUpdated:
+class OutputGiven(_Fact, frozen=True, gc=False):
+    """A graph without messages has ended with this."""
+
+    ts: float
+    value: Any
+
+
+class NodeUpdated(_Fact, frozen=True, gc=False):
     """A node changed the state of its graph; ``delta`` is without messages."""
 
     ts: float
@@ -172,9 +173,16 @@ class NodeUpdated:
     """It was told before the graph was interrupted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
-    """A tool or node wrote something to the stream."""
+class ToolSpoke(_Fact, frozen=True, gc=False):
+    """A tool gave out a piece of its output."""
+
+    ts: float
+    run: str
+    data: Any
+
+
+class Emitted(_Fact, frozen=True, gc=False):
+    """A tool or node wrote something to the stream of its graph; which one, only a tool_call_id in the data tells."""
 
     ts: float
     namespace: str
@@ -182,12 +190,18 @@ class Emitted:
     tool_call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointSaved:
+class CheckpointSaved(_Fact, frozen=True, gc=False):
     ts: float
     checkpoint_id: str
     namespace: str
     state_digest: str
+
+
+class Unknown(_Fact, frozen=True, gc=False):
+    """A recording has something that no reader of recordings knows."""
+
+    ts: float
+    what: str
 
 
 Fact = (
@@ -204,7 +218,10 @@ Fact = (
     | Interrupted
     | MessageReturned
     | AnswerAccepted
+    | OutputGiven
     | NodeUpdated
+    | ToolSpoke
     | Emitted
     | CheckpointSaved
+    | Unknown
 )

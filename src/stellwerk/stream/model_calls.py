@@ -1,7 +1,7 @@
 """Model calls: begun, speaking, ended; told as they speak, or once their answer is accepted."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken
 from stellwerk.envelope.payloads import ModelCalled, ModelEnded, Token, ToolCallRef, Usage
 from stellwerk.stream.facts import ModelBegan, ModelDone, ModelSpoke, Voice
+from stellwerk.stream.outcomes import sum_of, used_by
 from stellwerk.stream.tree import Tree, cleaned
 
 _WORD = re.compile(r"\s*\S+\s*")
@@ -27,43 +28,46 @@ class ModelCalls:
     """Tokens per model so far."""
     _voices: dict[str, Voice] = field(default_factory=dict)
     """Of calls that are not heard as they speak."""
+    _spoke: set[str] = field(default_factory=set)
+    """Calls that were heard; one that does not stream says all at its end."""
     _held: dict[str, tuple[LlmStart, LlmEnd]] = field(default_factory=dict)
     """Ended calls whose answer nobody has accepted yet, by message id."""
 
     def began(self, fact: ModelBegan, parent: str) -> Iterator[Envelope]:
         message_id = message_id_of(fact.run)
-        params = canonical(fact.params, depth=PAYLOAD_DEPTH)
-        prompt = None if fact.prompt is None else canonical(fact.prompt, depth=PAYLOAD_DEPTH)
-        if prompt is not None:
-            self.tree.blobs += prompt.blobs
+        params, prompt = canonical(fact.params, depth=PAYLOAD_DEPTH), canonical(fact.prompt, depth=PAYLOAD_DEPTH)
+        self.tree.blobs += params.blobs + prompt.blobs
+        asked = prompt.value if isinstance(prompt.value, list) else [prompt.value]
         called = ModelCalled(
             model=clean_text(fact.model),
             message_id=message_id,
-            params=params.value,
+            params=params.value if isinstance(params.value, dict) else {},
             node=cleaned(fact.node),
-            messages=None if prompt is None else prompt.value if isinstance(prompt.value, list) else [prompt.value],
+            messages=None if fact.prompt is None else asked,
         )
         start = LlmStart(**self.tree.place(fact.ts, parent, message_id, fact.agent), payload=called)
-        self.tree.calls[fact.run] = start
+        self.tree.open(fact.run, start)
         if fact.voice != "open":
             self._voices[fact.run] = fact.voice
         if fact.voice != "held":
             yield start
 
-    def spoke(self, fact: ModelSpoke) -> Iterator[Envelope]:
+    def spoke(self, fact: ModelSpoke) -> Iterable[Envelope]:
         start = self.tree.calls.get(fact.run)
-        if isinstance(start, LlmStart) and fact.text and fact.run not in self._voices:
-            yield _token(start, fact)
+        if not isinstance(start, LlmStart) or not fact.text or fact.run in self._voices:
+            return ()
+        self._spoke.add(fact.run)
+        return (_token(start, fact),)
 
     def done(self, fact: ModelDone) -> tuple[LlmStart, Voice] | None:
         """The call that ended, and how it is heard; None if it never began."""
-        start = self.tree.calls.pop(fact.run, None)
+        start = self.tree.close(fact.run)
         return (start, self._voices.pop(fact.run, "open")) if isinstance(start, LlmStart) else None
 
     def ended(self, fact: ModelDone, start: LlmStart, voice: Voice) -> Iterator[Envelope]:
-        used = Usage(model=start.payload.model, input_tokens=fact.input_tokens, output_tokens=fact.output_tokens)
+        used = used_by(start.payload.model, fact.input_tokens, fact.output_tokens)
         self.usage[used.model] = sum_of(self.usage.get(used.model), used)
-        wanted = [ToolCallRef(name=clean_text(n), tool_call_id=clean_text(id_)) for n, id_, _ in fact.tool_calls]
+        wanted = [self._wanted(*call) for call in fact.tool_calls]
         payload = ModelEnded(
             message_id=clean_text(fact.message_id),
             status="ok",
@@ -77,36 +81,41 @@ class ModelCalls:
         elif voice == "held":  # a step on the way to the answer; only answers are judged
             yield from _whole(start, end, fact.text, fact.ts)
         else:
+            if voice == "open" and fact.text and fact.run not in self._spoke:
+                yield _token(start, ModelSpoke(fact.ts, fact.run, fact.text))
             yield end
+        self._spoke.discard(fact.run)
+
+    def _wanted(self, name: str, tool_call_id: str, args: object) -> ToolCallRef:
+        safe = canonical(args, depth=PAYLOAD_DEPTH)
+        self.tree.blobs += safe.blobs
+        given = safe.value if isinstance(safe.value, dict) else None
+        return ToolCallRef(name=clean_text(name), tool_call_id=clean_text(tool_call_id), args=given)
 
     def accepted(self, message_id: str, text: str, ts: float) -> tuple[LlmStart | None, list[Envelope]]:
-        """Tell the call whose answer was accepted, and that those before it were not."""
+        """Tell the call whose answer was accepted, and that those before it of the same agent were not."""
         found = self._held.pop(message_id, None)
-        told = list(self.refused(ts))
-        return (None, told) if found is None else (found[0], [*told, *_whole(*found, text, ts)])
+        if found is None:
+            return None, []
+        return found[0], [*self.refused(ts, found[0].parent_id), *_whole(*found, text, ts)]
 
-    def refused(self, ts: float) -> Iterator[Envelope]:
-        """Held calls whose answers nobody will see: that they were made, and what they cost."""
-        for start, end in self._held.values():
-            yield replace(start, ts=ts)
-            yield replace(end, ts=ts, payload=replace(end.payload, status="abandoned"))
-        self._held.clear()
+    def refused(self, ts: float, owner: str | None = None) -> Iterator[Envelope]:
+        """Held calls, of one owner or of all, whose answers nobody will see: that they were made, what they cost."""
+        for message_id, (start, end) in list(self._held.items()):
+            if owner is None or start.parent_id == owner:
+                del self._held[message_id]
+                yield replace(start, ts=ts)
+                yield replace(end, ts=ts, payload=replace(end.payload, status="abandoned"))
+
+    def forget(self, run: str) -> bool:
+        """A call that was cut off; True if it was held, so that nobody was told of it."""
+        return self._voices.pop(run, None) == "held"
 
     def failed(self, start: LlmStart, run: str, ts: float) -> Iterator[Envelope]:
         if self._voices.pop(run, None) == "held":
             yield replace(start, ts=ts)
         ended = ModelEnded(message_id=start.call_id, status="error")
         yield LlmEnd(**self.tree.place(ts, start.parent_id, start.call_id, start.agent), payload=ended)
-
-
-def sum_of(before: Usage | None, used: Usage) -> Usage:
-    if before is None:
-        return used
-    return Usage(
-        model=used.model,
-        input_tokens=before.input_tokens + used.input_tokens,
-        output_tokens=before.output_tokens + used.output_tokens,
-    )
 
 
 def _whole(start: LlmStart, end: LlmEnd, text: str, ts: float) -> Iterator[Envelope]:

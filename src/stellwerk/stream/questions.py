@@ -8,12 +8,12 @@ graph interrupts itself with is a question too.
 from typing import Any
 
 import msgspec
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
 
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical
 from stellwerk.envelope.payloads import Answered, Asked
+from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import InvalidField
+from stellwerk.spec.foreign import objection
 from stellwerk.stream.facts import Interrupted
 
 APPROVAL = "tool_approval"
@@ -22,13 +22,14 @@ _LONGEST = 2000
 _WORDS = ("question", "message", "prompt", "description", "text")
 
 
-def asked(fact: Interrupted) -> Asked:
-    """The question, in one form for all who ask."""
-    value = canonical(fact.value, depth=PAYLOAD_DEPTH).value
+def asked(ask_id: str, fact: Interrupted) -> tuple[Asked, tuple[Blob, ...]]:
+    """The question, in one form for all who ask; and what it refers to because it is too large."""
+    safe, form = canonical(fact.value, depth=PAYLOAD_DEPTH), canonical(fact.schema, depth=PAYLOAD_DEPTH)
+    value = safe.value
     known = value if isinstance(value, dict) else {}
-    schema = known.get("schema") or canonical(fact.schema, depth=PAYLOAD_DEPTH).value
-    return Asked(
-        ask_id=fact.ask_id,
+    schema = known.get("schema") or form.value
+    question = Asked(
+        ask_id=ask_id,
         question=_question(value),
         kind=_kind(known),
         schema=schema if isinstance(schema, dict) else None,
@@ -38,7 +39,9 @@ def asked(fact: Interrupted) -> Asked:
         tool_name=known.get("name") if isinstance(known.get("name"), str) else None,
         args=known.get("args"),
         data=None if "question" in known else value,
+        sanitized=list(safe.notes) or None,
     )
+    return question, safe.blobs + form.blobs
 
 
 def resume_value(question: Asked, answer: Answered) -> Any:
@@ -62,14 +65,11 @@ def check_answer(question: Asked, answer: Answered) -> None:
         return
     if answer.text is None and answer.data is None:
         raise InvalidField("an answer needs text or data", field="text")
+    if question.kind == "question" and question.options and answer.data is None and answer.text not in question.options:
+        raise InvalidField(f"choose one of: {', '.join(map(str, question.options))}", field="text")
     if question.schema is None:
         return
-    value = resume_value(question, answer)
-    try:
-        Draft202012Validator.check_schema(question.schema)
-    except SchemaError:  # whoever asked wrote it; the user cannot do anything about it
-        return
-    wrong = best_match(Draft202012Validator(question.schema).iter_errors(value))
+    wrong = objection(question.schema, resume_value(question, answer))
     if wrong is not None:
         raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field="data")
 

@@ -1,9 +1,10 @@
-"""The sampler: a buffer that merges tokens while they wait, and says when it is due.
+"""The sampler: a buffer that merges tokens and progress while they wait, and says when it is due.
 
-Nothing is dropped and nothing of one call changes its order. The first token of
-a burst is due at once, later ones at the end of their window; windows of all
-sessions end at the same moments, so that one commit serves them all. Time comes
-in as an argument.
+Text is never dropped and nothing of one call changes its order; of a tool's
+progress in data only the latest of a window is kept. The first token of a burst
+is due at once, later ones at the end of their window; windows of all sessions
+end at the same moments, so that one commit serves them all. Time comes in as an
+argument.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +13,17 @@ from math import floor
 from msgspec.structs import replace
 
 from stellwerk.envelope.canonical import clean_text
-from stellwerk.envelope.model import AskUser, Envelope, Error, LlmStart, LlmToken, RunEnd, RunStart, ToolStart
+from stellwerk.envelope.model import (
+    AskUser,
+    Envelope,
+    Error,
+    LlmStart,
+    LlmToken,
+    RunEnd,
+    RunStart,
+    ToolStart,
+    ToolUpdate,
+)
 
 _BURST = 4
 """Windows of silence after which the next token counts as the first of a burst."""
@@ -28,22 +39,38 @@ class _Tokens:
     closed: bool = False
 
 
+@dataclass(slots=True)
+class _Progress:
+    """What a tool has told of its progress since the last time, as one update."""
+
+    latest: ToolUpdate
+
+
 @dataclass
 class Sampler:
     window: float
-    _buffer: list[Envelope | _Tokens] = field(default_factory=list)
+    _buffer: list[Envelope | _Tokens | _Progress] = field(default_factory=list)
     _growing: dict[tuple[str, str, int], _Tokens] = field(default_factory=dict)
+    _progress: dict[str, _Progress] = field(default_factory=dict)
+    """The last update of each call, as long as nothing else of that call came behind it."""
     _due: float | None = None
     _busy_until: float = 0.0
 
-    def feed(self, envelope: Envelope, now: float) -> None:
+    def feed(self, envelope: Envelope, now: float) -> bool:
+        """True if it may now be due earlier than before."""
         if isinstance(envelope, LlmToken):
-            if self._merge(envelope):
-                self._due_by(now if now >= self._busy_until else self._window_end(now))
-            return
+            if not self._merge(envelope):
+                return False
+            self._due_by(now if now >= self._busy_until else self._window_end(now))
+            return True
+        if isinstance(envelope, ToolUpdate) and self._update(envelope):
+            return False
         self._close(envelope.call_id)
-        self._buffer.append(envelope)
+        if not isinstance(envelope, ToolUpdate):
+            self._progress.pop(envelope.call_id, None)
+            self._buffer.append(envelope)
         self._due_by(now if isinstance(envelope, _AT_ONCE) else self._window_end(now))
+        return True
 
     def due(self) -> float | None:
         """When somebody should ``take``; None if there is nothing to take."""
@@ -51,7 +78,7 @@ class Sampler:
 
     def take(self, now: float) -> list[Envelope]:
         """Everything that waits, merged, in order."""
-        waiting, self._buffer, self._growing, self._due = self._buffer, [], {}, None
+        waiting, self._buffer, self._growing, self._progress, self._due = self._buffer, [], {}, {}, None
         self._busy_until = now + _BURST * self.window
         return [e for item in waiting for e in self._taken(item)]
 
@@ -66,11 +93,27 @@ class Sampler:
         self._buffer.append(fresh)
         return True
 
-    def _close(self, call_id: str) -> None:
-        for key in [key for key in self._growing if key[0] == call_id]:
-            self._growing.pop(key).closed = True
+    def _update(self, update: ToolUpdate) -> bool:
+        """True if the update joined the one that waits already."""
+        waiting, new = self._progress.get(update.call_id), update.payload
+        if waiting is not None and self.window > 0:
+            old = waiting.latest.payload
+            if old.phase == new.phase and (old.text is None) == (new.text is None):
+                text = None if old.text is None or new.text is None else old.text + new.text
+                waiting.latest = replace(waiting.latest, payload=replace(new, text=text))
+                return True
+        self._progress[update.call_id] = fresh = _Progress(update)
+        self._buffer.append(fresh)
+        return False
 
-    def _taken(self, item: Envelope | _Tokens) -> list[Envelope]:
+    def _close(self, call_id: str) -> None:
+        if self._growing:
+            for key in [key for key in self._growing if key[0] == call_id]:
+                self._growing.pop(key).closed = True
+
+    def _taken(self, item: Envelope | _Tokens | _Progress) -> list[Envelope]:
+        if isinstance(item, _Progress):
+            return [item.latest]
         if not isinstance(item, _Tokens):
             return [item]
         text = "".join(item.texts)

@@ -10,13 +10,14 @@ from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.envelope.model import AskUser, Envelope, Log, State, SubgraphCheckpoint, ToolStart, ToolUpdate, Update
 from stellwerk.envelope.payloads import Checkpointed, Logged, StateChanged, ToolUpdated, Updated
 from stellwerk.ids import digest_id
-from stellwerk.stream.facts import CheckpointSaved, Emitted, Interrupted, Linked, NodeUpdated
+from stellwerk.stream.facts import CheckpointSaved, Emitted, Interrupted, Linked, NodeUpdated, ToolSpoke
 from stellwerk.stream.questions import asked
 from stellwerk.stream.tool_calls import ToolCalls
 from stellwerk.stream.tree import Tree, graph_of
 
 STATES = frozenset({"checklist", "plan", "todos", "files"})
 """Keys of a state that readers know by name."""
+_WORDS = ("message", "text", "status")
 _LINE = 2000
 """Characters of data on the stream that are shown as text."""
 
@@ -46,7 +47,7 @@ class States:
         self._saved.add(fact.namespace)
         ran = ",".join(self._ran.pop(fact.namespace, ["__start__"]))
         payload = Checkpointed(checkpoint_id=fact.checkpoint_id, node=ran, state_digest=fact.state_digest)
-        yield SubgraphCheckpoint(**self.tree.root(fact.ts), payload=payload)
+        yield SubgraphCheckpoint(**self._inside(fact.ts, fact.namespace), payload=payload)
 
     def updated(self, fact: NodeUpdated) -> Iterator[Envelope]:
         if fact.repeated and self.resumed and fact.namespace not in self._saved:
@@ -61,9 +62,16 @@ class States:
                 delta=rest,
                 sanitized=list(delta.notes) or None,
             )
-            yield Update(**self.tree.root(fact.ts), payload=payload)
+            yield Update(**self._inside(fact.ts, fact.namespace), payload=payload)
         for name, value in named.items():
             yield self._state(fact, name, value)
+
+    def _inside(self, ts: float, namespace: str) -> dict[str, Any]:
+        """In the call that a graph belongs to; that of the outermost one is the run."""
+        start = self.tree.tools.get(self.tree.owner_of(namespace))
+        if start is None:
+            return self.tree.root(ts)
+        return self.tree.place(ts, start.parent_id, start.call_id, start.payload.title or start.agent)
 
     def _state(self, fact: NodeUpdated, name: str, value: Any) -> Envelope:
         own = value.get("version") if isinstance(value, dict) else None
@@ -71,46 +79,57 @@ class States:
         self._versions[name] = version
         self._changes += 1
         owner = self.tree.owner_of(fact.namespace)
-        started = self.tree.started(owner)
-        agent = (started.payload.title or started.agent) if started else None
-        place = self.tree.place(fact.ts, owner, digest_id("state", self.tree.run_id, str(self._changes)), agent)
+        call_id = digest_id("state", self.tree.run_id, str(self._changes))
+        place = self.tree.place(fact.ts, owner, call_id, self.tree.agent_of(owner))
         changed = StateChanged(name=name, version=version, owner=place["agent"], **_change(name, value))
         return State(**place, payload=changed)
 
     def interrupted(self, fact: Interrupted) -> Iterator[Envelope]:
         """The innermost graph says it first; those around it repeat it."""
-        if fact.ask_id in self.asks:
+        # A breakpoint has no id: there is one at a time, whatever graph it is in.
+        ask_id = fact.ask_id or digest_id(self.tree.run_id, "breakpoint")
+        if ask_id in self.asks or ask_id in self.tools.given_up:
             return
-        parent = self.tools.asked_by.get(fact.ask_id, self.tree.owner_of(fact.namespace))
-        call_id = digest_id("ask", fact.ask_id)
-        ask = AskUser(**self.tree.place(fact.ts, parent, call_id, None), payload=asked(fact))
-        self.asks[fact.ask_id] = ask
+        parent = self.tools.asked_by.get(ask_id, self.tree.owner_of(fact.namespace))
+        paused = self.tools.paused.get(parent)
+        agent = paused.payload.title or paused.agent if paused else self.tree.agent_of(parent)
+        payload, blobs = asked(ask_id, fact)
+        self.tree.blobs += blobs
+        ask = AskUser(**self.tree.place(fact.ts, parent, digest_id("ask", ask_id), agent), payload=payload)
+        self.asks[ask_id] = ask
         yield ask
 
+    def tool_spoke(self, fact: ToolSpoke) -> Iterator[Envelope]:
+        start = self.tree.calls.get(fact.run)
+        if isinstance(start, ToolStart):
+            yield self._tool_update(start, fact.ts, fact.data)
+
     def emitted(self, fact: Emitted) -> Iterator[Envelope]:
+        start = self._writer(fact)
+        if start is not None:  # a text is a line; pieces of output come by another way
+            yield self._tool_update(start, fact.ts, f"{fact.data}\n" if isinstance(fact.data, str) else fact.data)
+            return
         data = canonical(fact.data, depth=PAYLOAD_DEPTH)
         self.tree.blobs += data.blobs
         text = data.value if isinstance(data.value, str) else None
-        start = self._writer(fact)
-        if start is not None:
-            update = ToolUpdated(phase="output", text=text, data=None if text is not None else data.value)
-            yield ToolUpdate(**self.tree.place(fact.ts, start.parent_id, start.call_id, start.agent), payload=update)
-            return
-        line = text if text is not None else msgspec.json.encode(data.value).decode()
+        line = text if text is not None else _line_of(data.value)
         more = None if text is not None else data.value
         told = Logged(message=line[:_LINE], data=more, progress=_progress(more))
         yield Log(**self.tree.root(fact.ts), payload=told)
 
+    def _tool_update(self, start: ToolStart, ts: float, given: Any) -> Envelope:
+        data = canonical(given, depth=PAYLOAD_DEPTH)
+        self.tree.blobs += data.blobs
+        text = data.value if isinstance(data.value, str) else None
+        update = ToolUpdated(phase="output", text=text, data=None if text is not None else data.value)
+        return ToolUpdate(**self.tree.place(ts, start.parent_id, start.call_id, start.agent), payload=update)
+
     def _writer(self, fact: Emitted) -> ToolStart | None:
-        """The call that wrote: the one that is named, the only one that is open there, or the one around."""
-        open_here = [
-            call
-            for space, call_id in self.tree.spaces.items()
-            if graph_of(space) == fact.namespace and (call := self.tree.started(call_id)) is not None
-        ]
-        named = [call for call in open_here if call.payload.tool_call_id == fact.tool_call_id]
-        found = named or open_here
-        return found[0] if len(found) == 1 else self.tree.started(self.tree.owner_of(fact.namespace))
+        """The call that wrote: the one that is named, or the only one that is open there; else the one around."""
+        here = [self.tree.tools[id_] for id_, space in self.tree.where.items() if graph_of(space) == fact.namespace]
+        if fact.tool_call_id is not None:
+            here = [call for call in here if call.payload.tool_call_id == fact.tool_call_id]
+        return here[0] if len(here) == 1 else self.tree.tools.get(self.tree.owner_of(fact.namespace))
 
 
 def _parted(delta: Any) -> tuple[Any, dict[str, Any]]:
@@ -122,8 +141,9 @@ def _parted(delta: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _change(name: str, value: Any) -> dict[str, Any]:
-    """A node gives those files that it changed, and of all other states the whole."""
-    if name != "files" or not isinstance(value, dict):
+    """Deep agents give those files that they changed, and of all other states the whole."""
+    deep = name == "files" and isinstance(value, dict)
+    if not deep or not all(file is None or (isinstance(file, dict) and "content" in file) for file in value.values()):
         return {"snapshot": value}
     paths = {file: "/" + file.replace("~", "~0").replace("/", "~1") for file in value}
     return {
@@ -132,6 +152,13 @@ def _change(name: str, value: Any) -> dict[str, Any]:
             for file, path in paths.items()
         ]
     }
+
+
+def _line_of(data: Any) -> str:
+    """What people read of data: the text in it, if it has one."""
+    words = data if isinstance(data, dict) else {}
+    found = next((words[name] for name in _WORDS if isinstance(words.get(name), str)), None)
+    return found or msgspec.json.encode(data).decode()
 
 
 def _progress(data: Any) -> int | None:

@@ -4,48 +4,44 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.envelope.model import Document, Envelope, ToolEnd, ToolStart
-from stellwerk.envelope.payloads import Failure, Filed, Outcome, ToolCalled, ToolEnded, Usage
+from stellwerk.envelope.payloads import Failure, Filed, ToolCalled, ToolEnded
 from stellwerk.envelope.results import FileRef, Json, ToolResult, to_result
 from stellwerk.ids import digest_id
+from stellwerk.stream.calls import abandoned
 from stellwerk.stream.facts import CallFailed, CallPaused, Linked, StepEnded, ToolAnswered, ToolBegan, ToolDone
-from stellwerk.stream.model_calls import sum_of
+from stellwerk.stream.model_calls import ModelCalls
+from stellwerk.stream.outcomes import Inside
 from stellwerk.stream.tree import Tree, cleaned, graph_of
 
 ERROR_TEXT = 2000
 """Characters of an error that are kept."""
+_UNNAMED = "LangGraph"
+"""What LangGraph calls a graph that nobody named."""
 
-
-@dataclass
-class Inside:
-    """What happened inside an agent or a graph, for its normalised result."""
-
-    messages: list[dict[str, str]] = field(default_factory=list)
-    files: dict[str, Any] = field(default_factory=dict)
-    usage: dict[str, Usage] = field(default_factory=dict)
-    signal: str | None = None
-
-    def outcome(self) -> Outcome:
-        return Outcome(messages=self.messages, files=self.files, usage=list(self.usage.values()))
+Wanted = tuple[str, str, Any]
+"""(name, tool_call_id, arguments) of a call that a model asked for."""
 
 
 @dataclass
 class ToolCalls:
     tree: Tree
+    models: ModelCalls
     inside: dict[str, Inside] = field(default_factory=dict)
     """By call, for every agent and graph that is open."""
     waiting: dict[str, ToolStart] = field(default_factory=dict)
-    """Calls that an earlier run of the trace left open because they asked the user."""
+    """Calls that an earlier run of the trace left open because they asked the user, by their first id."""
     asked_by: dict[str, str] = field(default_factory=dict)
     """The innermost call that asked a question."""
-    paused: set[str] = field(default_factory=set)
+    paused: dict[str, ToolStart] = field(default_factory=dict)
     """Calls on the path to a question of this run."""
+    given_up: set[str] = field(default_factory=set)
+    """Questions that nobody waits for."""
     wanted: dict[tuple[str, str], tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """Tool calls that a model asked for and that have not begun, by owner ("" is the run) and tool_call_id."""
     attempts: dict[str, int] = field(default_factory=dict)
+    """How often each call was begun, by its first id."""
 
     def began(self, fact: ToolBegan) -> Iterator[Envelope]:
         first = digest_id(self.tree.trace_id, fact.namespace, fact.tool_call_id)
@@ -54,16 +50,12 @@ class ToolCalls:
             start = self._start(fact, first)
             yield start
         self.take(start.parent_id, fact.tool_call_id)
-        self.tree.calls[fact.run] = start
-        self.tree.spaces[fact.namespace] = start.call_id
+        self.tree.open(fact.run, start, fact.namespace)
         if fact.kind == "agent":
-            self.inside.setdefault(start.call_id, Inside(signal=fact.signal))
+            self.inside.setdefault(start.call_id, Inside()).signal = fact.signal
 
     def _start(self, fact: ToolBegan, first: str) -> ToolStart:
-        # A tool that is tried again within a run is another call of the same tool_call_id.
-        attempt = self.attempts[first] = self.attempts.get(first, 0) + 1
-        call_id = first if attempt == 1 else digest_id(first, str(attempt))
-        before = None if attempt == 1 else first if attempt == 2 else digest_id(first, str(attempt - 1))
+        call_id, before = self._attempt(first)
         args = canonical(fact.args, depth=PAYLOAD_DEPTH)
         self.tree.blobs += args.blobs
         called = ToolCalled(
@@ -79,49 +71,66 @@ class ToolCalls:
         parent = self.tree.owner(fact.parent)
         return ToolStart(**self.tree.place(fact.ts, parent, call_id, fact.agent), payload=called)
 
+    def _attempt(self, first: str) -> tuple[str, str | None]:
+        """A call that is begun again within a trace is another call; what it repeats."""
+        number = self.attempts[first] = self.attempts.get(first, 0) + 1
+        if number == 1:
+            return first, None
+        return digest_id(first, str(number)), first if number == 2 else digest_id(first, str(number - 1))
+
     def graph_began(self, fact: Linked) -> Iterator[Envelope]:
         """A graph inside a node: a call of its own, so that what happens in it can be told apart."""
-        parent, task = self.tree.owner(fact.parent), fact.namespace.rpartition(":")[2]
-        call_id = digest_id(self.tree.trace_id, fact.namespace, "graph", fact.name)
-        start = self.waiting.pop(call_id, None)
+        node, _, task = fact.namespace.rpartition("|")[2].partition(":")
+        name = node if fact.name in ("", _UNNAMED) else fact.name
+        first = digest_id(self.tree.trace_id, fact.namespace, "graph", name)
+        start = self.waiting.pop(first, None)
         if start is None:
-            called = ToolCalled(tool_name=clean_text(fact.name), tool_call_id=clean_text(task), kind="graph")
-            start = ToolStart(**self.tree.place(fact.ts, parent, call_id, None), payload=called)
+            call_id, before = self._attempt(first)
+            given = canonical(fact.input, depth=PAYLOAD_DEPTH)
+            self.tree.blobs += given.blobs
+            called = ToolCalled(
+                tool_name=clean_text(name),
+                tool_call_id=clean_text(task),
+                input=given.value,
+                kind="graph",
+                retry_of=before,
+                sanitized=list(given.notes) or None,
+            )
+            start = ToolStart(**self.tree.place(fact.ts, self.tree.owner(fact.parent), call_id, None), payload=called)
             yield start
-        self.tree.calls[fact.run] = start
-        self.tree.spaces[fact.namespace] = start.call_id
-        self.inside.setdefault(call_id, Inside())
+        self.tree.open(fact.run, start, fact.namespace)
+        self.inside.setdefault(start.call_id, Inside())
 
     def graph_ended(self, fact: StepEnded) -> Iterator[Envelope]:
-        start = self.tree.calls.get(fact.run)
-        if not isinstance(start, ToolStart):
+        if not isinstance(self.tree.calls.get(fact.run), ToolStart):
             return
-        del self.tree.calls[fact.run]
+        start = self.tree.close(fact.run)
+        assert isinstance(start, ToolStart)
         name = start.payload.tool_name
         failure = None if fact.failed is None else Failure(message=f"{name} raised {fact.failed}", class_=fact.failed)
         yield from self._end(start, fact.ts, None, failure)
 
     def done(self, fact: ToolDone) -> Iterator[Envelope]:
-        start = self.tree.calls.pop(fact.run, None)
+        start = self.tree.close(fact.run)
         if isinstance(start, ToolStart):
             yield from self._ended(start, fact.ts, fact.output, fact.failed, fact.notes)
 
     def answered(self, fact: ToolAnswered) -> Iterator[Envelope]:
         """A call that somebody answered in the tool's place, or that was cut off and answered for."""
-        for run, call in list(self.tree.calls.items()):
-            if isinstance(call, ToolStart) and call.payload.tool_call_id == fact.tool_call_id:
-                if self._graph_of(call) == fact.namespace:
-                    del self.tree.calls[run]
+        for call_id, call in self.tree.tools.items():
+            if call.payload.tool_call_id == fact.tool_call_id:
+                if graph_of(self.tree.where[call_id]) == fact.namespace and call.payload.kind != "graph":
+                    self.tree.close_tool(call_id)
                     yield from self._ended(call, fact.ts, fact.output, fact.failed)
                     return
-        parent = self.tree.owner_of(fact.namespace)
-        asked = self.wanted.pop((self._key(parent), fact.tool_call_id), None)
+        owner = self.tree.owner_of(fact.namespace)
+        asked = self.wanted.pop((self._key(owner), fact.tool_call_id), None)
         if asked is None:
             return
-        name, args = asked
-        call_id = digest_id(self.tree.trace_id, fact.namespace, fact.tool_call_id)
-        called = ToolCalled(tool_name=clean_text(name), tool_call_id=clean_text(fact.tool_call_id), args=args)
-        start = ToolStart(**self.tree.place(fact.ts, parent, call_id, None), payload=called)
+        call_id, _ = self._attempt(digest_id(self.tree.trace_id, fact.namespace, fact.tool_call_id))
+        called = ToolCalled(tool_name=asked[0], tool_call_id=clean_text(fact.tool_call_id), args=asked[1])
+        place = self.tree.place(fact.ts, owner, call_id, self.tree.agent_of(owner))
+        start = ToolStart(**place, payload=called)
         yield start
         yield from self._ended(start, fact.ts, fact.output, fact.failed)
 
@@ -130,25 +139,28 @@ class ToolCalls:
         yield from self._end(start, fact.ts, None, failure)
 
     def pause(self, fact: CallPaused) -> Iterable[Envelope]:
-        start = self.tree.calls.pop(fact.run, None)
-        if start is not None:
-            self.paused.add(start.call_id)
+        start = self.tree.close(fact.run)
+        if isinstance(start, ToolStart):
+            self.paused[start.call_id] = start
             for ask_id in fact.ask_ids:
                 self.asked_by.setdefault(ask_id, start.call_id)
         return ()
 
-    def said(self, owner: str, message_id: str, text: str, used: Usage) -> None:
-        """A model inside the call said something."""
-        inside = self.inside.get(owner)
-        if inside is not None:
-            inside.usage[used.model] = sum_of(inside.usage.get(used.model), used)
-            if text:
-                inside.messages.append({"message_id": message_id, "role": "assistant", "text": text})
+    def waiting_for_user(self) -> set[str]:
+        """What asked, and everything around it, whether or not the framework says that it waits as well."""
+        found, around = set(self.paused), [start.parent_id or "" for start in self.paused.values()]
+        while around:
+            if (call := self.tree.tools.get(around.pop())) is not None:
+                found.add(call.call_id)
+                around.append(call.parent_id or "")
+        return found
 
-    def want(self, owner: str, calls: Iterable[tuple[str, str, Any]]) -> None:
+    def want(self, owner: str | None, calls: Iterable[Wanted]) -> None:
         for name, tool_call_id, args in calls:
-            safe = canonical(args, depth=PAYLOAD_DEPTH).value
-            self.wanted[self._key(owner), tool_call_id] = (name, safe if isinstance(safe, dict) else {})
+            safe = canonical(args, depth=PAYLOAD_DEPTH)
+            self.tree.blobs += safe.blobs
+            given = safe.value if isinstance(safe.value, dict) else {}
+            self.wanted[self._key(owner), tool_call_id] = (clean_text(name), given)
 
     def take(self, owner: str | None, tool_call_id: str) -> None:
         """The call has begun."""
@@ -172,6 +184,7 @@ class ToolCalls:
         failure: Failure | None,
         notes: tuple[str, ...] = (),
     ) -> Iterator[Envelope]:
+        yield from self._cut_off(start.call_id, ts)
         inside = self.inside.pop(start.call_id, None)
         if inside is not None:
             self._pass_on(start, inside)
@@ -188,6 +201,25 @@ class ToolCalls:
         )
         yield ToolEnd(**self.tree.place(ts, start.parent_id, start.call_id, start.agent), payload=ended)
 
+    def _cut_off(self, call_id: str, ts: float) -> Iterator[Envelope]:
+        """What is open inside: the framework tells no end of what it cancels, or of what asks and is not heard."""
+        for run, call in self.tree.inside(call_id, [*self.paused.values(), *self.waiting.values()]):
+            yield from self.models.refused(ts, call.call_id)
+            if run is None:
+                self._give_up(call.call_id)
+            else:
+                self.tree.close(run)
+            if run is None or not self.models.forget(run):
+                yield abandoned(call, ts, self.tree.run_id)
+            self.inside.pop(call.call_id, None)
+        yield from self.models.refused(ts, call_id)
+
+    def _give_up(self, call_id: str) -> None:
+        """Whoever called it went on without the answer; nobody waits for it any more."""
+        self.paused.pop(call_id, None)
+        self.waiting = {first: start for first, start in self.waiting.items() if start.call_id != call_id}
+        self.given_up |= {ask_id for ask_id, who in self.asked_by.items() if who == call_id}
+
     def _signal(self, start: ToolStart, ts: float, inside: Inside) -> Iterator[Envelope]:
         """The call by which an agent says that it is done, if it was told to say so."""
         if inside.signal is None:
@@ -195,7 +227,7 @@ class ToolCalls:
         call_id = digest_id(start.call_id, inside.signal)
         place = self.tree.place(ts, start.call_id, call_id, start.payload.title or start.payload.tool_name)
         yield ToolStart(**place, payload=ToolCalled(tool_name=inside.signal, tool_call_id=call_id))
-        result = Json(data={"messages": inside.messages, "files": inside.files, "usage": _plain(inside.usage)})
+        result = Json(data=inside.plain())
         done = ToolEnded(tool_name=inside.signal, tool_call_id=call_id, status="ok", result=result)
         yield ToolEnd(**place, payload=done)
 
@@ -203,32 +235,22 @@ class ToolCalls:
         """What an inner agent used, the one around it has used too."""
         outer = self.inside.get(start.parent_id or "")
         if outer is not None:
-            for used in inside.usage.values():
-                outer.usage[used.model] = sum_of(outer.usage.get(used.model), used)
+            outer.use(*inside.usage.values())
             outer.files.update(inside.files)
 
     def _filed(self, start: ToolStart, ts: float, file: FileRef) -> Envelope:
         call_id = digest_id("document", start.call_id, file.document_id)
-        ext = file.filename.rpartition(".")[2] if "." in file.filename else ""
         filed = Filed(
             document_id=file.document_id,
             name=file.filename,
             mime=file.mime,
             size=file.size,
             digest=file.document_id,
-            ext=ext,
+            ext=file.filename.rpartition(".")[2] if "." in file.filename else "",
         )
-        owner = self.inside.get(start.parent_id or "")
-        if owner is not None:
-            owner.files[file.filename] = {"document_id": file.document_id, "mime": file.mime, "size": file.size}
+        if (owner := self.inside.get(start.parent_id or "")) is not None:
+            owner.file(file)
         return Document(**self.tree.place(ts, start.call_id, call_id, start.agent), payload=filed)
-
-    def _graph_of(self, call: ToolStart) -> str:
-        return next((graph_of(space) for space, owner in self.tree.spaces.items() if owner == call.call_id), "")
 
     def _key(self, owner: str | None) -> str:
         return "" if owner is None or owner in self.tree.runs else owner
-
-
-def _plain(usage: dict[str, Usage]) -> list[dict[str, Any]]:
-    return [msgspec.to_builtins(used) for used in usage.values()]

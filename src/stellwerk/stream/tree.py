@@ -1,5 +1,6 @@
 """The tree of calls of one run: which call is open, to which another belongs, where in the graphs it stands."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,19 +19,64 @@ class Tree:
     runs: set[str] = field(default_factory=set)
     """The runs of the trace, this one and those before it."""
     steps: dict[str, Linked] = field(default_factory=dict)
+    """Steps of graphs that are under way, by the framework's id."""
     calls: dict[str, CallStart] = field(default_factory=dict)
-    """Open calls, by the framework's id."""
-    spaces: dict[str, str] = field(default_factory=dict)
-    """The call that every nested graph belongs to, by the graph's namespace."""
+    """Open calls, by the framework's id, those around before those inside."""
+    tools: dict[str, ToolStart] = field(default_factory=dict)
+    """Open tools, agents and graphs, by call_id."""
+    where: dict[str, str] = field(default_factory=dict)
+    """In which task each of them runs."""
     blobs: list[Blob] = field(default_factory=list)
     """What was too large for an envelope, or bytes; to be stored before the envelopes are."""
+    _run_of: dict[str, str] = field(default_factory=dict)
+    _owners: dict[str, str] = field(default_factory=dict)
+    """The call that each nested graph belongs to, by the graph's namespace."""
+    _graphs: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.runs.add(self.run_id)
 
+    def open(self, run: str, start: CallStart, namespace: str = "") -> None:
+        self.calls[run] = start
+        if isinstance(start, ToolStart):
+            self.tools[start.call_id], self.where[start.call_id] = start, namespace
+            self._run_of[start.call_id] = run
+
+    def close(self, run: str) -> CallStart | None:
+        call = self.calls.pop(run, None)
+        if isinstance(call, ToolStart):
+            self.tools.pop(call.call_id, None)
+            self.where.pop(call.call_id, None)
+            self._run_of.pop(call.call_id, None)
+            for namespace in self._graphs.pop(call.call_id, ()):
+                self._owners.pop(namespace, None)
+        return call
+
+    def close_tool(self, call_id: str) -> ToolStart | None:
+        run = self._run_of.get(call_id)
+        call = None if run is None else self.close(run)
+        return call if isinstance(call, ToolStart) else None
+
+    def inside(self, call_id: str, paused: Iterable[ToolStart]) -> list[tuple[str | None, CallStart]]:
+        """What is open or paused inside a call, with the framework's id of those that run, innermost first."""
+        left: list[tuple[str | None, CallStart]] = [*self.calls.items(), *((None, call) for call in paused)]
+        around, found = {call_id}, []
+        while inner := [(run, call) for run, call in left if call.parent_id in around]:
+            around = {call.call_id for _, call in inner}
+            found += inner
+        return found[::-1]
+
+    def claim(self, graph: str, owner: str) -> None:
+        """A nested graph belongs to the call around it."""
+        if graph and graph not in self._owners and owner in self.tools:
+            self._owners[graph] = owner
+            self._graphs.setdefault(owner, []).append(graph)
+
     def owner(self, run: str | None) -> str:
         """The nearest call around: a tool, agent or graph that is open, else the run itself."""
-        while run is not None:
+        for _ in range(len(self.steps) + 1):  # a recording may have steps that stand in a circle
+            if run is None:
+                break
             call = self.calls.get(run)
             if isinstance(call, ToolStart):
                 return call.call_id
@@ -41,13 +87,15 @@ class Tree:
     def owner_of(self, namespace: str) -> str:
         """The call that a graph belongs to, by its namespace."""
         while namespace:
-            if namespace in self.spaces:
-                return self.spaces[namespace]
-            namespace, _, _ = namespace.rpartition("|")
+            if namespace in self._owners:
+                return self._owners[namespace]
+            namespace = graph_of(namespace)
         return self.run_id
 
-    def started(self, call_id: str) -> ToolStart | None:
-        return next((c for c in self.calls.values() if c.call_id == call_id and isinstance(c, ToolStart)), None)
+    def agent_of(self, owner: str | None) -> str | None:
+        """The name of the agent that a call stands for; None for a run and for tools that are none."""
+        start = self.tools.get(owner or "")
+        return start.payload.title if start else None
 
     def place(self, ts: float, parent: str | None, call_id: str, agent: str | None) -> dict[str, Any]:
         return {
@@ -70,5 +118,5 @@ def graph_of(namespace: str) -> str:
     return above
 
 
-def cleaned(text: str | None) -> str | None:
-    return None if text is None else clean_text(text)
+def cleaned(text: object) -> str | None:
+    return None if text is None else clean_text(text if isinstance(text, str) else str(text))

@@ -44,7 +44,28 @@ def stuck(arguments: Message) -> None:
 
 
 def long_line(arguments: Message) -> Message:
-    return text("x" * 33 * 1024 * 1024)
+    return text("x" * 5 * 1024 * 1024)
+
+
+def many_parts(arguments: Message) -> Message:
+    return {"content": [], "structuredContent": {"rows": [[]] * 100_000}}
+
+
+def long_garbage(arguments: Message) -> Message:
+    sys.stdout.write("\r" * 1_000_000 + "\n")
+    return text("after the garbage")
+
+
+def hurry(arguments: Message) -> Message:
+    """Tell of progress without end, and say everything at length."""
+    for step in range(1000):
+        told = {"progressToken": arguments["token"], "progress": step, "message": f"{step} {'y' * 1000}"}
+        send({"method": "notifications/progress", "params": told})
+    return text("arrived")
+
+
+def break_a_promise(arguments: Message) -> Message:
+    return {"content": [], "structuredContent": {"size": arguments["size"]}}
 
 
 def chatter(arguments: Message) -> Message:
@@ -55,9 +76,10 @@ def chatter(arguments: Message) -> Message:
 
 
 def with_child(arguments: Message) -> Message:
-    """Start a child, which a ``trap`` makes deaf to SIGTERM."""
+    """Start a child, which a ``trap`` makes deaf to SIGTERM; it may leave our group, too."""
     trap = "trap '' TERM; " if arguments.get("stubborn") else ""
-    child = subprocess.Popen(["sh", "-c", f"{trap}while :; do sleep 1000; done"])
+    command = ["sh", "-c", f"{trap}while :; do sleep 1000; done"]
+    child = subprocess.Popen(command, start_new_session=bool(arguments.get("gone_away")))
     return text(f"{os.getpid()} {child.pid}")
 
 
@@ -118,8 +140,22 @@ def asked(question: Message) -> Message:
 
 TOOLS = (
     *(hello, garbage, no_answer_but_garbage, stuck, long_line, chatter, with_child, environment, leave),
-    *(ask, ask_to_visit, ask_for_ever, parts, broken_image),
+    *(ask, ask_to_visit, ask_for_ever, parts, broken_image, many_parts, long_garbage, hurry, break_a_promise),
 )
+
+TWICE = {f"n{level}": {"anyOf": [{"$ref": f"#/$defs/n{level + 1}"}] * 2} for level in range(40)}
+ODD_INPUTS: dict[str, Message] = {
+    "elsewhere": {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema"}}},
+    "nowhere": {"type": "object", "properties": {"x": {"$ref": "#/$defs/none"}}},
+    "endless": {"type": "object", "properties": {"x": {"$ref": "#/$defs/n0"}}, "$defs": TWICE | {"n40": {}}},
+    "tree": {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}},
+}
+SIZE = {"type": "object", "properties": {"size": {"type": "integer", "pattern": "(a+)+$"}}, "required": ["size"]}
+
+
+def listed(name: str) -> Message:
+    about: Message = {"name": name, "inputSchema": ODD_INPUTS.get(name, {"type": "object"})}
+    return about | ({"outputSchema": SIZE} if name == "break_a_promise" else {})
 
 
 def later(params: Message) -> Message:
@@ -136,7 +172,7 @@ def use_your_model(params: Message) -> Message:
 
 
 MODERN = {"later": later, "use_your_model": use_your_model}
-BY_NAME = {tool.__name__: tool for tool in TOOLS} | {"get.it": hello, "get_it": hello}
+BY_NAME = {tool.__name__: tool for tool in TOOLS} | dict.fromkeys(["get.it", "get_it", *ODD_INPUTS], hello)
 
 
 def answer(method: str, params: Message) -> Message | None:
@@ -147,8 +183,10 @@ def answer(method: str, params: Message) -> Message | None:
             "serverInfo": {"name": "raw", "version": "1"},
         }
     if method == "tools/list":
-        return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in BY_NAME]}
-    return BY_NAME[params["name"]](params.get("arguments") or {})
+        return {"tools": [listed(name) for name in BY_NAME]}
+    return BY_NAME[params["name"]](
+        (params.get("arguments") or {}) | {"token": params.get("_meta", {}).get("progressToken")}
+    )
 
 
 def modern_answer(method: str, params: Message) -> Message:

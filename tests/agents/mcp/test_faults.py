@@ -6,9 +6,12 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
+from stellwerk.agents import mcp_session
 from stellwerk.agents.mcp import McpServers
 from stellwerk.agents.mcp_pipes import LOGGED_LINES
-from stellwerk.errors import McpUnreachable, ToolFailed
+from stellwerk.agents.tool_kept import MARK
+from stellwerk.errors import McpUnreachable, SpecError, ToolFailed
+from stellwerk.spec.load import load_operator
 from stellwerk.spec.operator import McpServer
 from tests.agents.mcp.conftest import RAW, Start
 from tests.agents.mcp.shared import called, lives, open_files, tool_named
@@ -110,7 +113,10 @@ async def test_a_server_that_is_not_there_is_a_warning_at_the_start_and_an_error
             await servers.tools(gone)
 
 
-async def test_a_server_that_never_gets_ready_is_given_up_and_leaves_nothing_open(start: Start) -> None:
+async def test_a_server_that_never_gets_ready_is_given_up_and_leaves_nothing_open(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_session, "HOLD_OFF", 0)
     servers = start(start_timeout=0.3, deaf=McpServer(command=[*RAW, "deaf"]))
     seen: list[int] = []
     for _ in range(3):
@@ -120,10 +126,39 @@ async def test_a_server_that_never_gets_ready_is_given_up_and_leaves_nothing_ope
     assert max(seen) - min(seen) < 3, "a server has three pipes"
 
 
-async def test_what_the_operator_wrote_is_not_told_to_a_model(start: Start) -> None:
-    servers = start(keyed=McpServer(command=[sys.executable, "-c", "pass", "--token=hush"]))
+@pytest.mark.parametrize(
+    "server",
+    [
+        McpServer(command=[sys.executable, "-c", "pass", "--token=hush"]),
+        McpServer(command=["/nowhere/--token=hush"]),
+        McpServer(command=[sys.executable], cwd="/nowhere/hush"),
+        McpServer(command=[__file__, "--token=hush"]),
+        McpServer(url="http://user:hush@127.0.0.1:9/mcp?key=hush", headers={"Authorization": "Bearer hush"}),
+        McpServer(url="http://user:hush@127.0.0.1:99999/mcp?key=hush"),
+        McpServer.model_construct(url="http://127.0.0.1:9/mcp", headers={"Authorization": "Bearer hush\n"}),
+    ],
+    ids=["ends at once", "no command", "no folder", "no program", "nobody there", "no address", "illegal header"],
+)
+async def test_what_the_operator_wrote_is_not_told_to_a_model(start: Start, server: McpServer) -> None:
     with pytest.raises(McpUnreachable) as refused:
-        await servers.tools("keyed")
+        await start(keyed=server).tools("keyed")
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        r'{url: "http://127.0.0.1/mcp", headers: {Authorization: "Bearer hush\n"}}',
+        r'{url: "http://127.0.0.1/mcp", headers: {Authorization: "Bearer hush€"}}',
+        r'{url: "http://127.0.0.1/mcp", headers: {"X-Key\r\nX-Other": hush}}',
+        r'{command: ["run\tme", hush]}',
+        r'{command: [run], env: {KEY: "hush\n"}}',
+        r'{command: [run], env: {"KEY=": hush}}',
+    ],
+)
+def test_what_no_header_and_no_process_can_have_is_refused_at_the_start_without_being_repeated(entry: str) -> None:
+    with pytest.raises(SpecError, match="mcp_servers.keyed") as refused:
+        load_operator(f"mcp_servers: {{keyed: {entry}}}", source="operator.yaml")
     assert "hush" not in str(refused.value)
 
 
@@ -146,5 +181,6 @@ async def test_a_server_sees_the_path_and_what_the_operator_gave_it_and_nothing_
     servers = start(raw=McpServer(command=RAW, env={"GIVEN": "yes"}))
     seen = str((await called(servers, "raw_environment")).content)
     names = {line.partition("=")[0] for line in seen.splitlines()}
-    assert names - {"LC_CTYPE", "_", "PWD", "SHLVL"} == {"PATH", "GIVEN"}, "some are set by the interpreter itself"
+    itself = {"LC_CTYPE", "_", "PWD", "SHLVL"}  # set by the interpreter and the shell
+    assert names - itself == {"PATH", "GIVEN", MARK}
     assert "canary" not in seen

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from stellwerk.agents import mcp_session
 from stellwerk.errors import ToolFailed
 from stellwerk.spec.operator import McpServer
 from tests.agents.mcp import raw
@@ -62,7 +63,8 @@ def old_address() -> Iterator[str]:
         thread.join()
 
 
-async def test_a_server_that_dies_is_found_again_when_it_is_back(start: Start) -> None:
+async def test_a_server_that_dies_is_found_again_when_it_is_back(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_session, "HOLD_OFF", 0)
     with serving_http() as (address, process):
         servers = start(web=McpServer(url=address))
         say, die = [await tool_named(servers, f"web_{name}") for name in ("say", "die")]
@@ -95,7 +97,7 @@ async def test_a_server_that_forgot_the_session_gets_a_new_one_at_the_next_call(
 
 async def test_an_answer_beyond_all_bounds_costs_its_call(start: Start, old_address: str) -> None:
     servers = start(old=McpServer(url=old_address))
-    with pytest.raises(ToolFailed, match="'long_line' of the MCP server 'old' failed: .* longer than 33554432 bytes"):
+    with pytest.raises(ToolFailed, match="'long_line' of the MCP server 'old' failed: .* longer than 4194304 bytes"):
         await called(servers, "old_long_line")
     assert (await called(servers, "old_hello")).content
 

@@ -64,15 +64,15 @@ async def test_an_image_becomes_a_document_that_is_kept_before_it_is_named(serve
     assert [(blob.document_id, blob.data) for blob in kept] == [(alone["document_id"], PNG)] * 2
 
 
-async def test_ten_megabytes_become_a_document_with_a_preview(servers: McpServers, server: str) -> None:
+async def test_a_megabyte_becomes_a_document_with_a_preview(servers: McpServers, server: str) -> None:
     kept: list[Blob] = []
 
     async def keep(blobs: Sequence[Blob]) -> None:
         kept.extend(blobs)
 
-    answer = await called(servers, f"{server}_big", size=10_000_000, keep=keep)
+    answer = await called(servers, f"{server}_big", size=1_000_000, keep=keep)
     assert result(answer)["kind"] == "file_ref"
-    assert [len(blob.data) for blob in kept] == [10_000_000]
+    assert [len(blob.data) for blob in kept] == [1_000_000]
     assert len(answer.content) < 2000
 
 

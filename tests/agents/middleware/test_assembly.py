@@ -6,31 +6,49 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.middleware.assembly import middleware_for
+from stellwerk.agents.middleware.assembly import guards_for, middleware_for
+from stellwerk.agents.middleware.chain import Chain
+from stellwerk.agents.middleware.kinds import Middleware
 from stellwerk.agents.middleware.prompt import prompt_of
+from stellwerk.errors import SpecError
 from stellwerk.spec.load import load_system
 from stellwerk.spec.model import AgentConfig
 from tests.agents.middleware.conversations import Conversation, model, say
 
 PAGE = (Path(__file__).parents[3] / "docs/howto/agent-config.md").read_text("utf-8")
-ALWAYS = ["StepLimit", "Repair", "ModelRetry", "CallLog", "ToolErrorMiddleware"]
+ALWAYS = ["StepLimit", "Repair", "ModelRetry", "ToolLimits", "CallLog", "ToolErrorMiddleware"]
+EVERYTHING: dict[str, Any] = {
+    "tool_call_limit": 1,
+    "tool_timeout": 1,
+    "validation_prompt": "Be strict.",
+    "final_prompt": "Sum up.",
+    "approvals": {"look": ["approve"]},
+}
+
+
+def built(**settings: Any) -> list[Middleware]:
+    return middleware_for(AgentConfig(**settings), agent="boss", judge=model(say("x")))
+
+
+def names(middleware: list[Middleware]) -> list[str]:
+    """The layers in their order, those inside of chains, too."""
+    found = [layer.layers if isinstance(layer, Chain) else (layer,) for layer in middleware]
+    return [layer.name for group in found for layer in group]
 
 
 def layers(**settings: Any) -> list[str]:
-    return [layer.name for layer in middleware_for(AgentConfig(**settings), agent="boss", judge=model(say("x")))]
+    return names(built(**settings))
 
 
 @pytest.mark.parametrize(
     ("settings", "layer"),
     [
         ({"only_one_model_call": True}, "OneModelCall"),
-        ({"tool_call_limit": 1}, "ToolLimits"),
-        ({"tool_call_limits": {"look": 1}}, "ToolLimits"),
         ({"tool_timeout": 1}, "ToolTimeout"),
         ({"tool_timeouts": {"look": 1}}, "ToolTimeout"),
         ({"validation_prompt": "Be strict."}, "Validation"),
         ({"final_prompt": "Sum up."}, "FinalPrompt"),
-        ({"approvals": {"look": ["approve"]}}, "HumanInTheLoopMiddleware"),
+        ({"approvals": {"look": ["approve"]}}, "Approvals"),
     ],
 )
 def test_a_setting_that_is_used_has_its_layer(settings: dict[str, Any], layer: str) -> None:
@@ -40,25 +58,35 @@ def test_a_setting_that_is_used_has_its_layer(settings: dict[str, Any], layer: s
 def test_a_plain_agent_has_no_nodes_beyond_its_model_and_its_tools() -> None:
     """Each node would be one more checkpoint for every model call."""
     assert layers() == ALWAYS
-    assert set(Conversation(AgentConfig(), model(say("x"))).graph.nodes) == {"__start__", "model", "tools"}
+    for config in (AgentConfig(), AgentConfig(approvals={"look": []}, tool_call_limit=1, final_prompt="Sum up.")):
+        assert set(Conversation(config, model(say("x"))).graph.nodes) == {"__start__", "model", "tools"}
+
+
+def test_what_only_wraps_is_one_middleware_and_what_is_a_node_stands_for_itself() -> None:
+    assert [layer.name for layer in built()] == ["Stellwerk1"]
+    assert [layer.name for layer in built(**EVERYTHING)] == ["Stellwerk1", "Validation", "Stellwerk3"]
+
+
+def test_the_helper_of_a_deep_agent_has_its_limits_but_gives_no_answer_of_its_own() -> None:
+    config = AgentConfig(**EVERYTHING)
+    guards = names(guards_for(config, agent="boss", judge=model(say("x"))))
+    assert guards == [name for name in names(built(**EVERYTHING)) if name not in ("Validation", "FinalPrompt")]
+
+
+def test_one_model_call_cannot_be_judged() -> None:
+    with pytest.raises(SpecError, match="'boss' has both only_one_model_call and validation_prompt.*leave one"):
+        built(only_one_model_call=True, validation_prompt="Be strict.")
 
 
 def test_the_order_is_the_one_that_the_layers_need() -> None:
-    everything = {
-        "only_one_model_call": True,
-        "tool_call_limit": 1,
-        "tool_timeout": 1,
-        "validation_prompt": "Be strict.",
-        "final_prompt": "Sum up.",
-        "approvals": {"look": ["approve"]},
-    }
-    order = layers(**everything)
+    order = layers(**EVERYTHING)
     for outer, inner in [
         ("StepLimit", "ModelRetry"),  # a step is one turn, however often it is tried
         ("ModelRetry", "CallLog"),  # every attempt has its line
-        ("ToolLimits", "HumanInTheLoopMiddleware"),  # no question about a call that is refused anyway
-        ("HumanInTheLoopMiddleware", "CallLog"),  # no line before the tool runs
-        ("HumanInTheLoopMiddleware", "ToolErrorMiddleware"),
+        ("StepLimit", "ToolLimits"),  # calls are counted in the budget that the steps are counted in
+        ("ToolLimits", "Approvals"),  # no question about a call that is refused anyway
+        ("Approvals", "CallLog"),  # no line before the tool runs
+        ("Approvals", "ToolErrorMiddleware"),
         ("CallLog", "ToolErrorMiddleware"),  # the line tells what the model sees
         ("ToolErrorMiddleware", "ToolTimeout"),
     ]:

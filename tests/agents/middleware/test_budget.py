@@ -11,7 +11,7 @@ from langgraph.types import Command, interrupt
 
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.middleware.budget import current, spending
-from stellwerk.agents.middleware.conversation import SPENT, Spent
+from stellwerk.agents.middleware.conversation import SECONDS, SPENT, Spent
 from stellwerk.errors import QuotaExceeded
 from stellwerk.spec.model import AgentConfig, Quotas
 from stellwerk.spec.script import ScriptCall, ScriptStep
@@ -126,6 +126,19 @@ async def test_what_was_spent_before_a_question_still_counts_after_it(saver: Dur
     assert "used all 5 steps" in str(said[-1].text)
 
 
+async def test_so_does_what_a_finished_sibling_of_the_waiting_call_has_spent(saver: DurableSaver) -> None:
+    helper = model(call("look"), call("look"), say("found"), ask=[call("ask"), *[call("look") for _ in range(9)]])
+    boss = model(research("ask", "x"), say("never said"))
+    talk = Conversation(AgentConfig(max_steps=6), boss, [delegate(helper, look, ask)], saver=saver)
+    with spending() as before:
+        await talk.send("go")
+    assert before.used == 5  # the boss once, who looks three times, who asks once
+    [question] = await talk.questions()
+    with spending() as after:  # the result of the one who looks is stored, but not in the conversation yet
+        await talk.resume({question.id: "yes"})
+    assert after.used == len(boss.asked) + len(helper.asked) == 6
+
+
 async def test_a_tool_that_gives_back_more_than_text_is_counted_too() -> None:
     inner = Conversation(AgentConfig(), looks(1), [look], name="helper").graph
 
@@ -190,6 +203,34 @@ async def test_a_model_that_hangs_is_cut_off_too() -> None:
     talk = Conversation(AgentConfig(), model(ScriptStep(say="late", wait=600)))
     with spending(quotas=Quotas(seconds=0.1)), pytest.raises(QuotaExceeded):
         await talk.send("go")
+
+
+async def test_seconds_before_a_question_still_count_after_it(saver: DurableSaver) -> None:
+    @tool
+    async def nap() -> str:
+        "Sleep a little."
+        await asyncio.sleep(0.3)
+        return "awake"
+
+    helper = delegate(model(call("nap"), call("ask"), call("nap"), say("found")), nap, ask)
+    talk = Conversation(AgentConfig(), model(research("x"), say("done")), [helper], saver=saver)
+    with spending(quotas=Quotas(seconds=60)):
+        await talk.send("go")
+    [question] = await talk.questions()
+    with spending(quotas=Quotas(seconds=60)) as after:  # another process, perhaps
+        said = await talk.resume({question.id: "yes"})
+    assert (after.seconds() or 0) >= 0.6
+    assert said[-1].response_metadata[SECONDS] >= 0.6
+
+
+async def test_a_run_that_asks_again_and_again_has_no_more_seconds_for_it(saver: DurableSaver) -> None:
+    talk = Conversation(AgentConfig(), model(call("ask"), say("done")), [ask], saver=saver)
+    with spending(quotas=Quotas(seconds=60)) as budget:
+        budget.catch_up(Spent(), seconds=59.9)
+        await talk.send("go")
+    [question] = await talk.questions()
+    with spending(quotas=Quotas(seconds=59.9)), pytest.raises(QuotaExceeded, match="seconds"):
+        await talk.resume({question.id: "yes"})
 
 
 def test_outside_of_any_run_there_is_no_limit() -> None:

@@ -1,12 +1,17 @@
 """system_prompt, mission, final_prompt: what the model is told, and when."""
 
+from typing import Any
+
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.middleware.prompt import prompt_of
 from stellwerk.spec.model import AgentConfig
-from tests.agents.middleware.conversations import Conversation, call, model, say
+from stellwerk.spec.script import ScriptStep
+from tests.agents.middleware.conversations import Conversation, Overheard, call, model, say, spoken
 
 
 @tool
@@ -45,3 +50,27 @@ async def test_the_final_answer_has_its_own_prompt_and_no_tools(saver: DurableSa
     # Results of an earlier input do not count for the next one.
     await talk.send("again")
     assert str(chat.asked[3][0].text) == "Search."
+
+
+async def test_a_tool_that_is_called_although_none_is_offered_does_not_run(saver: DurableSaver) -> None:
+    steps = [call("look"), ScriptStep(say="It is seen.", call="look"), say("never said")]
+    talk = Conversation(AgentConfig(final_prompt="Answer."), model(*steps), [look], saver=saver)
+    said = await talk.send("go")
+    assert spoken(said) == [("ai", ""), ("tool", "seen"), ("ai", "It is seen.")]
+    assert isinstance(said[-1], AIMessage)
+    assert said[-1].tool_calls == []
+
+
+async def test_nothing_of_such_a_call_is_left_in_the_places_that_providers_have_for_it() -> None:
+    class Provider(Overheard):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            asked = {"name": "look", "args": {}, "id": "c1", "type": "tool_call"}
+            message = AIMessage(
+                [{"type": "text", "text": "Seen."}, {"type": "tool_use", "id": "c1", "name": "look", "input": {}}],
+                tool_calls=[asked],
+                additional_kwargs={"tool_calls": [{"id": "c1"}], "refusal": None},
+            )
+            return ChatResult(generations=[ChatGeneration(message=message)])
+
+    last = (await Conversation(AgentConfig(final_prompt="Answer."), Provider(script=[]), [look]).send("go"))[-1]
+    assert (last.content, last.additional_kwargs) == ("Seen.", {"refusal": None})

@@ -7,11 +7,14 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
+from langgraph.types import interrupt
 
 from stellwerk.agents.checkpoints import DurableSaver
+from stellwerk.agents.middleware.budget import spending
 from stellwerk.agents.middleware.retry import Patience
 from stellwerk.agents.middleware.validation import HELD
-from stellwerk.spec.model import AgentConfig
+from stellwerk.errors import QuotaExceeded
+from stellwerk.spec.model import AgentConfig, Quotas
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.middleware.conversations import Conversation, Overheard, call, model, say, spoken
 
@@ -142,3 +145,41 @@ async def test_a_judge_that_fails_is_asked_again_and_then_ends_the_run() -> None
     with pytest.raises(ConnectionError, match="no judge"):
         await Conversation(NUMBERS, chat, patience=Patience(2, sleep=sleep)).send("go")
     assert len(chat.asked) == 4  # one answer, three times the judge
+
+
+@pytest.mark.parametrize(
+    ("verdict", "good"),
+    [
+        ("OK", True),
+        (" **ok**.\n", True),
+        ("OK is what I cannot say: it leaks a name", False),
+        ("ok, but it is too long", False),
+        ("Not ok", False),
+        ("", False),
+    ],
+)
+async def test_only_a_verdict_that_is_nothing_but_ok_lets_an_answer_out(verdict: str, good: bool) -> None:
+    chat = model(say("an answer"), say("another"), judged=[say(verdict)])
+    talk = Conversation(NUMBERS.model_copy(update={"validation_rounds": 1}), chat)
+    said = spoken(await talk.send("go"))
+    assert said[-1] == ("ai", "an answer" if good else "another")
+
+
+async def test_the_judge_is_a_step_and_what_it_costs_is_known_after_a_question(saver: DurableSaver) -> None:
+    @tool
+    async def ask() -> str:
+        "Ask the user."
+        return str(interrupt("sure?"))
+
+    chat = judged(say("large"), call("ask"), say("42"))
+    talk = Conversation(NUMBERS, chat, [ask], saver=saver)
+    with spending() as before:
+        await talk.send("how large?")
+    assert before.used == 3  # an answer, its judgement, a tool call
+    [question] = await talk.questions()
+    with spending() as after:  # another process, perhaps: nothing is known but the checkpoint
+        await talk.resume({question.id: "yes"})
+    assert after.used == len(chat.asked) == 5
+    assert after.spent.tokens > before.spent.tokens
+    with spending(quotas=Quotas(steps=2)), pytest.raises(QuotaExceeded):
+        await talk.send("once more")

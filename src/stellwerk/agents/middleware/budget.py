@@ -2,19 +2,22 @@
 
 Whoever drives a run enters ``spending`` around it. Inside, every agent has a budget of its own, and every tool call
 one that knows no limit and only counts. What is spent in one is spent in all those around it, so a sub-agent never has
-more than the agents that it works for have left. Parallel tool calls run in tasks of their own; a task copies the
-context, and the copies share these objects.
+more than the agents that it works for have left. Calls of tools that are limited are counted in the same way.
+Parallel tool calls run in tasks of their own; a task copies the context, and the copies share these objects.
 
 A budget begins empty, also when a run goes on after a question or a crash. Before each model and tool call its agent
-tells it what the conversation shows as spent (``catch_up``), and what is new in that is passed on outwards. Only what a
-finished sibling of a waiting tool call has spent is known one step later, when its result is in the conversation.
+tells it what the conversation shows as spent (``catch_up``), and what is new in that is passed on outwards. What
+finished siblings of a waiting tool call have spent is read from their stored results, which are not in the
+conversation yet.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+
+from langchain_core.messages import BaseMessage
 
 from stellwerk.agents.middleware.conversation import Spent
 from stellwerk.errors import QuotaExceeded
@@ -22,10 +25,21 @@ from stellwerk.spec.model import Quotas
 
 
 class Budget:
-    def __init__(self, limit: int | None = None, quotas: Quotas | None = None, parent: "Budget | None" = None) -> None:
-        self.limit, self.parent = limit, parent
+    def __init__(
+        self,
+        limit: int | None = None,
+        quotas: Quotas | None = None,
+        parent: "Budget | None" = None,
+        *,
+        agent: str | None = None,
+    ) -> None:
+        self.limit, self.parent, self.agent = limit, parent, agent
         self.quotas = quotas or Quotas()
         self.spent = Spent()
+        self.siblings: Sequence[BaseMessage] | None = None
+        """Of the agent's current turn: the results of tool calls that were done before a question; None if not read."""
+        self.refusals: dict[str, dict[str, str]] = {}
+        """For each turn of the agent why some of its tool calls may not run, by the ids of the calls."""
         self._agents: dict[str, Budget] = {}
         self._began = time.monotonic()
 
@@ -33,9 +47,11 @@ class Budget:
     def used(self) -> int:
         return self.spent.steps
 
-    def of(self, agent: str, limit: int) -> "Budget":
+    def of(self, place: str, *, agent: str, limit: int) -> "Budget":
         """The budget of an agent that runs inside this one: the same for all its calls, also parallel ones."""
-        return self._agents.setdefault(agent, Budget(limit, parent=self))
+        if place not in self._agents:
+            self._agents[place] = Budget(limit, parent=self, agent=agent)
+        return self._agents[place]
 
     def around(self) -> Iterator["Budget"]:
         """This budget and all those around it, from the inside out."""
@@ -48,9 +64,17 @@ class Budget:
         for budget in self.around():
             budget.spent += spent
 
-    def catch_up(self, known: Spent) -> None:
+    def catch_up(self, known: Spent, *, seconds: float = 0.0) -> None:
         """Count what was spent before this budget began, as far as it is not counted yet."""
-        self.spend(Spent(max(0, known.steps - self.spent.steps), max(0, known.tokens - self.spent.tokens)))
+        if (missing := known.beyond(self.spent)) != _NOTHING:
+            self.spend(missing)
+        *_, run = self.around()
+        run._began = min(run._began, time.monotonic() - seconds)
+
+    def seconds(self) -> float | None:
+        """How long the run has been at work, before the last question too; None if nobody limits it."""
+        *_, run = self.around()
+        return None if run.quotas.seconds is None else round(time.monotonic() - run._began, 3)
 
     def used_up(self) -> "Budget | None":
         """The nearest budget, from here outwards, in which no step is left."""
@@ -89,6 +113,7 @@ class Budget:
         return self._began + (self.quotas.seconds or 0) - time.monotonic()
 
 
+_NOTHING = Spent()
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 

@@ -1,7 +1,9 @@
 """What the conversation says about the current input: where it begins, what it has cost. Pure functions."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
@@ -10,16 +12,35 @@ VALIDATOR = "validator"
 OUR_WORDS = "stellwerk_said"
 """In the metadata of an AI message that no model wrote: why we wrote it."""
 SPENT = "stellwerk_spent"
-"""In the metadata of a tool message: the steps and tokens of the agents that ran inside the call."""
+"""In the metadata of a message: what was spent on it beside the call that wrote it, by sub-agents or a judge."""
+SECONDS = "stellwerk_seconds"
+"""In the metadata of a message: how long its run had been at work by then."""
+REFUSED = "stellwerk_refused"
+"""In the metadata of a tool message: the call was beyond a limit and did not run."""
+TASK = "task"
+"""The one tool through which a deep agent calls all its sub-agents."""
+
+Spoken = TypeVar("Spoken", bound=BaseMessage)
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
     steps: int = 0
     tokens: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    """Of tools that are limited."""
 
     def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.steps + other.steps, self.tokens + other.tokens)
+        return Spent(self.steps + other.steps, self.tokens + other.tokens, self.calls + other.calls)
+
+    def beyond(self, other: "Spent") -> "Spent":
+        """What is more here than there."""
+        steps, tokens = max(0, self.steps - other.steps), max(0, self.tokens - other.tokens)
+        return Spent(steps, tokens, self.calls - other.calls)
+
+    def to_json(self) -> dict[str, Any]:
+        calls = {"calls": dict(self.calls)} if self.calls else {}
+        return {"steps": self.steps, "tokens": self.tokens, **calls}
 
 
 def since_input(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -33,23 +54,50 @@ def question_of(messages: Sequence[BaseMessage]) -> str:
     return str(messages[begin].text) if begin >= 0 else ""
 
 
-def calls_of(messages: Sequence[BaseMessage]) -> list[ToolCall]:
-    """The tool calls that the model asked for, in its order."""
-    return [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
+def names_of(call: ToolCall) -> tuple[str, ...]:
+    """The names by which rules may mean a call: the tool's, and that of the sub-agent behind it."""
+    agent = call["args"].get("subagent_type") if call["name"] == TASK else None
+    return (call["name"], agent) if isinstance(agent, str) else (call["name"],)
 
 
 def by_model(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and OUR_WORDS not in message.response_metadata
 
 
+def noted(message: Spoken, **notes: Any) -> Spoken:
+    """The same message with more in its metadata, which is stored with it and not sent to models."""
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, **notes}})
+
+
 def spent_in(messages: Sequence[BaseMessage]) -> Spent:
-    """What these messages have cost, with all that sub-agents did on the way to their results."""
-    return sum((_cost(message) for message in messages), start=Spent())
+    """What these messages have cost, with all that sub-agents and judges did on the way."""
+    steps = tokens = 0
+    calls: Counter[str] = Counter()
+    for message in messages:
+        if isinstance(message, AIMessage) and by_model(message):
+            steps += 1
+            tokens += message.usage_metadata["total_tokens"] if message.usage_metadata else 0
+        if beside := message.response_metadata.get(SPENT):
+            steps += beside["steps"]
+            tokens += beside["tokens"]
+            calls.update(beside.get("calls", {}))
+    return Spent(steps, tokens, calls)
 
 
-def _cost(message: BaseMessage) -> Spent:
-    if isinstance(message, AIMessage) and by_model(message):
-        return Spent(1, message.usage_metadata["total_tokens"] if message.usage_metadata else 0)
-    if isinstance(message, ToolMessage):
-        return Spent(**message.response_metadata.get(SPENT, {}))
-    return Spent()
+def seconds_in(messages: Sequence[BaseMessage]) -> float:
+    """How long the run had been at work when the last of these was written; 0 if nobody took the time."""
+    return max((float(message.response_metadata.get(SECONDS, 0)) for message in messages), default=0.0)
+
+
+def ran_in(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    """The tool calls that have a result, without those that were refused."""
+    ran: list[ToolCall] = []
+    open_calls: dict[str | None, ToolCall] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            call = open_calls.get(message.tool_call_id)
+            if call is not None and REFUSED not in message.response_metadata:
+                ran.append(call)
+        elif isinstance(message, AIMessage):  # ids may repeat over rounds
+            open_calls = {call["id"]: call for call in message.tool_calls}
+    return ran

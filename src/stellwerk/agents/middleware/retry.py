@@ -2,19 +2,22 @@
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.config import merge_configs
+from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
 from stellwerk.agents.middleware.kinds import Answer, AskModel, Request
+from stellwerk.agents.middleware.speech import FirstWords, first_words
 from stellwerk.errors import StellwerkError
 
 T = TypeVar("T")
@@ -34,8 +37,8 @@ class Patience:
     async def ask(self, model: BaseChatModel, call: Callable[[BaseChatModel], Awaitable[T]]) -> T:
         """The first result of ``call``; after the last failure its error, as it was raised."""
         for attempt in range(self.retries):
-            with _Forgiving() as ear:
-                return await call(overheard(model, ear))
+            with (ear := _ear()):
+                return await call(ear.put_on(model))
             await self.sleep(self.delay(attempt))
         return await call(model)
 
@@ -53,24 +56,57 @@ class ModelRetry(AgentMiddleware[Any, Any, Any]):
         return await self._patience.ask(request.model, lambda model: handler(request.override(model=model)))
 
 
-class _Forgiving(BaseCallbackHandler):
-    """Hears whether a model has begun to speak, and swallows its error if it has not."""
+class _Forgiving(ABC):
+    """Swallows the error of a model call that has not begun to speak, if it is worth another try."""
+
+    @abstractmethod
+    def spoke(self) -> bool: ...
+
+    def put_on(self, model: BaseChatModel) -> BaseChatModel:
+        return model
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        return error is not None and not self.spoke() and passing(error)
+
+
+class _Asking(_Forgiving):
+    """Asks whoever listens to the run."""
+
+    def __init__(self, words: FirstWords) -> None:
+        self._words, self._step = words, getattr(get_config().get("callbacks"), "parent_run_id", None)
+        self._before = words[self._step]
+
+    def spoke(self) -> bool:
+        return self._words[self._step] > self._before
+
+
+class _Overhearing(_Forgiving, BaseCallbackHandler):
+    """Listens itself, where nobody else does: the graph was not run by a RunnableAgent."""
 
     run_inline = True
 
     def __init__(self) -> None:
         self._spoke = False
 
+    def spoke(self) -> bool:
+        return self._spoke
+
+    def put_on(self, model: BaseChatModel) -> BaseChatModel:
+        listeners = merge_configs({"callbacks": model.callbacks}, {"callbacks": [self]})["callbacks"]
+        return model.model_copy(update={"callbacks": listeners})
+
     def on_llm_new_token(self, token: str | list[str | dict[str, Any]] = "", **kwargs: Any) -> None:
         self._spoke = self._spoke or bool(token)
 
-    def __enter__(self) -> "_Forgiving":
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        return error is not None and not self._spoke and passing(error)
+def _ear() -> _Forgiving:
+    words = first_words()
+    return _Overhearing() if words is None else _Asking(words)
 
 
 def passing(error: BaseException) -> bool:
@@ -79,9 +115,3 @@ def passing(error: BaseException) -> bool:
         return False
     status = getattr(error, "status_code", None)
     return not isinstance(status, int) or status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _PASSING
-
-
-def overheard(model: BaseChatModel, ear: BaseCallbackHandler) -> BaseChatModel:
-    """The same model with one more listener for its own calls."""
-    listeners = merge_configs({"callbacks": model.callbacks}, {"callbacks": [ear]})["callbacks"]
-    return model.model_copy(update={"callbacks": listeners})

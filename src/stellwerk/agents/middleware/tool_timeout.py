@@ -7,6 +7,7 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import ToolMessage
 
+from stellwerk.agents.middleware.conversation import names_of
 from stellwerk.agents.middleware.kinds import ToolOutcome
 
 
@@ -20,8 +21,9 @@ class ToolTimeout(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolOutcome]]
     ) -> ToolOutcome:
-        name = request.tool_call["name"]
-        seconds = self._of_each.get(name, self._of_all)
+        # The sub-agent behind a call is named last, and is what a rule for it means.
+        *_, name = names = names_of(request.tool_call)
+        seconds = next((self._of_each[known] for known in reversed(names) if known in self._of_each), self._of_all)
         cut = asyncio.timeout(seconds)
         try:
             async with cut:
@@ -30,4 +32,5 @@ class ToolTimeout(AgentMiddleware[Any, Any, Any]):
             if not cut.expired():  # the tool's own
                 raise
             said = f"{name} was cut off after {seconds:g} seconds; it may have done part of its work"
-            return ToolMessage(said, tool_call_id=request.tool_call["id"] or "", name=name, status="error")
+            call = request.tool_call
+            return ToolMessage(said, tool_call_id=call["id"] or "", name=call["name"], status="error")

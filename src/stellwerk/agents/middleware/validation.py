@@ -9,11 +9,20 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from stellwerk.agents.middleware.budget import current
 from stellwerk.agents.middleware.call_log import model_line
-from stellwerk.agents.middleware.conversation import VALIDATOR, Spent, by_model, question_of, since_input, spent_in
+from stellwerk.agents.middleware.conversation import (
+    SPENT,
+    VALIDATOR,
+    Spent,
+    by_model,
+    noted,
+    question_of,
+    since_input,
+    spent_in,
+)
 from stellwerk.agents.middleware.kinds import Answer, AskModel, Request
 from stellwerk.agents.middleware.retry import Patience
+from stellwerk.agents.middleware.steps import budget_of
 from stellwerk.agents.state import CustomStateShared
 from stellwerk.spec.model import AgentConfig
 
@@ -21,6 +30,8 @@ NOSTREAM = "nostream"
 """LangGraph's own tag: no tokens of this call in the ``messages`` stream."""
 HELD = "stellwerk_held"
 """Ours: the tokens of this call are held back; its message is shown when the state has accepted it."""
+_GOOD = r"\W*ok\W*"
+"""Nothing but OK: a verdict that begins with it may go on with what is wrong."""
 _VERDICT = "Reply with the single word OK if the answer is good. Otherwise say briefly what is wrong with it."
 
 
@@ -36,7 +47,7 @@ class Validation(AgentMiddleware[Any, Any, Any]):
     def __init__(self, config: AgentConfig, *, agent: str, judge: BaseChatModel, patience: Patience) -> None:
         super().__init__()
         self._prompt = f"{config.validation_prompt}\n\n{_VERDICT}"
-        self._rounds, self._agent = config.validation_rounds, agent
+        self._rounds, self._max_steps, self._agent = config.validation_rounds, config.max_steps, agent
         self._judge, self._patience = judge, patience
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
@@ -50,26 +61,28 @@ class Validation(AgentMiddleware[Any, Any, Any]):
         answer = state["messages"][-1]
         if not isinstance(answer, AIMessage) or answer.tool_calls or not by_model(answer):
             return None
-        wrong = await self._judged(state, str(answer.text))
-        if wrong is None:
+        rounds = sum(message.name == VALIDATOR for message in since_input(state["messages"]))
+        if rounds >= self._rounds:  # it was written again often enough
             return {"messages": [answer], "validated_agent_output": str(answer.text)}
-        remark = f"Your answer was refused and nobody has seen it: {wrong}\nWrite it again, as a whole."
-        return {"messages": [HumanMessage(remark, name=VALIDATOR)], "jump_to": "model"}
+        verdict, spent = await self._judged(state, str(answer.text))
+        # What is noted in the conversation still counts after a question, or in another process.
+        cost = {SPENT: spent.to_json()}
+        if re.fullmatch(_GOOD, verdict, re.IGNORECASE):
+            return {"messages": [noted(answer, **cost)], "validated_agent_output": str(answer.text)}
+        remark = f"Your answer was refused and nobody has seen it: {verdict}\nWrite it again, as a whole."
+        return {"messages": [HumanMessage(remark, name=VALIDATOR, response_metadata=cost)], "jump_to": "model"}
 
-    async def _judged(self, state: CustomStateShared, answer: str) -> str | None:
-        """What is wrong with the answer; None if nothing is, or if it was written again often enough."""
-        said = since_input(state["messages"])
-        if sum(message.name == VALIDATOR for message in said) >= self._rounds:
-            return None
-        budget = current()
+    async def _judged(self, state: CustomStateShared, answer: str) -> tuple[str, Spent]:
+        """What the judge says about the answer, and what it has cost to ask."""
+        said = state["messages"]
+        budget = budget_of(self._agent, self._max_steps, said)
         budget.check()
+        budget.spend(Spent(steps=1))
         async with budget.in_time():
-            verdict = await self._patience.ask(
-                self._judge, lambda judge: self._ask(judge, question_of(state["messages"]), answer)
-            )
-        budget.spend(Spent(tokens=spent_in([verdict]).tokens))
-        text = str(verdict.text).strip()
-        return None if re.match(r"ok\b", text, re.IGNORECASE) else text
+            verdict = await self._patience.ask(self._judge, lambda judge: self._ask(judge, question_of(said), answer))
+        tokens = spent_in([verdict]).tokens
+        budget.spend(Spent(tokens=tokens))
+        return str(verdict.text).strip(), Spent(steps=1, tokens=tokens)
 
     async def _ask(self, judge: BaseChatModel, question: str, answer: str) -> AIMessage:
         asked = [

@@ -4,6 +4,12 @@ The statements of runs, their standing, and registered systems.
 INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- Where the trace began that is under way at a position.
+-- name: start_of_trace
+SELECT min(position) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id = (
+    SELECT trace_id FROM run WHERE session_id = ?1 AND tenant = ?2 AND position <= ?3 ORDER BY round DESC LIMIT 1
+);
+
 -- name: count_waiting
 SELECT count(*) FROM run WHERE state = 'waiting';
 
@@ -49,6 +55,9 @@ SELECT body FROM event WHERE session_id = ?1 AND type IN (SELECT value FROM json
 
 -- name: newest_system
 SELECT version, digest, body FROM system WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1;
+
+-- name: system_names
+SELECT DISTINCT name FROM system WHERE tenant = ? ORDER BY name LIMIT 50;
 
 -- name: system_version
 SELECT body FROM system WHERE tenant = ? AND name = ? AND version = ?;

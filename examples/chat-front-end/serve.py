@@ -1,0 +1,18 @@
+"""The server, with this page beside it at /chat/: a browser lets a page read only the server it came from.
+
+python examples/chat-front-end/serve.py
+"""
+
+from pathlib import Path
+
+import uvicorn
+from starlette.staticfiles import StaticFiles
+
+from stellwerk import create_app
+
+app = create_app()
+app.mount("/chat", StaticFiles(directory=Path(__file__).parent / "page", html=True))
+
+if __name__ == "__main__":
+    print("open http://127.0.0.1:8000/chat/")
+    uvicorn.run(app, port=8000, log_level="warning")

@@ -1,0 +1,45 @@
+"""The operator's file, read where it lies: relative paths in it count from its own folder."""
+
+from pathlib import Path
+
+from stellwerk.agents.models import provider_kinds
+from stellwerk.errors import SettingsError
+from stellwerk.spec.load import SIZE_LIMIT, load_operator
+from stellwerk.spec.operator import McpServer, Operator
+
+
+def read_operator(config: Path | None) -> Operator:
+    """What the file says, with its paths made absolute; nothing, if there is none.
+
+    Raises:
+        SettingsError: it cannot be read.
+        SpecError: it is malformed; says everything that is wrong with it.
+    """
+    if config is None:
+        return Operator()
+    try:
+        with config.open("rb") as file:
+            text = file.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise SettingsError(f"cannot read {config}: {error.strerror}; name another file with --config") from error
+    operator = load_operator(text, source=str(config), kinds=provider_kinds())
+    folder = config.absolute().parent
+    changes = {
+        "tools": [_reference(folder, reference) for reference in operator.tools],
+        "graphs": {name: _reference(folder, reference) for name, reference in operator.graphs.items()},
+        "mcp_servers": {name: _server(folder, server) for name, server in operator.mcp_servers.items()},
+    }
+    return operator.model_copy(update=changes)
+
+
+def _reference(folder: Path, reference: str) -> str:
+    place, _, name = reference.rpartition(":")
+    return f"{_absolute(folder, place)}:{name}" if place.endswith(".py") else reference
+
+
+def _server(folder: Path, server: McpServer) -> McpServer:
+    return server if server.command is None else server.model_copy(update={"cwd": _absolute(folder, server.cwd or ".")})
+
+
+def _absolute(folder: Path, written: str) -> str:
+    return str(folder / Path(written).expanduser())

@@ -1,0 +1,256 @@
+"""AG-UI 1.x: what CopilotKit, assistant-ui and every other AG-UI client reads.
+
+Feed it from the start of the session: a run shares its state, and may go on
+with calls, of the runs before it. Fed from a later run it stays legal, but then
+knows nothing of what was before. The order rules of the protocol are kept for
+every log that keeps its own; ``docs/reference/ag-ui.md`` has the mapping.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from stellwerk.dialects.agui_calls import Calls
+from stellwerk.dialects.agui_events import (
+    artifact,
+    event,
+    interrupt,
+    resume_entry,
+    text_of,
+    usage_entries,
+    whole_message,
+)
+from stellwerk.dialects.agui_messages import Transcript
+from stellwerk.dialects.agui_models import Models
+from stellwerk.dialects.agui_state import SharedState
+from stellwerk.dialects.base import Chunk, Dialect, sse
+from stellwerk.envelope.model import (
+    AskUser,
+    Document,
+    Envelope,
+    Error,
+    LlmEnd,
+    LlmStart,
+    LlmToken,
+    Log,
+    Message,
+    RunEnd,
+    RunStart,
+    State,
+    StopRequest,
+    SubgraphCheckpoint,
+    SubgraphResume,
+    ToolEnd,
+    ToolStart,
+    ToolUpdate,
+    Update,
+    UserAnswer,
+    Warning,
+    type_of,
+)
+
+PROTOCOL_VERSION = "1.0"
+
+
+@dataclass
+class Translator:
+    session_id: str
+    _running: bool = False
+    _starting: RunStart | None = None
+    """A run whose RUN_STARTED waits for the input that it repeats."""
+    _given: dict[str, Chunk] = field(default_factory=dict)
+    """Messages and answers of the user that no run has taken up yet, by id."""
+    _own: list[str] = field(default_factory=list)
+    """Those that belong to the run that starts, by what they say themselves."""
+    _earlier: list[Chunk] = field(default_factory=list)
+    """What was said elsewhere, before the session began."""
+    _later: list[Chunk] = field(default_factory=list)
+    """What happened between runs, where a client takes nothing."""
+    _asks: dict[str, tuple[str | None, Chunk]] = field(default_factory=dict)
+    """Interrupts that wait for an answer, by id, and the trace that waits."""
+    _broken: dict[str | None, list[str]] = field(default_factory=dict)
+    """Messages of model calls that failed or were cut off, by the call around them. They are taken back when the
+    next model is asked there, or when the run ends well without them; else it is good to see how far it came."""
+    _whole: bool | None = None
+    """It was fed from the start of the session, so it knows all messages that a client has."""
+    _calls: Calls = field(default_factory=Calls)
+    _models: Models = field(default_factory=Models)
+    _state: SharedState = field(default_factory=SharedState)
+    _transcript: Transcript = field(default_factory=Transcript)
+
+    def feed(self, position: int, envelope: Envelope) -> Iterator[Chunk]:
+        for chunk in self._translated(envelope):
+            if self._running:
+                self._transcript.take(chunk)
+                yield chunk
+            else:
+                self._later.append(chunk)
+
+    def _translated(self, envelope: Envelope) -> Iterator[Chunk]:
+        is_input = self._take_input(envelope)
+        start = self._starting
+        if start is not None and not (is_input and self._lacks_input(start)):
+            self._starting = None
+            yield from self._run_starts(start)
+        if not is_input:
+            yield from self._calls.entered(envelope.parent_id, envelope)
+            yield from self._happened(envelope)
+
+    def _take_input(self, envelope: Envelope) -> bool:
+        """What a run begins with: RUN_STARTED repeats it, for readers who did not send it."""
+        match envelope:
+            case RunStart():
+                self._starting = envelope
+            case Message(run_id=None, payload=said) if said.status != "first" and said.action == "added":
+                self._earlier.append(whole_message(said))
+            case Message(payload=said) if said.role == "user" and said.action == "added":
+                self._given[said.message_id] = whole_message(said)
+                self._own += [said.message_id] * (envelope.run_id is not None)
+            case UserAnswer(payload=answered):
+                self._given[answered.ask_id] = resume_entry(answered)
+                self._asks.pop(answered.ask_id, None)
+            case _:
+                return False
+        return True
+
+    def _lacks_input(self, start: RunStart) -> bool:
+        named = _input_ids(start)
+        return any(id_ not in self._given for id_ in named) or (
+            start.payload.trigger == "message" and not named and not self._own
+        )
+
+    def _happened(self, envelope: Envelope) -> Iterator[Chunk]:
+        match envelope:
+            case LlmToken():
+                yield from self._models.spoke(envelope)
+            case LlmStart() | LlmEnd():
+                yield from self._model_call(envelope)
+            case ToolStart() | ToolUpdate() | ToolEnd():
+                yield from self._tool_call(envelope)
+            case Message() | AskUser():
+                yield from self._said(envelope)
+            case State() | Document():
+                yield from self._shared(envelope)
+            case Log() | Warning() | Error():
+                yield from self._remark(envelope)
+            case RunEnd():
+                yield from self._run_ends(envelope)
+            case RunStart() | UserAnswer():
+                """Taken as input."""
+            case Update() | SubgraphCheckpoint() | SubgraphResume() | StopRequest():
+                """Nothing for a client: the state, sub-agents that go on and the outcome say it."""
+            case _:
+                assert_never(envelope)
+
+    def _run_starts(self, start: RunStart) -> Iterator[Chunk]:
+        self._running = True
+        self._whole = start.payload.round == 1 if self._whole is None else self._whole
+        self._broken.clear()
+        ids = {"threadId": self.session_id, "runId": start.call_id}
+        named = dict.fromkeys([*_input_ids(start), *self._own])
+        given = self._earlier + [self._given.pop(id_) for id_ in named if id_ in self._given]
+        self._earlier, self._own = [], []
+        messages, answers = [g for g in given if "role" in g], [g for g in given if "role" not in g]
+        # Clients before 1.0 want the lists of tools and context, though they are empty.
+        repeated = {**ids, "messages": messages, "tools": [], "context": [], **({"resume": answers} if answers else {})}
+        version = PROTOCOL_VERSION
+        yield event("RUN_STARTED", start, **ids, protocolVersion=version, input=repeated if given else None)
+        yield from self._state.run_starts(start)
+        yield from self._calls.run_starts(start)
+        if start.payload.replaces is not None and self._transcript.drop_answer(start.payload.replaces):
+            yield self._messages(start)
+        later, self._later = self._later, []
+        yield from later
+
+    def _run_ends(self, end: RunEnd) -> Iterator[Chunk]:
+        asks = [ask for trace, ask in self._asks.values() if trace == end.trace_id]
+        if end.payload.status in ("completed", "awaiting_user"):
+            yield from self._retract([each for broken in self._broken.values() for each in broken], end)
+        yield from self._calls.run_ends(end, [(ask["id"], ask.get("subagentRunId")) for ask in asks])
+        yield self._last(end, asks)
+        self._running = False
+
+    def _last(self, end: RunEnd, asks: list[Chunk]) -> Chunk:
+        done, usage = end.payload, usage_entries(end.payload.usage)
+        if done.status == "failed":
+            message = done.reason or "The run failed."
+            return event("RUN_ERROR", end, message=message, code=done.code, usage=usage)
+        outcome: Chunk = {"type": "cancelled" if done.status == "stopped" else "success"}
+        if done.status == "awaiting_user" and asks:
+            outcome = {"type": "interrupt", "interrupts": asks}
+        ids = {"threadId": self.session_id, "runId": end.call_id}
+        return event("RUN_FINISHED", end, **ids, outcome=outcome, result=done.result, usage=usage)
+
+    def _model_call(self, envelope: LlmStart | LlmEnd) -> Iterator[Chunk]:
+        if isinstance(envelope, LlmStart):
+            yield from self._retract(self._broken.pop(envelope.parent_id, []), envelope)
+            self._models.started(envelope, self._calls.owner(envelope.parent_id))
+            return
+        done = envelope.payload
+        message_id = self._models.message_of(envelope.call_id) or done.message_id
+        yield from self._models.ended(envelope)
+        if done.status == "ok":
+            yield from self._calls.wanted(envelope, message_id)
+        elif done.status == "error" or done.synthesized:
+            self._broken.setdefault(envelope.parent_id, []).append(message_id)
+        else:
+            yield from self._retract([message_id], envelope)
+
+    def _tool_call(self, envelope: ToolStart | ToolUpdate | ToolEnd) -> Iterator[Chunk]:
+        match envelope:
+            case ToolStart():
+                yield from self._calls.started(envelope, self._models.speaking_in(envelope.parent_id))
+            case ToolUpdate():
+                yield from self._calls.updated(envelope)
+            case ToolEnd():
+                yield from self._calls.ended(envelope)
+
+    def _said(self, envelope: Message | AskUser) -> Iterator[Chunk]:
+        owner = self._calls.owner(envelope.parent_id)
+        if isinstance(envelope, AskUser):
+            tool_call_id, announcement = self._calls.asked(envelope)
+            self._asks[envelope.payload.ask_id] = (envelope.trace_id, interrupt(envelope, owner, tool_call_id))
+            yield from announcement
+            return
+        said, text = envelope.payload, text_of(envelope.payload)
+        if said.action == "removed":
+            yield from self._retract([said.message_id], envelope)
+        elif said.role != "tool" and text and not self._models.is_told(said.message_id):
+            # A node returned it without a model call, or an operator wrote it.
+            yield event("TEXT_MESSAGE_START", envelope, owner, messageId=said.message_id, role=said.role)
+            yield event("TEXT_MESSAGE_CONTENT", envelope, owner, messageId=said.message_id, delta=text)
+            yield event("TEXT_MESSAGE_END", envelope, owner, messageId=said.message_id)
+
+    def _shared(self, envelope: State | Document) -> Iterator[Chunk]:
+        owner = self._calls.owner(envelope.parent_id)
+        if isinstance(envelope, State):
+            yield from self._state.feed(envelope, owner)
+            return
+        place = {"messageId": f"artifact-{envelope.payload.document_id}", "activityType": "ARTIFACT"}
+        yield event("ACTIVITY_SNAPSHOT", envelope, owner, **place, content=artifact(envelope.payload), replace=True)
+
+    def _remark(self, envelope: Log | Warning | Error) -> Iterator[Chunk]:
+        if isinstance(envelope, Error) and envelope.payload.fatal:
+            return  # the end of the run says it
+        owner = self._calls.owner(envelope.parent_id)
+        yield event("CUSTOM", envelope, owner, name=type_of(envelope), value=msgspec.to_builtins(envelope.payload))
+
+    def _retract(self, message_ids: list[str], cause: Envelope) -> Iterator[Chunk]:
+        gone = [message_id for message_id in message_ids if self._transcript.drop(message_id)]
+        if gone and self._whole:
+            yield self._messages(cause)
+        elif gone:  # a list that lacks what was before would make the client forget that, too
+            yield event("CUSTOM", cause, name="retracted", value={"messageIds": gone})
+
+    def _messages(self, cause: Envelope) -> Chunk:
+        return event("MESSAGES_SNAPSHOT", cause, messages=self._transcript.snapshot())
+
+
+def _input_ids(start: RunStart) -> list[str]:
+    given = start.payload
+    return given.ask_ids or ([given.message_id] if given.message_id is not None else [])
+
+
+DIALECT = Dialect("ag-ui", "text/event-stream", Translator, sse)

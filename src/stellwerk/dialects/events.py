@@ -1,0 +1,115 @@
+"""events: finished steps as ``{type, payload, id, ts, agent_name}``, one JSON object per line.
+
+Tool calls of every agent, and the answer of the outermost one in fragments; no
+tokens, no markers, no text on the way to the answer. The id is the place in the
+log, so that a reader may come back with it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from stellwerk.dialects.base import Chunk, Dialect, ndjson
+from stellwerk.dialects.wording import cut_off, failure_of, form_of, fragments, text_of, unlisted
+from stellwerk.envelope import model as m
+from stellwerk.envelope.payloads import ToolEnded
+from stellwerk.envelope.results import Text
+
+PREVIEW = 200
+"""How many characters of a call's arguments are shown."""
+
+_Payload = dict[str, Any]
+_Told = tuple[str, _Payload]
+
+
+@dataclass
+class Events:
+    """Translates one session, from the run_start of any trace on."""
+
+    _system: str = ""
+    _graphs: set[str] = field(default_factory=set)
+    """Calls that are graphs inside the graph: no model asked for them."""
+    _failed: bool = False
+    """The run has told a fatal error."""
+
+    def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
+        for number, (kind, payload) in enumerate(self._told(envelope)):
+            yield {
+                "type": kind,
+                "payload": payload,
+                "id": f"{position}.{number}",
+                "ts": envelope.ts,
+                "agent_name": envelope.agent or self._system,
+            }
+
+    def _told(self, envelope: m.Envelope) -> Iterator[_Told]:
+        match envelope:
+            case m.ToolStart() | m.ToolEnd():
+                yield from self._work(envelope)
+            case m.Message() | m.AskUser():
+                yield from _words(envelope)
+            case m.RunStart() | m.Error() | m.RunEnd():
+                yield from self._course(envelope)
+            case m.LlmStart() | m.LlmToken() | m.LlmEnd() | m.ToolUpdate():
+                pass  # nothing of this is finished
+            case m.SubgraphCheckpoint() | m.SubgraphResume() | m.State() | m.Update() | m.Document() | m.Log():
+                pass  # what happens inside; the results of tools name documents
+            case m.UserAnswer() | m.StopRequest() | m.Warning():
+                pass  # what the reader did himself, and what concerns the operator
+            case _:
+                unlisted(envelope)
+
+    def _work(self, envelope: m.ToolStart | m.ToolEnd) -> Iterator[_Told]:
+        payload = envelope.payload
+        tool = {"toolName": payload.tool_name, "toolCallId": payload.tool_call_id}
+        match envelope:
+            case m.ToolStart(payload=called) if called.kind == "graph":
+                self._graphs.add(envelope.call_id)
+            case m.ToolStart(payload=called):
+                yield "toolcall_request", {**tool, "argsPreview": _preview(called.args)}
+            case m.ToolEnd(payload=ended) if envelope.call_id not in self._graphs:
+                yield "toolcall_result", {**tool, **_result(ended)}
+
+    def _course(self, envelope: m.RunStart | m.Error | m.RunEnd) -> Iterator[_Told]:
+        match envelope:
+            case m.RunStart(payload=started):
+                self._system, self._failed = started.system, False
+            case m.Error(payload=problem):
+                self._failed = self._failed or problem.fatal
+                yield "error", {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
+            case m.RunEnd(payload=ended) if ended.status == "failed" and not self._failed:
+                yield "error", {**failure_of(envelope), "fatal": True}
+            case m.RunEnd(payload=ended) if ended.status == "stopped":
+                yield "error", {"code": "stopped", "message": ended.reason or "the run was stopped", "fatal": True}
+
+
+def _words(envelope: m.Message | m.AskUser) -> Iterator[_Told]:
+    match envelope:
+        case m.Message(payload=said) if said.role == "assistant" and said.status == "last" and said.action == "added":
+            for fragment in fragments(text_of(said)):
+                yield "text_message", {"text": fragment}
+        case m.AskUser(payload=asked):
+            yield "text_message", {"text": asked.question, "ask_id": asked.ask_id, "question": form_of(asked)}
+
+
+def _preview(args: _Payload) -> str:
+    return msgspec.json.encode(args, order="sorted").decode()[:PREVIEW]
+
+
+def _result(ended: ToolEnded) -> _Payload:
+    """Text as text, all else as data; and whether it went wrong."""
+    failed: _Payload = {} if ended.status == "ok" else {"failed": True}
+    match ended.result:
+        case Text(text=text):
+            return {"text": text, **failed}
+        case None if ended.error is not None:
+            return {"text": ended.error.message, **failed}
+        case None:
+            return {"text": "" if ended.status == "ok" else cut_off(ended.tool_name), **failed}
+        case result:
+            return {"data": msgspec.to_builtins(result), **failed}
+
+
+DIALECT = Dialect("events", "application/x-ndjson", lambda _: Events(), ndjson)

@@ -1,0 +1,111 @@
+"""Opening: what `stellwerk run` is pointed at becomes an agent that is ready to run."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stellwerk.agents import graphs, tools
+from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.mcp import McpServers
+from stellwerk.agents.memory import memory_saver
+from stellwerk.agents.pool import Pool
+from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.agents.targets import graphs_of, system_of
+from stellwerk.agents.tracing import trace_in_place
+from stellwerk.demo import demo_yaml
+from stellwerk.errors import SettingsError
+from stellwerk.spec.load import SIZE_LIMIT, read_system
+from stellwerk.spec.operator import Operator
+
+_FORMS = "give a system.yaml, a file.py:graph, a langgraph.json, or demo"
+_DEMO = "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    source: str
+    text: str | bytes
+    """The agent system."""
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    """The one graph that it consists of, if it was made for one."""
+
+
+def find(target: str) -> Target:
+    """
+    Raises:
+        SettingsError: there is no such thing, or it has several graphs.
+    """
+    place, colon, name = target.rpartition(":")
+    if colon and place.endswith(".json"):
+        return _graph(place, name)
+    if place.endswith((".yaml", ".yml")):
+        raise SettingsError(f"{place} is an agent system and runs as a whole; leave out :{name}")
+    if colon and not Path(target).exists():
+        return _graph(target, None)
+    if target == _DEMO and not Path(target).exists():
+        return Target("demo.yaml", demo_yaml())
+    if target.endswith(".py"):
+        raise SettingsError(f"{target} is a file; name the graph in it, such as {target}:graph")
+    text = _read(target)
+    return _graph(target, None) if _is_project(target, text) else Target(target, text)
+
+
+@asynccontextmanager
+async def opened(target: Target, operator: Operator, warn: Callable[[str], None]) -> AsyncIterator[RunnableAgent]:
+    """The agent; all that was started for it ends with the block.
+
+    Raises:
+        StellwerkError: it cannot be built; says what is missing, and what to do.
+    """
+    trace_in_place()
+    async with AsyncExitStack() as resources:
+        mcp = McpServers(operator.mcp_servers)
+        resources.push_async_callback(mcp.close)
+        own = target.graphs or operator.graphs
+        inputs = {name: key for name, key in operator.graph_inputs.items() if name in own}
+        pool = Pool(
+            tools=tools.discover(operator.tools),
+            graphs=graphs.discover(own, inputs=inputs),
+            mcp=mcp,
+            providers=operator.providers,
+            saver=memory_saver(),
+            resources=resources,
+        )
+        factory = AgentFactory(pool)
+        loaded = read_system(target.text, source=target.source)
+        resolved = await factory.admitted(loaded)
+        agent = await factory.build(resolved.root, loaded.system.system)
+        for problem in loaded.placed(resolved.warnings):
+            warn(problem.sentence(target.source))
+        yield agent
+
+
+def _graph(place: str, name: str | None) -> Target:
+    found = graphs_of([place])
+    if name is None and len(found) > 1:
+        raise SettingsError(f"{place} has several graphs; choose one: {', '.join(f'{place}:{one}' for one in found)}")
+    chosen = name or next(iter(found))
+    if chosen not in found:
+        raise SettingsError(f"{place} has no graph {chosen!r}; it has: {', '.join(found)}")
+    return Target(found[chosen], system_of(chosen), {chosen: found[chosen]})
+
+
+def _read(target: str) -> bytes:
+    try:
+        with Path(target).open("rb") as file:
+            return file.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise SettingsError(f"cannot read {target}: {error.strerror}; {_FORMS}") from error
+
+
+def _is_project(target: str, text: bytes) -> bool:
+    """A LangGraph project is JSON that names graphs; an agent system in JSON names agents."""
+    if not target.endswith(".json"):
+        return False
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and "graphs" in content and "agents" not in content

@@ -1,0 +1,88 @@
+"""Servers that we start: they end with everything that they have started, however we end."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from stellwerk.agents import tool_kept
+from stellwerk.agents.mcp import McpServers
+from stellwerk.errors import McpUnreachable
+from stellwerk.spec.operator import McpServer
+from tests.agents.mcp.conftest import RAW, Start
+from tests.agents.mcp.shared import called, lives
+from tests.crash.waiting import eventually
+
+
+async def runaway(servers: McpServers) -> list[int]:
+    """The server, and a child of its own that has left the group and ignores SIGTERM."""
+    said = await called(servers, "raw_with_child", stubborn=True, gone_away=True)
+    return [int(pid) for pid in str(said.content).split()]
+
+
+async def test_a_child_that_has_left_the_group_is_gone_when_the_servers_are_closed(start: Start) -> None:
+    servers = start(raw=McpServer(command=RAW))
+    pids = await runaway(servers)
+    assert all(lives(pid) for pid in pids)
+    await servers.close()
+    assert [pid for pid in pids if lives(pid)] == []
+
+
+SERVER = """
+import asyncio, uvloop
+from tests.agents.mcp.test_processes import McpServer, McpServers, RAW, runaway
+
+async def main():
+    pids = await runaway(McpServers({"raw": McpServer(command=RAW)}))
+    print(*pids, flush=True)
+    await asyncio.Event().wait()
+
+uvloop.run(main())
+"""
+
+
+async def test_when_we_are_killed_they_end_too() -> None:
+    ours = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SERVER),
+        cwd=Path(__file__).parents[3],
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert ours.stdout is not None
+    try:
+        pids = [int(pid) for pid in (await ours.stdout.readline()).split()]
+        assert len(pids) == 2 and all(lives(pid) for pid in pids)
+    finally:
+        os.kill(ours.pid, signal.SIGKILL)
+        await ours.wait()
+    await eventually(lambda: not any(lives(pid) for pid in pids), within=20, what="somebody outlived us")
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=lambda how: how.name)
+async def test_who_ends_the_keeper_gets_nobody_away(
+    start: Start, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_kept, "_ENDING", 0.5)
+    servers = start(raw=McpServer(command=RAW))
+    pids = await runaway(servers)
+    keeper = parent_of(pids[0])
+    os.kill(keeper, how)
+    await servers.close()
+    assert [pid for pid in (*pids, keeper) if lives(pid)] == []
+
+
+async def test_why_a_command_cannot_be_run_is_in_the_log(start: Start, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("nothing that the system can run")
+    program.chmod(0o700)
+    servers = start(raw=McpServer(command=[str(program)]))
+    with capture_logs() as logs, pytest.raises(McpUnreachable, match="it ended before it had answered"):
+        await servers.tools("raw")
+    assert [line["line"] for line in logs if line["event"] == "mcp_stderr"] == ["cannot be started: Exec format error"]

@@ -1,0 +1,97 @@
+"""The golden files: recordings, the runs that follow from them, and what follows from the runs.
+
+``raw/<scenario>.<form>.jsonl`` → ``runs/<scenario>.jsonl`` → ``<dialect>/<scenario>`` and ``views/<scenario>.json``
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import msgspec
+
+from stellwerk import dialects
+from stellwerk.dialects.base import Dialect, translate
+from stellwerk.envelope.model import Envelope
+from stellwerk.views import checklist, status
+from tests.golden.chain import envelopes_of, from_bytes, to_bytes
+from tests.golden.record import FORMS, Form, record
+from tests.golden.scenarios import SCENARIOS
+from tests.golden.turns import Scenario
+
+HERE = Path(__file__).parent
+BY_NAME: Mapping[str, Scenario] = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+def _dialects() -> dict[str, Dialect]:
+    """Every dialect of the package, by the name of its folder here."""
+    found: dict[str, Dialect] = {}
+    for module in iter_modules(dialects.__path__):
+        for name, value in vars(import_module(f"{dialects.__name__}.{module.name}")).items():
+            if isinstance(value, Dialect):
+                found[value.name if name == "DIALECT" else f"{value.name}-{name.lower()}"] = value
+    return found
+
+
+DIALECTS = _dialects()
+
+
+def raw_file(name: str, form: Form) -> Path:
+    return HERE / "raw" / f"{name}.{form}.jsonl"
+
+
+def run_file(name: str) -> Path:
+    return HERE / "runs" / f"{name}.jsonl"
+
+
+def view_file(name: str) -> Path:
+    return HERE / "views" / f"{name}.json"
+
+
+def dialect_file(folder: str, name: str) -> Path:
+    return HERE / folder / (name + (".sse" if "event-stream" in DIALECTS[folder].media_type else ".jsonl"))
+
+
+def recorded(name: str, form: Form) -> list[Envelope]:
+    """What the adapter makes of a stored recording."""
+    return envelopes_of(raw_file(name, form).read_bytes().decode(), form, BY_NAME[name].agents)
+
+
+def stored(name: str) -> list[Envelope]:
+    return from_bytes(run_file(name).read_bytes())
+
+
+def translated(folder: str, log: Iterable[Envelope]) -> bytes:
+    dialect = DIALECTS[folder]
+    chunks = translate(dialect.translator("session"), enumerate(log, start=1))
+    return b"".join(dialect.frame(cursor, chunk) for cursor, chunk in chunks)
+
+
+def viewed(log: Sequence[Envelope]) -> bytes:
+    where, tasks = status.Status(), checklist.Checklist()
+    for envelope in log:
+        where, tasks = status.fold(where, envelope), checklist.fold(tasks, envelope)
+    views = {"status": where, "checklist": tasks, "markdown": checklist.markdown(tasks)}
+    return msgspec.json.format(msgspec.json.encode(views), indent=1) + b"\n"
+
+
+async def write_all() -> None:
+    """Record every scenario anew, and write everything that follows."""
+    written = [await _written(scenario) for scenario in SCENARIOS]
+    wanted = {path for paths in written for path in paths}
+    for folder in ("raw", "runs", "views", *DIALECTS):
+        for path in (HERE / folder).iterdir():
+            if path not in wanted:
+                path.unlink()
+
+
+async def _written(scenario: Scenario) -> list[Path]:
+    name = scenario.name
+    made = {raw_file(name, form): (await record(scenario, form)).encode() for form in FORMS}
+    log = envelopes_of(made[raw_file(name, "live")].decode(), "live", scenario.agents)
+    made |= {run_file(name): to_bytes(log), view_file(name): viewed(log)}
+    made |= {dialect_file(folder, name): translated(folder, log) for folder in DIALECTS}
+    for path, data in made.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    return list(made)

@@ -1,0 +1,62 @@
+"""The golden chain: recordings of real runs, what is stored of them, and what dialects and views make of that.
+
+All of it is compared byte by byte. ``make golden`` writes it anew; the difference is reviewed like code.
+"""
+
+import pytest
+
+from stellwerk.envelope.order import legal
+from tests.golden import files
+from tests.golden.chain import to_bytes
+from tests.golden.files import BY_NAME, DIALECTS, recorded, stored
+from tests.golden.record import FORMS, Form, record
+from tests.golden.story import seen_by, story
+
+each_scenario = pytest.mark.parametrize("name", BY_NAME)
+each_form = pytest.mark.parametrize("form", FORMS)
+
+
+@each_scenario
+@each_form
+async def test_recording_again_gives_the_same_bytes(name: str, form: Form) -> None:
+    """If this fails, the framework speaks in another way than it did; run `make golden` and read what changed."""
+    assert await record(BY_NAME[name], form) == files.raw_file(name, form).read_bytes().decode()
+
+
+@pytest.mark.requirement("002.practice.golden-streams", "002.replay.deterministic")
+@each_scenario
+def test_what_our_source_told_gives_the_stored_run(name: str) -> None:
+    assert to_bytes(recorded(name, "live")) == files.run_file(name).read_bytes()
+
+
+@each_scenario
+def test_a_stored_run_keeps_the_order_rules(name: str) -> None:
+    assert legal(stored(name)) == []
+
+
+@pytest.mark.requirement("002.adapter.framework-agnostic")
+@pytest.mark.parametrize("form", ["parts", "events"])
+@each_scenario
+def test_other_recordings_of_the_same_scenario_tell_the_same_story(name: str, form: Form) -> None:
+    told = recorded(name, form)
+    assert legal(told) == []
+    assert seen_by(form, story(told)) == seen_by(form, story(stored(name)))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@each_scenario
+def test_a_run_in_a_dialect_is_as_it_was_reviewed(name: str, dialect: str) -> None:
+    assert files.translated(dialect, stored(name)) == files.dialect_file(dialect, name).read_bytes()
+
+
+@each_scenario
+def test_a_run_gives_the_views_that_were_reviewed(name: str) -> None:
+    assert files.viewed(stored(name)) == files.view_file(name).read_bytes()
+
+
+def test_no_golden_file_is_left_over() -> None:
+    known = {files.raw_file(name, form) for name in BY_NAME for form in FORMS}
+    known |= {path for name in BY_NAME for path in (files.run_file(name), files.view_file(name))}
+    known |= {files.dialect_file(dialect, name) for name in BY_NAME for dialect in DIALECTS}
+    folders = [files.HERE / folder for folder in ("raw", "runs", "views", *DIALECTS)]
+    assert {path for folder in folders for path in folder.iterdir()} == known

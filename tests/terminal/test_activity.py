@@ -1,0 +1,138 @@
+"""What a run looks like: whole screens, of real agents."""
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from stellwerk.agents.graphs import GraphEntry, Graphs
+from stellwerk.envelope.model import Envelope, LlmToken
+from stellwerk.envelope.payloads import Token
+from stellwerk.spec.model import CompleteAgent
+from tests import samples
+from tests.agents.driving import agent, call, calls, say
+from tests.terminal.talks import Sitting, Watched, built, demo, over
+
+
+async def test_a_tool_its_arguments_its_table_and_the_usage_at_the_end() -> None:
+    sitting = Sitting(await demo())
+    assert await sitting.say("weather") == "completed"
+    assert sitting.seen.text() == (
+        "I will look at the weather.  0.0 s\n"
+        "→ get_weather  city: Berlin\n"
+        "✓ get_weather  0.0 s  1 row\n"
+        "  city     sky     degrees\n"
+        "  ────────────────────────\n"
+        "  Berlin   sunny        21\n"
+        "It is sunny. This is what the tool said:\n"
+        "\n"
+        "| city | sky | degrees |\n"
+        "|---|---|---|\n"
+        "| Berlin | sunny | 21 |\n"
+        "completed in 0.0 s · 2 model calls · 1 tool call · scripted 35 → 34 tokens\n"
+    )
+
+
+async def test_a_checklist_is_shown_once_and_then_what_changes_in_it() -> None:
+    sitting = Sitting(await demo())
+    await sitting.say("plan")
+    assert sitting.seen.text().startswith(
+        "First a list of what there is to do.  0.0 s\n"
+        "☐ t1 Look at the weather\n"
+        "☐ t2 Tell what it is like\n"
+        "▸ t1 Look at the weather\n"
+        "→ get_weather  city: Berlin\n"
+        "✓ get_weather  0.0 s  1 row\n"
+        "  city     sky     degrees\n"
+        "  ────────────────────────\n"
+        "  Berlin   sunny        21\n"
+        "☑ t1 Look at the weather\n"
+        "☑ t2 Tell what it is like\n"
+        "It is sunny, and the list is done:\n"
+    )
+
+
+async def test_a_file_is_named() -> None:
+    sitting = Sitting(await demo())
+    await sitting.say("file")
+    assert "✓ write_report  0.0 s  report.md  text/markdown, 25 bytes\n" in sitting.seen.text()
+
+
+async def test_where_the_answer_goes_elsewhere_only_the_steps_before_it_are_shown() -> None:
+    sitting = Sitting(await demo(), seen=Watched(answer=False))
+    await sitting.say("file")
+    assert sitting.seen.text() == (
+        "I write it down.\n"
+        "→ write_report  title: Report, text: You said: file\n"
+        "✓ write_report  0.0 s  report.md  text/markdown, 25 bytes\n"
+        "completed in 0.0 s · 2 model calls · 1 tool call · scripted 25 → 31 tokens\n"
+    )
+
+
+async def test_agents_in_agents_are_indented_and_say_who_they_are() -> None:
+    clerk = agent("clerk", call("count_words", text="one two"), say("Counted."), tools=["count_words"])
+    head = over(agent("head", call("clerk", task="count"), say("My clerk is done.")), clerk)
+    desk = over(agent("desk", call("head", task="count the words"), say("They say: {result}")), head)
+    sitting = Sitting(await built(desk))
+    await sitting.say("go")
+    assert sitting.seen.text() == (
+        "→ head  task: count the words\n"
+        "  head │ → clerk  task: count\n"
+        "    clerk │ → count_words  text: one two\n"
+        '          │ ✓ count_words  0.0 s  {"words":2,"lines":1,"characters":7}\n'
+        "          │ Counted.  0.0 s\n"
+        "  head │ ✓ clerk  0.0 s\n"
+        "       │ My clerk is done.  0.0 s\n"
+        "✓ head  0.0 s\n"
+        "They say: My clerk is done.\n"
+        "completed in 0.0 s · 6 model calls · 1 tool call · scripted 16 → 24 tokens\n"
+    )
+
+
+async def test_one_agent_called_three_times_at_once_is_told_apart_by_numbers() -> None:
+    clerk = agent("clerk", say("Done."))
+    tasks = [("clerk", {"task": name}) for name in ("a", "b", "c")]
+    desk = over(agent("desk", calls(*tasks), say("All done.")), clerk)
+    sitting = Sitting(await built(desk))
+    await sitting.say("go")
+    rows = sitting.seen.text().splitlines()
+    for name in ("clerk", "clerk 2", "clerk 3"):
+        assert f"  {name} │ Done.  0.0 s" in rows
+        assert f"✓ {name}  0.0 s" in rows
+
+
+async def test_a_tool_that_fails_is_told_once_and_the_run_goes_on() -> None:
+    sitting = Sitting(await built(agent("a", call("calculate", expression="1/0"), say("No."), tools=["calculate"])))
+    assert await sitting.say("go") == "completed"
+    assert [row for row in sitting.seen.text().splitlines() if "✗" in row] == [
+        "✗ calculate  0.0 s  it cannot be worked out: division by zero"
+    ]
+
+
+async def test_a_graph_of_somebodys_own_shows_its_steps_and_what_it_says_without_a_model() -> None:
+    class State(MessagesState):
+        found: int
+
+    graph = StateGraph(State)
+    graph.add_node("look", lambda state: {"found": 42})
+    graph.add_node("tell", lambda state: {"messages": [AIMessage("It is 42.")]})
+    graph.add_edge(START, "look")
+    graph.add_edge("look", "tell")
+    graph.add_edge("tell", END)
+    entry = GraphEntry("mine", graph.compile(), "mine.py:graph")
+    sitting = Sitting(await built(CompleteAgent(name="mine", kind="graph", graph="mine"), graphs=Graphs([entry])))
+    await sitting.say("go")
+    assert sitting.seen.text() == "· look  found: 42\nIt is 42.\ncompleted in 0.0 s\n"
+
+
+def test_what_a_model_thinks_is_a_text_of_its_own_before_what_it_says() -> None:
+    seen = Watched()
+    thought = LlmToken(**samples.place("llm", 2), payload=Token(text="Hm, hello?", kind="reasoning"))
+    story: list[Envelope] = [
+        samples.run_start(),
+        samples.llm_start(),
+        thought,
+        samples.token("Hello.", 3),
+        samples.llm_end(4),
+    ]
+    for position, envelope in enumerate([*story, samples.run_end()], 1):
+        seen.feed(position, envelope)
+    assert seen.text() == "Hm, hello?\nHello.\ncompleted in 0.0 s · 1 model call\n"

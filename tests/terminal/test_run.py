@@ -1,0 +1,175 @@
+"""`stellwerk run` in a pipe: what goes where, and the exit codes."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stellwerk.envelope.model import decode
+from stellwerk.envelope.order import legal
+from stellwerk.spec.operator import Operator
+from stellwerk.terminal.run import Wish, run
+from tests.terminal.ttys import timeless
+
+GRAPH = '''
+"""Nothing in this file knows of Stellwerk."""
+import sys, time
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+def reply(state):
+    text = state["messages"][-1].text
+    print("thinking about", text, end="\\n" * ("loud" not in text))
+    if "loud" in text:
+        sys.stdout.buffer.write(b", loudly")
+    if "boom" in text:
+        return {"messages": [AIMessage(1 / 0)]}
+    if "sure" in text:
+        return {"messages": [AIMessage(f"So: {interrupt('Are you sure?')}")]}
+    return {"messages": [AIMessage(f"You say {text}, I say hello.")]}
+
+async def block(state):
+    open("blocking", "w").close()
+    time.sleep(600)
+
+def made(node):
+    builder = StateGraph(MessagesState)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    builder.add_edge("node", END)
+    return builder.compile()
+
+graph = made(reply)
+blocked = made(block)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_graph.py").write_text(GRAPH, "utf-8")
+    return tmp_path
+
+
+def process(*arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "stellwerk", "run", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+class Pipe:
+    """The same in this process, which is quicker: files in the place of standard input, output and error."""
+
+    def __init__(self, captured: "pytest.CaptureFixture[str]", monkeypatch: pytest.MonkeyPatch) -> None:
+        self._captured, self._monkeypatch = captured, monkeypatch
+
+    def run(self, target: str, *words: str, stdin: str = "", **options: bool) -> tuple[int, str, str]:
+        """The exit code, and what was written to either."""
+        self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = run(Wish(target, words, Operator(), **options))
+        out, err = self._captured.readouterr()
+        return code, out, timeless(err)
+
+
+@pytest.fixture
+def pipe(capfd: "pytest.CaptureFixture[str]", monkeypatch: pytest.MonkeyPatch) -> Pipe:
+    return Pipe(capfd, monkeypatch)
+
+
+def test_the_answer_is_on_standard_output_and_all_else_beside_it(folder: Path) -> None:
+    with process("my_graph.py:graph", "hi") as graph:
+        out, err = graph.communicate(timeout=60)
+    assert out == "You say hi, I say hello.\n"
+    assert timeless(err) == "thinking about hi\ncompleted in 0.0 s\n"
+    assert graph.returncode == 0
+
+
+def test_a_reader_who_has_enough_ends_the_run_without_a_word(folder: Path) -> None:
+    with process("--json", "demo", "slow") as demo:
+        assert demo.stdout and demo.stderr
+        assert json.loads(demo.stdout.readline())["type"] == "run_start"
+        demo.stdout.close()
+        assert (demo.wait(60), demo.stderr.read()) == (141, "")
+
+
+def test_the_text_can_come_from_standard_input_and_quiet_means_only_the_answer(pipe: Pipe) -> None:
+    code, out, err = pipe.run("demo", stdin="What is the weather?\n", quiet=True)
+    assert out.startswith("It is sunny.")
+    assert (code, err) == (0, "")
+
+
+def test_without_any_text_there_is_nothing_to_do(pipe: Pipe) -> None:
+    code, out, err = pipe.run("demo")
+    assert (code, out) == (2, "")
+    assert 'say something: stellwerk run … "text"' in err
+
+
+def test_json_is_the_envelopes_and_nothing_else_and_questions_take_their_default(pipe: Pipe) -> None:
+    code, out, err = pipe.run("demo", "ask", as_json=True)
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [one["position"] for one in told] == list(range(1, len(told) + 1))
+    assert [one["payload"]["status"] for one in told if one["type"] == "run_end"] == ["awaiting_user", "completed"]
+    stored = [{k: v for k, v in one.items() if k not in ("position", "origin", "session_id")} for one in told]
+    assert legal(decode(json.dumps(one).encode()) for one in stored) == []
+    assert (code, err) == (0, "? Which colour do you like?  green (its default)\n")
+
+
+def test_what_a_graph_prints_does_not_get_among_the_envelopes(folder: Path, pipe: Pipe) -> None:
+    code, out, err = pipe.run("my_graph.py:graph", "loud", as_json=True)
+    assert [json.loads(line)["type"] for line in out.splitlines()][-1] == "run_end"
+    assert (code, err) == (0, "thinking about loud, loudly\n")
+
+
+def test_a_question_that_nobody_answers_has_its_own_exit_code(folder: Path, pipe: Pipe) -> None:
+    code, out, err = pipe.run("my_graph.py:graph", "sure")
+    assert (code, out) == (3, "")
+    assert "? Are you sure?\nstellwerk: the run asks this, and there is nobody to answer it" in err
+
+
+def test_a_failure_that_was_foreseen_says_what_it_is(pipe: Pipe) -> None:
+    code, out, err = pipe.run("demo", "fail")
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1] == "stellwerk: the script of the demo says that this run fails"
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_with_its_place(folder: Path, pipe: Pipe) -> None:
+    assert pipe.run("my_graph.py:graph", "boom") == (
+        1,
+        "",
+        "thinking about boom\n"
+        "failed in 0.0 s\n"
+        "stellwerk: ZeroDivisionError: division by zero (my_graph.py, line 14); --debug shows the whole stack\n",
+    )
+    code, _, err = pipe.run("my_graph.py:graph", "boom", debug=True)
+    assert (code, "Traceback" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "system, complaint",
+    [
+        ("{id: a, model: {provider: openai, model: gpt-5}}", "needs the secret 'openai_api_key'"),
+        ("{id: a, tools: {allow: [no_such_tool]}}", "system.yaml:1:"),
+    ],
+    ids=["no key", "no such tool"],
+)
+def test_what_cannot_be_built_says_why_and_is_not_a_failed_run(
+    system: str, complaint: str, folder: Path, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (folder / "system.yaml").write_text(f"{{version: 1, system: {{name: s}}, agents: [{system}]}}\n", "utf-8")
+    code, out, err = pipe.run("system.yaml", "hi")
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert err.startswith("stellwerk: ")
+    assert "Traceback" not in err
+
+
+def test_help_has_examples_and_exit_codes() -> None:
+    with process("--help") as helped:
+        text = helped.communicate(timeout=60)[0]
+    for word in ("my_graph.py:graph", "--json", "--quiet", "Ctrl-C", "130"):
+        assert word in text
