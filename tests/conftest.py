@@ -7,10 +7,15 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from hypothesis import settings
 
 from stellwerk.app import listener, serving
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.settings import Settings
+
+# No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties.
+settings.register_profile("stellwerk", deadline=None, max_examples=40)
+settings.load_profile("stellwerk")
 
 
 @asynccontextmanager
