@@ -225,7 +225,6 @@ agents:
     assert (helper.kind, helper.completion_signal) == ("deep", "research_done")
 
 
-@pytest.mark.requirement("004.yaml.checklist-dir")
 @pytest.mark.parametrize("written", ["./checklists", "checklists", "checklists/"])
 def test_the_folder_of_checklists_is_a_name_below_the_data_folder(written: str) -> None:
     text = SMALL.replace("name: small", f"name: small, storage: {{checklist_dir: {written}}}")
