@@ -6,9 +6,8 @@ Each file in ``attacks`` says in its first line what must be told. What would be
 import json
 import os
 import sys
-import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +20,10 @@ from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.load import SIZE_LIMIT, load_operator, load_system, read_system
 from stellwerk.spec.resolve import admit
 
-CATALOGUE = Catalogue(tools={"search": "search"}, providers=("scripted", "openai"))
+NEAR_NAMES = [f"{'a' * 59}{n:03}" for n in range(199)]
+CATALOGUE = Catalogue(
+    tools={"search": "search"} | {f"b{name}": f"b{name}" for name in NEAR_NAMES}, providers=("scripted", "openai")
+)
 ATTACKS = sorted((Path(__file__).parent / "attacks").glob("*.yaml"))
 ROOM = SIZE_LIMIT - 100
 
@@ -30,18 +32,25 @@ def nested(inner: str, key: str, depth: int) -> str:
     return f"{{{key}: " * depth + f"[{inner}]" + "}" * depth + ","
 
 
+def near_misses(names: Sequence[str]) -> str:
+    """Each wrong name is like each of many right ones."""
+    agents = "".join(f"- {{id: {name}, role: sub-agent, mission: x}}\n" for name in NEAR_NAMES)
+    root = f"- {{id: root, mission: x, tools: {{allow: [{', '.join(names)}]}}}}\n"
+    return f"version: 1\nsystem: {{name: x}}\nagents:\n{root}{agents}"
+
+
 LARGE: dict[str, tuple[str | bytes, str]] = {
     "10 MiB in one text": ("a: " + "x" * 10_000_000, "more than 256 KiB"),
     "10 MiB of bytes": (b"\0" * 10_000_000, "more than 256 KiB"),
     "100,000 keys": ("".join(f"k{n}: 1\n" for n in range(100_000)), "more than 256 KiB"),
     "four bytes each": ("a: " + "😀" * (SIZE_LIMIT // 2), "more than 256 KiB"),
-    "keys up to the limit": ("".join(f"k{n}: 1\n" for n in range(ROOM // 10)), "more than 5000"),
-    "keys in braces": ("{" + "".join(f"k{n}: 1," for n in range(ROOM // 10)) + "}", "more than 5000"),
-    "numbers in brackets": ("[" + "1," * (ROOM // 2) + "]", "more than 5000"),
-    "keys without values": ("".join(f"k{n}:\n" for n in range(3000)), "more than 5000"),
+    "keys up to the limit": ("".join(f"k{n}: 1\n" for n in range(ROOM // 10)), "more than 3000"),
+    "keys in braces": ("{" + "".join(f"k{n}: 1," for n in range(ROOM // 10)) + "}", "more than 3000"),
+    "numbers in brackets": ("[" + "1," * (ROOM // 2) + "]", "more than 3000"),
+    "keys without values": ("".join(f"k{n}:\n" for n in range(3000)), "more than 3000"),
     "depth in both styles": ("- " * 12 + "[" * 12 + "]" * 12, "more than 20 deep"),
     "the same key again and again": ("a: 1\n" * 100, "stands here twice"),
-    "empty items": ("-\n" * (ROOM // 2), "more than 5000"),
+    "empty items": ("-\n" * (ROOM // 2), "more than 3000"),
     "depth 200,000 in brackets": ("[" * 200_000, "more than 20 deep"),
     "depth in brackets with company": ("[x, " * (ROOM // 4), "more than 20 deep"),
     "depth in braces": ("{a: " * (ROOM // 4), "more than 20 deep"),
@@ -62,7 +71,16 @@ LARGE: dict[str, tuple[str | bytes, str]] = {
     "many tags": ("- !!python/name:os.system\n" * (ROOM // 26), "anchors, aliases and tags are not read"),
     "an anchor without end": ("a: &" + "A" * ROOM, "more than 4096 characters"),
     "a key without end": ("? " + "k " * 2000 + "\n: {a: 1}", "at most 100 characters"),
-    "long paths everywhere": ("[" + nested("1, 2, 3", "k" * 98, 18) * 80 + "]", "expected a mapping"),
+    "long paths everywhere": ("[" + nested("1, 2, 3", "k" * 98, 18) * 72 + "]", "expected a mapping"),
+    "unknown keys": ("".join(f"k{n}: 1\n" for n in range(1490)), "there is no key 'k0'"),
+    "nearly known keys": ("".join(f"{'agents' * 10}{n}: 1\n" for n in range(1490)), "there is no key"),
+    "dollars everywhere": ("".join('- "${"\n' for _ in range(2990)), "nothing is expanded here"),
+    "deep keys": ("[" + f"{nested('1', 'k' * 98, 17)}" * 80 + "]", "expected a mapping"),
+    "near misses of agents": (
+        near_misses([f"{name[:-4]}b{n}" for n, name in enumerate(NEAR_NAMES)]),
+        "is not registered",
+    ),
+    "near misses of tools": (near_misses([f"bb{name[2:]}" for name in NEAR_NAMES]), "is not registered"),
     "UTF-16": ("version: 1".encode("utf-16"), "not UTF-8"),
     "UTF-32": ("version: 1".encode("utf-32"), "not UTF-8"),
     "Latin-1": ("mission: schön".encode("latin-1"), "not UTF-8"),
@@ -119,18 +137,25 @@ def test_an_attack_is_refused_with_a_reason_and_runs_nothing(name: str) -> None:
     assert len(str(refused.value)) < 20_000
 
 
-@pytest.mark.skipif(sys.gettrace() is not None, reason="whoever traces each line measures himself")
 @pytest.mark.parametrize("name", CASES)
-def test_an_attack_is_refused_within_a_tenth_of_a_second_of_computing(name: str) -> None:
+def test_an_attack_is_refused_in_few_steps(name: str) -> None:
+    """Calls are counted, not time: a busy machine cannot change them. A million take 60 ms (``make bench``)."""
     text, _ = CASES[name]
-    assert any(seconds_to_refuse(text) < 0.1 for _ in range(5)), "the best of five"
+    calls = 0
 
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
 
-def seconds_to_refuse(text: str | bytes) -> float:
-    start = time.thread_time()
-    with pytest.raises(SpecError):
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
         admit(read_system(text, source="attack.yaml"), CATALOGUE)
-    return time.thread_time() - start
+    except SpecError:
+        pass
+    finally:
+        sys.setprofile(before)
+    assert calls < 1_300_000
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith("bomb_")] + list(LARGE))

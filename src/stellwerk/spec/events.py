@@ -21,8 +21,8 @@ from ruamel.yaml.scanner import Scanner
 
 DEPTH_LIMIT = 20
 MARKUP_LIMIT = 20
-NODE_LIMIT = 5_000
-STEP_LIMIT = 30_000
+NODE_LIMIT = 3_000
+STEP_LIMIT = 20_000
 """Movements of the scanner: a node takes about four, a line of a block three, a word of a plain text two."""
 
 _GAP = re.compile(r"(?: *+(?:#[^\n\0]*+)?\n)*+ *+(?:#[^\n\0]*+)?")

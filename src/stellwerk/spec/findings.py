@@ -8,8 +8,8 @@ from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.document import SHOWN
 from stellwerk.spec.family import Family
 from stellwerk.spec.gaps import NO_GAPS, Gaps
+from stellwerk.spec.hints import Hints
 from stellwerk.spec.model import AgentSpec, AgentSystem
-from stellwerk.spec.remedies import did_you_mean
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Findings:
     uninstalled: list[SpecProblem] = field(default_factory=list[SpecProblem])
     """Packages that its models need and this server does not have."""
     warnings: list[SpecProblem] = field(default_factory=list[SpecProblem])
-    _hints: int = 0
+    _hints: Hints = field(default_factory=Hints)
     _callable: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
 
     def refuse(self, where: str, message: str) -> None:
@@ -46,11 +46,7 @@ class Findings:
             found.append(problem)
 
     def hint(self, name: str, known: Collection[str], *, otherwise: str | None = None) -> str:
-        """What may be meant. Only so often: to compare thousands of names would take seconds."""
-        self._hints += 1
-        if self._hints > SHOWN:
-            return otherwise or "see above"
-        return did_you_mean(name, known, otherwise=otherwise)
+        return self._hints.did_you_mean(name, known, otherwise=otherwise)
 
     def agents(self) -> Iterator[tuple[str, AgentSpec]]:
         """Each agent with the path of its field."""

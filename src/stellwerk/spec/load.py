@@ -16,9 +16,10 @@ from stellwerk.spec.catalogue import plain
 from stellwerk.spec.document import SHOWN, Document, inside, parse
 from stellwerk.spec.events import Unreadable
 from stellwerk.spec.gaps import NO_GAPS, Gaps, gaps_in, rest_of
+from stellwerk.spec.hints import Hints
 from stellwerk.spec.model import AgentSystem
 from stellwerk.spec.operator import Operator
-from stellwerk.spec.remedies import did_you_mean, findings
+from stellwerk.spec.remedies import findings
 from stellwerk.spec.scalars import short
 
 SIZE_LIMIT = 256 * 1024
@@ -97,13 +98,17 @@ def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | No
 
 
 def _unknown_kinds(document: Document, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
+    hints = Hints()
     content = document.data if isinstance(document.data, dict) else {}
     providers = content.get("providers")
     for name, provider in providers.items() if isinstance(providers, dict) else ():
         kind = provider.get("kind") if isinstance(provider, dict) else None
         if isinstance(kind, str) and plain(kind) not in kinds:
             where = inside(inside("providers", name), "kind")
-            yield where, f"there is no kind of provider called {short(kind)!r}; {did_you_mean(plain(kind), kinds)}"
+            yield (
+                where,
+                f"there is no kind of provider called {short(kind)!r}; {hints.did_you_mean(plain(kind), kinds)}",
+            )
 
 
 def _parsed(text: str | bytes, source: str) -> Document:

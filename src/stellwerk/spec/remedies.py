@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from stellwerk.spec.document import inside
+from stellwerk.spec.hints import Hints
 from stellwerk.spec.scalars import short, value_of
 
 OPERATOR_ONLY = frozenset({"command", "args", "env", "cwd", "url", "base_url", "import", "module", "function"})
@@ -37,14 +37,6 @@ _SHOULD = re.compile(r"^[A-Z]\w* should")
 _IMPORT_PATH = re.compile(r"[\w/.-]+:\w+|\w+(?:\.\w+)+(?:\(.*\))?|.*\.py\b.*")
 
 
-def did_you_mean(found: str, known: Collection[str], *, otherwise: str | None = None) -> str:
-    """The nearest name; or what to do when none is near, by default a list of all."""
-    near = get_close_matches(found, known, n=1, cutoff=0.75)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return otherwise or (f"known are: {', '.join(sorted(known))}" if known else "none is known")
-
-
 class Flaw(NamedTuple):
     """One place of a document that does not fit its model."""
 
@@ -61,6 +53,7 @@ def flaws(error: ValidationError, root: type[BaseModel]) -> Iterator[Flaw]:
 def findings(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """Field and sentence, one for each place."""
     told: set[str] = set()
+    hints = Hints()
     for detail in error.errors(include_url=False):
         steps = _steps(detail, root)
         where = ""
@@ -68,7 +61,7 @@ def findings(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[st
             where = inside(where, step)
         if where not in told:
             told.add(where)
-            yield where, _sentence(detail, steps, root)
+            yield where, _sentence(detail, steps, root, hints)
 
 
 def _steps(detail: ErrorDetails, root: type[BaseModel]) -> Sequence[str | int]:
@@ -82,15 +75,15 @@ def _steps(detail: ErrorDetails, root: type[BaseModel]) -> Sequence[str | int]:
     return steps
 
 
-def _sentence(detail: ErrorDetails, steps: Sequence[str | int], root: type[BaseModel]) -> str:
+def _sentence(detail: ErrorDetails, steps: Sequence[str | int], root: type[BaseModel], hints: Hints) -> str:
     found = _found(detail["input"])
     match detail["type"]:
         case "extra_forbidden":
-            return _unknown_key(str(steps[-1]), _known_keys(root, steps[:-1]), root)
+            return _unknown_key(str(steps[-1]), _known_keys(root, steps[:-1]), root, hints)
         case "missing":
             return "this is missing; add it"
         case "literal_error":
-            return _not_in_list(detail)
+            return _not_in_list(detail, hints)
         case "string_pattern_mismatch":
             return _bad_shape(str(detail["input"]), detail["ctx"]["pattern"])
         case "too_short" if not detail["input"]:
@@ -132,23 +125,23 @@ def _full_form(key: str, value: object) -> str | None:
     return None
 
 
-def _unknown_key(key: str, known: Collection[str], root: type[BaseModel]) -> str:
+def _unknown_key(key: str, known: Collection[str], root: type[BaseModel], hints: Hints) -> str:
     if key in OPERATOR_ONLY and root.__name__ != "Operator":
         return f"an agent system cannot say {key!r}: {_NAMED}"
     if " " in key:
         return (
             f"there is no key {short(key)!r} here; within {{…}} a comma ends a text, so put texts with commas in quotes"
         )
-    return f"there is no key {short(key)!r} here; {did_you_mean(key, known)}"
+    return f"there is no key {short(key)!r} here; {hints.did_you_mean(key, known)}"
 
 
-def _not_in_list(detail: ErrorDetails) -> str:
+def _not_in_list(detail: ErrorDetails, hints: Hints) -> str:
     expected = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
     found = detail["input"]
     if not expected:
         wanted = str(detail.get("ctx", {}).get("expected"))
         return f"found {_found(found)}; " + ("write it without quotes" if found == wanted else f"expected {wanted}")
-    hint = did_you_mean(found, expected) if isinstance(found, str) else f"known are: {', '.join(expected)}"
+    hint = hints.did_you_mean(found, expected) if isinstance(found, str) else f"known are: {', '.join(expected)}"
     return f"found {_found(found)}; {hint}"
 
 
