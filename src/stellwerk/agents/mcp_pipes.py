@@ -9,6 +9,7 @@ import asyncio
 import errno
 import os
 import shutil
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -74,7 +75,9 @@ def _request(server: McpServer) -> dict[str, object]:
     Raises:
         OSError: there is no such command, or no such folder. Said here, because what a keeper says only we can read.
     """
-    environment = {"PATH": os.pathsep.join(os.get_exec_path())} | server.env
+    # Beside our own Python are the programs of our environment, whether or not somebody activated it.
+    folders = (os.path.dirname(sys.executable), *os.get_exec_path())
+    environment = {"PATH": os.pathsep.join(folders)} | server.env
     program, *rest = server.command or [""]
     if os.sep in program:
         program = os.path.join(server.cwd or "", program)

@@ -86,3 +86,11 @@ async def test_why_a_command_cannot_be_run_is_in_the_log(start: Start, tmp_path:
     with capture_logs() as logs, pytest.raises(McpUnreachable, match="it ended before it had answered"):
         await servers.tools("raw")
     assert [line["line"] for line in logs if line["event"] == "mcp_stderr"] == ["cannot be started: Exec format error"]
+
+
+async def test_the_programs_of_our_environment_are_found_though_nobody_activated_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    servers = start(raw=McpServer(command=[Path(sys.executable).name, *RAW[1:]]))
+    assert await servers.tools("raw")
