@@ -29,6 +29,8 @@ from tests.agents.conftest import TENANT
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "0123456789ABCDEFGHIJKL", "checkpoint_ns": ""}}
 TURNS, BUDGET = 100, 3_000_000
+CHANCE = random.Random(1)
+"""Not the same in each place, but the same in each run of the tests."""
 
 
 async def size(database: Sqlite, folder: Path) -> int:
@@ -38,7 +40,7 @@ async def size(database: Sqlite, folder: Path) -> int:
 
 def text(length: int = 540) -> str:
     """Not compressible, so that the figures flatter nobody."""
-    return b64encode(random.randbytes(length)).decode()[:length]
+    return b64encode(CHANCE.randbytes(length)).decode()[:length]
 
 
 def agent(saver: DurableSaver) -> Any:
@@ -89,7 +91,7 @@ async def test_a_hundred_turns_fit_and_the_last_ones_cost_no_more_than_the_first
     assert len(state.values["messages"]) == 4 * TURNS
 
 
-PICTURE = b64encode(random.randbytes(300_000)).decode()
+PICTURE = b64encode(CHANCE.randbytes(300_000)).decode()
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,7 @@ def new_bytes(before: object, after: object) -> int:
 
 
 LONG = [{"role": "user", "content": text()} for _ in range(2000)]
-NUMBERS = [random.randrange(2**40) for _ in range(20_000)]
+NUMBERS = [CHANCE.randrange(2**40) for _ in range(20_000)]
 
 
 @pytest.mark.parametrize(
