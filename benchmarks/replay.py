@@ -64,7 +64,7 @@ async def _read_pages(store: Store, session_id: str) -> int:
 
 
 async def _read_stream(store: Store, session_id: str) -> int:
-    reader = Reader(store.log, store.wakes, SharedFrames(), LOCAL_TENANT, session_id, SSE)
+    reader = Reader(store.log, store.wakes, SharedFrames(), LOCAL_TENANT, session_id, SSE, "user")
     count = 0
     async for chunk in reader.stream(after=0, head=EVENTS, until_run_end=True):
         count += chunk.count(b"\n\n")

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.processes import allow_many_connections
-from stellwerk import app
+from stellwerk import app, serving
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.settings import Settings
 
@@ -34,7 +34,7 @@ def main() -> None:
     if given.profile:
         _profiled(settings, given.profile)
     else:
-        app.serve(settings, _say)
+        serving.serve(settings, _say)
 
 
 def _say(text: str) -> None:
@@ -50,7 +50,7 @@ def _profiled(settings: Settings, file: Path) -> None:
         profiles[-1].enable()
 
     threading.setprofile(begin)
-    profiles[0].runcall(app.serve, settings, _say)
+    profiles[0].runcall(serving.serve, settings, _say)
     merged = pstats.Stats(profiles[0])
     for profile in profiles[1:]:
         merged.add(profile)

@@ -10,7 +10,7 @@ from stellwerk.agents.pool import Pool
 from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.ids import SystemClock
-from stellwerk.runs.systems import Systems
+from stellwerk.systems.registry import Systems
 
 
 def system_text(name: str, *, tokens: int, pace: float) -> str:

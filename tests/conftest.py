@@ -9,13 +9,30 @@ import httpx2
 import pytest
 from hypothesis import settings
 
-from stellwerk.app import listener, serving
 from stellwerk.database.sqlite import Sqlite
+from stellwerk.serving import listener, serving
 from stellwerk.settings import Settings
 
 # No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties.
 settings.register_profile("stellwerk", deadline=None, max_examples=40)
 settings.load_profile("stellwerk")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="A test that is skipped fails the whole.")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    skipped = terminalreporter.stats.get("skipped", []) if config.getoption("--no-skips") else []
+    for report in skipped:
+        path, line, reason = report.longrepr
+        terminalreporter.write_line(f"{path}:{line}: this may not be left out here. {reason}", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("--no-skips") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @asynccontextmanager

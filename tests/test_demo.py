@@ -20,7 +20,9 @@ async def said(client: httpx2.AsyncClient, text: str) -> Told:
     """One round with the demo: all that is told of it."""
     sid = (await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"]
     await client.post(f"/sessions/{sid}/messages", json={"text": text})
-    whole = await client.get(f"/sessions/{sid}/stream?until=run_end", headers={"accept": "application/x-ndjson"})
+    whole = await client.get(
+        f"/sessions/{sid}/stream?until=run_end&profile=debug", headers={"accept": "application/x-ndjson"}
+    )
     told = [json.loads(line) for line in whole.text.splitlines()]
     spliced = ("position", "origin", "session_id")
     plain = [{key: value for key, value in one.items() if key not in spliced} for one in told]

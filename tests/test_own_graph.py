@@ -13,6 +13,7 @@ from stellwerk.agents.targets import systems_of
 from stellwerk.errors import SettingsError, SpecError
 from stellwerk.settings import Settings
 from tests.conftest import running_server
+from tests.crash.process import server_process
 
 EXAMPLE = Path(__file__).parents[1] / "examples/own-graph"
 
@@ -20,7 +21,9 @@ EXAMPLE = Path(__file__).parents[1] / "examples/own-graph"
 async def round_with(client: httpx2.AsyncClient, system: str, text: str) -> list[dict[str, Any]]:
     sid = (await client.post("/sessions", json={"agent_system_id": system})).json()["id"]
     await client.post(f"/sessions/{sid}/messages", json={"text": text})
-    whole = await client.get(f"/sessions/{sid}/stream?until=run_end", headers={"accept": "application/x-ndjson"})
+    whole = await client.get(
+        f"/sessions/{sid}/stream?until=run_end&profile=debug", headers={"accept": "application/x-ndjson"}
+    )
     return [json.loads(line) for line in whole.text.splitlines()]
 
 
@@ -177,3 +180,31 @@ def test_a_kind_of_provider_that_is_not_known_is_told_with_its_place(tmp_path: P
     with pytest.raises(SpecError, match=r"operator\.yaml:2:11: providers\.house\.kind: there is no kind") as refused:
         read_operator(config)
     assert "did you mean" not in str(refused.value)
+
+
+LEAVING = """
+import sys
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+def leave(state):
+    sys.exit("so long")
+
+async def leave_too(state):
+    sys.exit(3)
+
+def graph_of(node):
+    return StateGraph(MessagesState).add_node("leave", node).add_edge(START, "leave").add_edge("leave", END)
+
+here, there = graph_of(leave), graph_of(leave_too)
+"""
+
+
+async def test_a_graph_that_calls_exit_ends_its_run_and_not_the_server(tmp_path: Path) -> None:
+    (tmp_path / "leaving.py").write_text(LEAVING)
+    serves = [f"{name}={tmp_path / 'leaving.py'}:{name}" for name in ("here", "there")]
+    with server_process(tmp_path / "data", errors=tmp_path / "errors", serves=serves) as server:
+        async with httpx2.AsyncClient(base_url=server.address, timeout=20) as client:
+            for name in ("here", "there"):
+                told = await round_with(client, name, "hello")
+                assert (told[-1]["payload"]["status"], told[-1]["payload"]["code"]) == ("failed", "agent_failed")
+            assert (await round_with(client, "demo", "weather"))[-1]["payload"]["status"] == "completed"

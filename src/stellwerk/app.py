@@ -2,17 +2,12 @@
 
 import asyncio
 import fcntl
-import json
-import os
-import signal
-import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
-import uvicorn
-import uvloop
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 from starlette.responses import RedirectResponse
@@ -21,40 +16,41 @@ import stellwerk
 from stellwerk.agents import graphs, journal, tools
 from stellwerk.agents.checkpoints import DurableSaver, prove_strict
 from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.inventory import inventory
 from stellwerk.agents.mcp import McpServers
 from stellwerk.agents.operator_file import read_operator
 from stellwerk.agents.pool import Pool
 from stellwerk.agents.references import both
 from stellwerk.agents.stores import open_store
-from stellwerk.agents.targets import graphs_among, served, systems_of, text_of
+from stellwerk.agents.targets import graphs_among, served, text_of
 from stellwerk.agents.tracing import trace_in_place
-from stellwerk.api import guard, health, problems, sessions, stream_test
+from stellwerk.api import files, guard, health, problems, resources, sessions, stream_test
+from stellwerk.api.overviews import Overviews
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import demo_yaml
 from stellwerk.documents.store import DocumentStore
+from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import SettingsError, StorageGone
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.tick import Tick
 from stellwerk.log.wake import Wakes
-from stellwerk.logs import configure
 from stellwerk.runs import tables
 from stellwerk.runs.dispatch import Dispatch
-from stellwerk.runs.recovery import recover
 from stellwerk.runs.runner import Runner
-from stellwerk.runs.sessions import Sessions, Stores
-from stellwerk.runs.systems import Systems
+from stellwerk.runs.sessions import Sessions
+from stellwerk.runs.stores import Stores
 from stellwerk.settings import LOOPBACK, Settings, provider_keys
 from stellwerk.spec.operator import Operator
+from stellwerk.systems import rows as system_rows
+from stellwerk.systems.registry import Systems
 
 logger = structlog.get_logger(__name__)
 
 _LOOK_AROUND = 1.0
-_SEND_BUFFER = 128 * 1024
-"""What the kernel may hold for a reader that does not read; it takes twice as much."""
-_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
+_KEEP_OVERVIEWS = 2.0
 
 
 def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | None = None) -> FastAPI:
@@ -71,6 +67,8 @@ def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | Non
         async with _services(chosen, wakes, own or {}) as services:
             app.include_router(sessions.routes(services))
             app.include_router(stream_test.routes(services))
+            for router in resources.routers(services):
+                app.include_router(router)
             app.include_router(health.routes(services))
             app.add_api_route("/", lambda: RedirectResponse("docs"), include_in_schema=False)
             yield
@@ -78,7 +76,8 @@ def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | Non
     app = FastAPIOffline(redoc_url=None, title="Stellwerk", version=stellwerk.__version__, lifespan=lifespan)
     app.state.wakes = wakes
     problems.install(app)
-    app.add_middleware(guard.Guard, hosts=LOOPBACK, body_limit=chosen.body_limit)
+    uploads = {files.PATH: chosen.file_limit}
+    app.add_middleware(guard.Guard, hosts=LOOPBACK, body_limit=chosen.body_limit, streamed=uploads)
     app.add_middleware(problems.Unforeseen)
     return app
 
@@ -100,20 +99,24 @@ async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) ->
         pool = await _pool(settings.data, operator, database, graphs_among(wanted), opened)
         systems = Systems(database, AgentFactory(pool), clock)
         tick = Tick(asyncio.get_running_loop(), database.when_free)
-        runner = Runner(log, systems, documents, tick, clock, window=settings.window)
-        dispatch = Dispatch(database, log, runner, clock, slots=settings.slots, waiting=settings.waiting)
+        stores = Stores(database, log, documents, Todolists(settings.data))
+        runner = Runner(stores, systems, tick, clock, window=settings.window)
+        dispatch = Dispatch(stores, runner, clock, slots=settings.slots, waiting=settings.waiting)
         opened.push_async_callback(dispatch.close)
         lookout = asyncio.create_task(_look_around(log), name="lookout")
         opened.callback(lookout.cancel)
-        await systems.register(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
+        await systems.give(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
         for name, place in wanted.items():
-            await systems.register(LOCAL_TENANT, text_of(name, place), source=place)
+            await systems.give(LOCAL_TENANT, text_of(name, place), source=place)
         await database.submit(tables.rebuild_standings, None, urgent=True)
-        await recover(database, log, clock)
         await documents.sweep()
-        dispatch.claim()
-        stores = Stores(database, log, documents)
-        yield Services(database, log, wakes, Sessions(stores, systems, dispatch, clock, SortableIds(clock)))
+        await database.submit(system_rows.purge, None, urgent=True)
+        await dispatch.recover()
+        overviews = Overviews(database, systems, stores.todolists)
+        keeping = asyncio.create_task(_keep_overviews(overviews), name="overviews")
+        opened.callback(keeping.cancel)
+        known = Sessions(stores, systems, dispatch, clock, SortableIds(clock))
+        yield Services(database, log, wakes, known, systems, documents, overviews, partial(inventory, pool))
 
 
 async def _pool(
@@ -153,6 +156,15 @@ async def _look_around(log: DurableLog) -> None:
             logger.warning("look_around_failed", error=error.message)
 
 
+async def _keep_overviews(overviews: Overviews) -> None:
+    while True:
+        try:
+            await overviews.catch_up()
+        except StorageGone as error:
+            logger.warning("overviews_not_kept", error=error.message)
+        await asyncio.sleep(_KEEP_OVERVIEWS)
+
+
 @contextmanager
 def _locked(data: Path) -> Iterator[None]:
     """One process per data folder."""
@@ -169,99 +181,3 @@ def _locked(data: Path) -> Iterator[None]:
                 f"another Stellwerk uses the data folder {data}; stop it, or name another with --data"
             ) from error
         yield
-
-
-class Server(uvicorn.Server):
-    """uvicorn, with streams that end when the server does, and a word when it is ready."""
-
-    def __init__(self, app: FastAPI, ready: Callable[[], None]) -> None:
-        # The lifespan is entered by `serving`, so that what prevents a start is raised and not only logged.
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http="httptools",
-                lifespan="off",
-                access_log=False,
-                log_config=None,
-                timeout_graceful_shutdown=5,
-            )
-        )
-        self._wakes: Wakes = app.state.wakes
-        self._ready = ready
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # whoever owns the process decides about its signals
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._wakes.close()
-        await super().shutdown(sockets)
-
-
-@asynccontextmanager
-async def serving(
-    settings: Settings, ready: Callable[[], None], *, own: Mapping[str, str] | None = None
-) -> AsyncIterator[Server]:
-    """Everything opened, and a server that has yet to be told to ``serve``."""
-    app = create_app(settings, own=own)
-    async with app.router.lifespan_context(app):
-        yield Server(app, ready)
-
-
-def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[str] = ()) -> None:
-    """Run the server until it is told to stop.
-
-    Raises:
-        SettingsError: it must not, or cannot, start like this.
-    """
-    if settings.host not in LOOPBACK:
-        raise SettingsError(
-            f"will not listen on {settings.host}: there are no API keys, so everybody who reaches it could use it; "
-            "use 127.0.0.1"
-        )
-    configure()
-    with listener(settings.host, settings.port) as listening:
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        address = f"http://{host}:{listening.getsockname()[1]}"
-
-        own = systems_of(targets)
-        system = next(iter(own), "demo")
-
-        async def main() -> None:
-            async with serving(settings, lambda: say(greeting(address, system)), own=own) as server:
-                for signum in (signal.SIGINT, signal.SIGTERM):
-                    asyncio.get_running_loop().add_signal_handler(signum, server.handle_exit, signum, None)
-                await server.serve(sockets=[listening])
-
-        uvloop.run(main())
-
-
-def greeting(address: str, system: str) -> str:
-    body = json.dumps({"agent_system_id": system})
-    return (
-        f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/docs\n"
-        f"Try: curl -s {address}/sessions -H 'Content-Type: application/json' -d '{body}'"
-    )
-
-
-def listener(host: str, port: int) -> socket.socket:
-    """A listening socket whose connections notice a dead peer: they inherit these options."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-    for name, value in _KEEPALIVE.items():
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    try:
-        made.bind((host, port))
-    except OSError as error:
-        made.close()
-        raise SettingsError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port") from error
-    return made

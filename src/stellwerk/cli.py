@@ -65,7 +65,7 @@ def serve(
     given = {"host": host, "port": port, "data": data, "config": config}
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-        from stellwerk.app import serve as run_server
+        from stellwerk.serving import serve as run_server
 
         run_server(settings, typer.echo, targets=targets or ())
     except StellwerkError as error:
@@ -105,10 +105,13 @@ def run(
     The exit code is 0 if the run completed, 1 if it failed, 2 if it could not be started, 3 if it waits for an
     answer that nobody gives, and 130 if it was stopped.
     """
+    from stellwerk.terminal.starting import starting
+
     try:
-        from stellwerk.errors import StellwerkError
-        from stellwerk.terminal.run import Wish
-        from stellwerk.terminal.run import run as run_here
+        with starting():
+            from stellwerk.errors import StellwerkError
+            from stellwerk.terminal.run import Wish
+            from stellwerk.terminal.run import run as run_here
 
         try:
             operator = _operator(config)

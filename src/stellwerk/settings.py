@@ -31,10 +31,12 @@ class Settings(BaseSettings):
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)
     """Runs that may wait for a slot; beyond that a message gets 429."""
-    window: float = Field(default=0.06, ge=0, le=0.25)
+    window: float = Field(default=0.04, ge=0, le=0.25)
     """Seconds in which tokens of one model call are merged before they are stored; 0 stores each."""
     body_limit: int = Field(default=1024 * 1024, ge=1024)
     """Bytes that one request body may have."""
+    file_limit: int = Field(default=25 * 1024 * 1024, ge=1024)
+    """Bytes that one uploaded file may have, and the form around it."""
 
 
 def provider_keys() -> Mapping[str, SecretStr]:

@@ -197,8 +197,8 @@ async def test_what_a_factory_opens_stays_open_until_the_server_ends(tmp_path: P
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (7, "is a int; a compiled graph, a StateGraph or a function making one is needed"),
-        (lambda: "text", "is a str; a compiled graph"),
+        (7, "is of type int; a compiled graph, a StateGraph or a function making one is needed"),
+        (lambda: "text", "is of type str; a compiled graph"),
         (lambda user: user, "asks for 'user', which we cannot give; a factory takes nothing, or config"),
         (lambda: 1 / 0, r"making the graph failed: ZeroDivisionError: division by zero \(.*test_graphs_loading.py"),
     ],

@@ -1,6 +1,7 @@
 """The source on real graphs: every fact once, in order, with the right parent, whatever the style of the node."""
 
 import asyncio
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -67,8 +68,8 @@ async def test_an_agent_with_a_tool_is_told_whole() -> None:
     told = await story(agent(chat, [langchain_tool(get_weather)], checkpointer=InMemorySaver()))
     assert legal(told) == []
     assert text(told) == "Look. Sunny it is."
-    assert [t for t in types(told) if t != "llm_token"] == [
-        *("run_start", "llm_start", "llm_end", "message", "tool_start", "tool_end"),
+    assert [t for t, _ in groupby(types(told)) if t != "llm_token"] == [
+        *("run_start", "llm_start", "tool_update", "llm_end", "message", "tool_start", "tool_end"),
         *("llm_start", "llm_end", "message", "run_end"),
     ]
 

@@ -80,7 +80,7 @@ JUDGED = ModelSpec(
 async def test_a_tool_tells_its_progress_while_it_works(factory: AgentFactory) -> None:
     told = await Conversation(await factory.build(agent("boss", call("climb"), say("ok"), tools=["climb"]))).send("go")
     (start,) = starts(told, "climb")
-    updates = [e for e in told if isinstance(e, ToolUpdate)]
+    updates = [e for e in told if isinstance(e, ToolUpdate) and e.payload.phase == "output"]
     assert [u.payload.text for u in updates] == ["step 1", "step 2"]
     assert {u.call_id for u in updates} == {start.call_id}
 

@@ -27,9 +27,9 @@ def parse_sse(text: str) -> list[Event]:
 
 
 async def whole_round(client: httpx2.AsyncClient, sid: str, text: str) -> list[Event]:
-    """Send a message and read its round until the run has ended."""
+    """Send a message and read its round until the run has ended: all that is stored of it."""
     accepted = (await client.post(f"/sessions/{sid}/messages", json={"text": text})).json()
-    return await sse(client, f"/sessions/{sid}/stream", after=str(accepted["after"]), until="run_end")
+    return await sse(client, f"/sessions/{sid}/stream", after=str(accepted["after"]), until="run_end", profile="debug")
 
 
 def without_origin(events: list[Event]) -> list[Event]:

@@ -118,7 +118,7 @@ async def test_all_ways_of_reading_show_the_same_envelopes(client: httpx2.AsyncC
 async def test_replay_equals_live_but_for_the_origin(client: httpx2.AsyncClient, sid: str) -> None:
     live = asyncio.create_task(sse(client, f"/sessions/{sid}/stream", after="0"))
     events = await whole_round(client, sid, "hello")
-    replayed = await sse(client, f"/sessions/{sid}/stream", until="run_end")
+    replayed = await sse(client, f"/sessions/{sid}/stream", until="run_end", profile="debug")
     assert {e["origin"] for e in replayed} == {"replay"}
     assert {e["origin"] for e in events if e["type"] == "run_end"} == {"live"}
     assert without_origin(events) == without_origin(replayed)
@@ -129,7 +129,8 @@ async def test_pages_of_events_join_without_a_seam(client: httpx2.AsyncClient, s
     whole = await whole_round(client, sid, "hello")
     read: list[Event] = []
     after = 0
-    while page := (await client.get(f"/sessions/{sid}/events", params={"after": after, "limit": 7})).json():
+    query = {"limit": "7", "profile": "debug"}
+    while page := (await client.get(f"/sessions/{sid}/events", params={**query, "after": after})).json():
         if not page["events"]:
             break
         read += page["events"]

@@ -12,6 +12,7 @@ import pytest
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.pool import Pool
 from stellwerk.api.services import LOCAL_TENANT
+from stellwerk.api.telling import Told
 from stellwerk.api.translation import TranslatedReader
 from stellwerk.app import _services
 from stellwerk.demo import demo_yaml
@@ -146,7 +147,7 @@ async def test_a_heartbeat_is_a_blank_in_front_of_the_next_line(tmp_path: Path) 
     wakes = Wakes()
     async with _services(Settings(data=tmp_path), wakes, {}) as services, asyncio.timeout(20):
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
-        stream = TranslatedReader(services, session.id, DIALECT).stream(after=(0, 0), until_run_end=True)
+        stream = TranslatedReader(services, Told(session.id, DIALECT, "user")).stream(after=(0, 0), until_run_end=True)
         first = asyncio.ensure_future(anext(stream))
         while not first.done():
             wakes.remind()

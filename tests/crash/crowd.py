@@ -48,15 +48,13 @@ def play(folder: Path) -> Scene:
         return asyncio.run(_play(server))
 
 
-def enough_sockets() -> bool:
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= READING + STALLED + _OTHERS
-
-
 @contextmanager
 def room_for(sockets: int) -> Iterator[None]:
     """Let this process, and the server it starts, hold that many sockets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, sockets + _OTHERS), hard), hard))
+    needed = max(soft, sockets + _OTHERS)
+    assert needed <= hard or hard == resource.RLIM_INFINITY, f"ulimit -Hn says {hard}, and {needed} are needed"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
     try:
         yield
     finally:
@@ -79,7 +77,7 @@ async def _play(server: ServerProcess) -> Scene:
 
 async def _crowded_run(server: ServerProcess, client: httpx2.AsyncClient, session_id: str, scene: Scene) -> None:
     memory = server.rss()
-    path = f"/sessions/{session_id}/stream"
+    path = f"/sessions/{session_id}/stream?profile=debug"
     stalled = [connect_and_never_read(server.address, path) for _ in range(STALLED)]
     turnstile = asyncio.Semaphore(_CONNECTING)
     readers = await asyncio.gather(*(_enter(server.address, path, turnstile) for _ in range(READING)))
@@ -155,7 +153,7 @@ async def run(client: httpx2.AsyncClient, session_id: str, text: str = "weather"
     """Send a message and return the lines of the whole run."""
     accepted = await client.post(f"/sessions/{session_id}/messages", json={"text": text})
     assert accepted.status_code == 202, accepted.text
-    path = f"/sessions/{session_id}/stream?until=run_end&after={accepted.json()['after']}"
+    path = f"/sessions/{session_id}/stream?profile=debug&until=run_end&after={accepted.json()['after']}"
     answer = await client.get(path, headers={"Accept": wire.NDJSON})
     return answer.content.splitlines()
 

@@ -20,7 +20,7 @@ from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import NewSession
 from stellwerk.log.tick import Tick
 from stellwerk.log.wake import Wakes
-from stellwerk.runs import tables
+from stellwerk.runs import intake
 from stellwerk.runs.commands import Send
 from stellwerk.runs.recorder import Recorder
 from tests.crash.process import ServerProcess, server_process
@@ -108,6 +108,22 @@ class NearlyFullSqlite(FullSqlite):
         return [next(outcomes) if job.urgent else StorageFull() for job in batch]
 
 
+class BoundedSqlite(Sqlite):
+    """A database that cannot grow while it is full: SQLite itself says so, on any machine and on any disk."""
+
+    made: ClassVar[list["BoundedSqlite"]] = []
+    full = False
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.made.append(self)
+
+    def _commit(self, batch: list[Any]) -> list[Any]:
+        # SQLite takes no bound below what there is already.
+        self._connection.execute(f"PRAGMA max_page_count={1 if self.full else 2**32 - 2}")
+        return super()._commit(batch)
+
+
 @dataclass
 class Recording:
     """A run of one session with one model call, fed by hand."""
@@ -160,10 +176,19 @@ async def opened(database: Sqlite) -> AsyncIterator[tuple[DurableLog, Wakes]]:
 async def begin_run(log: DurableLog, wakes: Wakes, run_id: str, *, window: float) -> Recording:
     """Three envelopes are in the log when it returns: run_start, message, llm_start."""
     await log.create(NewSession(TENANT, f"session-{run_id}", "demo", 0.0))
-    send = Send(TENANT, f"session-{run_id}", "hello", "demo", 1, run_id, run_id, f"message-{run_id}", 0.0)
-    taken = await log.commit(tables.accept_many, tables.Intake(send, True, 1), send.session_id, lambda t: t.stored)
-    assert taken.lease is not None
-    recorder = Recorder(log, Tick(asyncio.get_running_loop()), taken.lease, window=window, lost=_lost)
+    send = Send(
+        tenant=TENANT,
+        session_id=f"session-{run_id}",
+        run_id=run_id,
+        at=0.0,
+        text="hello",
+        system="demo",
+        system_version=1,
+        message_id=f"message-{run_id}",
+    )
+    taken = await log.commit(intake.accept_many, intake.Intake(send, True, 1), send.session_id, lambda t: t.stored)
+    assert taken.claimed is not None
+    recorder = Recorder(log, Tick(asyncio.get_running_loop()), taken.claimed.lease, window=window, lost=_lost)
     for stored in taken.stored:
         recorder.calls.feed(decode(stored.body))
     recording = Recording(log, wakes, recorder, run_id)
@@ -205,7 +230,7 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(folder: Path, *, megabytes: int, **settings: object) -> Iterator[SmallDisk]:
+def small_disk(folder: Path, *, megabytes: int, **settings: Any) -> Iterator[SmallDisk]:
     """The server in a mount namespace of its own, where even an ordinary user may mount a tmpfs."""
     place = folder / "disk"
     place.mkdir()

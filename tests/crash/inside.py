@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from stellwerk import app
+import stellwerk.serving as real
 from stellwerk.log.wake import Wakes
 from stellwerk.settings import Settings
 
@@ -19,8 +19,8 @@ class Inside(NamedTuple):
 async def serving(settings: Settings) -> AsyncIterator[Inside]:
     """On real sockets, like any other; ends with the block."""
     ready = asyncio.Event()
-    with app.listener("127.0.0.1", 0) as socket:
-        async with app.serving(settings, ready.set) as server:
+    with real.listener("127.0.0.1", 0) as socket:
+        async with real.serving(settings, ready.set) as server:
             composed: Any = server.config.app
             running = asyncio.create_task(server.serve(sockets=[socket]))
             try:

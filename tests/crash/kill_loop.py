@@ -183,7 +183,7 @@ def _client(server: process.ServerProcess) -> httpx2.AsyncClient:
 
 async def _run_end(client: httpx2.AsyncClient, book: Book, sent: Sent) -> dict[str, Any]:
     """The end of the run that the message started, as soon as it is there."""
-    path = f"/sessions/{book.session_id}/stream?until=run_end&after={sent.accepted()['after']}"
+    path = f"/sessions/{book.session_id}/stream?profile=debug&until=run_end&after={sent.accepted()['after']}"
     answer = await client.get(path, headers={"Accept": NDJSON})
     return msgspec.json.decode(answer.content.strip().split(b"\n")[-1], type=dict[str, Any])
 
@@ -203,7 +203,8 @@ async def _read_log(client: httpx2.AsyncClient, session_id: str) -> list[bytes]:
     """The bodies that the server serves, from the first on."""
     log: list[bytes] = []
     while True:
-        answer = await client.get(f"/sessions/{session_id}/events", params={"after": len(log), "limit": _PAGE})
+        query: dict[str, str | int] = {"after": len(log), "limit": _PAGE, "profile": "debug"}
+        answer = await client.get(f"/sessions/{session_id}/events", params=query)
         page = msgspec.json.decode(answer.content, type=_Page).events
         log += [_body(bytes(event), session_id, len(log) + n) for n, event in enumerate(page, 1)]
         if len(page) < _PAGE:

@@ -82,9 +82,10 @@ class Load:
 
     async def _listen(self, client: httpx2.AsyncClient, book: Book, quiet: asyncio.Event) -> None:
         headers = {"Accept": book.media_type, "Last-Event-ID": str(book.last)}
+        path = f"/sessions/{book.session_id}/stream?profile=debug"
         inbox, after = Inbox(book.media_type), book.last
         try:
-            async with client.stream("GET", f"/sessions/{book.session_id}/stream", headers=headers) as answer:
+            async with client.stream("GET", path, headers=headers) as answer:
                 async for chunk in answer.aiter_bytes():
                     for frame in inbox.feed(chunk):
                         book.receive(frame, after=after)

@@ -61,13 +61,16 @@ class ServerProcess:
                 self.process.stdout.close()
 
 
-def start(data: Path, *, errors: Path, inside: Sequence[str] = (), **settings: object) -> ServerProcess:
+def start(
+    data: Path, *, errors: Path, inside: Sequence[str] = (), serves: Sequence[str] = (), **settings: object
+) -> ServerProcess:
     """Start ``stellwerk serve`` and wait until it says where it listens.
 
-    ``inside`` is a command that runs another one; settings are given as the environment variables they are.
+    ``inside`` is a command that runs another one, ``serves`` are systems and graphs beside the demo; settings are given
+    as the environment variables they are.
     """
     environment = [f"STELLWERK_{name.upper()}={value}" for name, value in settings.items()]
-    serve = [sys.executable, "-m", "stellwerk", "serve", "--port", "0", "--data", str(data)]
+    serve = [sys.executable, "-m", "stellwerk", "serve", *serves, "--port", "0", "--data", str(data)]
     with errors.open("ab") as stderr:
         process = subprocess.Popen(
             [*inside, "env", *environment, *serve], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
@@ -91,9 +94,9 @@ def _address(process: subprocess.Popen[bytes]) -> str:
 
 @contextmanager
 def server_process(
-    data: Path, *, errors: Path, inside: Sequence[str] = (), **settings: object
+    data: Path, *, errors: Path, inside: Sequence[str] = (), serves: Sequence[str] = (), **settings: object
 ) -> Iterator[ServerProcess]:
-    server = start(data, errors=errors, inside=inside, **settings)
+    server = start(data, errors=errors, inside=inside, serves=serves, **settings)
     try:
         yield server
     finally:

@@ -7,13 +7,16 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from stellwerk import app
 from stellwerk.envelope.model import RunEnd, RunStart, decode
 from stellwerk.envelope.order import legal
+from stellwerk.settings import Settings
 from tests.crash import crowd, snapshot, wire
-from tests.crash.disks import SmallDisk, can_mount, small_disk
+from tests.crash.disks import BoundedSqlite, SmallDisk, can_mount, small_disk
+from tests.crash.inside import serving
 from tests.crash.waiting import eventually
 
-pytestmark = pytest.mark.skipif(not can_mount(), reason="no file system of our own can be mounted here")
+mounted = pytest.mark.skipif(not can_mount(), reason="no file system of our own can be mounted here")
 
 MEGABYTES = 32
 SOON = 30
@@ -33,6 +36,7 @@ async def client(disk: SmallDisk) -> AsyncIterator[httpx2.AsyncClient]:
         yield made
 
 
+@mounted
 async def test_a_full_disk_refuses_work_and_keeps_everything_else_going(
     disk: SmallDisk, client: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
@@ -58,7 +62,7 @@ async def test_a_full_disk_refuses_work_and_keeps_everything_else_going(
         await ended(client, session_id)
     await delete_others(client, {old, running, waiting})
     disk.server.stop()
-    nothing_is_half_written(disk, tmp_path)
+    nothing_is_half_written(disk.root / "data", tmp_path)
 
 
 async def send(client: httpx2.AsyncClient, session_id: str, text: str = "Tell me something.") -> httpx2.Response:
@@ -67,7 +71,7 @@ async def send(client: httpx2.AsyncClient, session_id: str, text: str = "Tell me
 
 async def seen(client: httpx2.AsyncClient, session_id: str, kind: str) -> None:
     async def is_there() -> bool:
-        return f'"type":"{kind}"' in (await client.get(f"/sessions/{session_id}/events")).text
+        return f'"type":"{kind}"' in (await client.get(f"/sessions/{session_id}/events?profile=debug")).text
 
     await eventually(is_there, within=SOON, what=f"no {kind}")
 
@@ -78,7 +82,7 @@ async def work_until_refused(client: httpx2.AsyncClient) -> None:
         while True:
             answer = await client.post("/sessions", json={"agent_system_id": "demo"})
             if answer.status_code == 201:
-                answer = await send(client, answer.json()["id"], "x" * 200_000)
+                answer = await send(client, answer.json()["id"], "x" * 60_000)
             if answer.status_code not in (201, 202):
                 return is_refusal(answer)
 
@@ -95,10 +99,10 @@ async def reading_goes_on(client: httpx2.AsyncClient, session_id: str, history: 
     assert (await client.get("/sessions")).status_code == 200
     frames = [wire.frame(line) for line in history]
     for media_type, parse in wire.PARSERS.items():
-        path = f"/sessions/{session_id}/stream?until=run_end"
+        path = f"/sessions/{session_id}/stream?until=run_end&profile=debug"
         answer = await client.get(path, headers={"Accept": media_type})
         assert parse(answer.content) == frames
-    page = (await client.get(f"/sessions/{session_id}/events")).json()["events"]
+    page = (await client.get(f"/sessions/{session_id}/events?profile=debug")).json()["events"]
     assert [event["position"] for event in page[: len(frames)]] == [frame.position for frame in frames]
 
 
@@ -135,8 +139,8 @@ async def delete_others(client: httpx2.AsyncClient, kept: set[str]) -> None:
             assert (await client.delete(f"/sessions/{session['id']}")).status_code == 204
 
 
-def nothing_is_half_written(disk: SmallDisk, folder: Path) -> None:
-    found = snapshot.read(disk.root / "data", folder / "copy")
+def nothing_is_half_written(data: Path, folder: Path) -> None:
+    found = snapshot.read(data, folder / "copy")
     assert found.integrity == ["ok"]
     for session_id, log in found.logs.items():
         assert [position for position, _ in log] == list(range(1, found.heads[session_id] + 1))
@@ -145,6 +149,7 @@ def nothing_is_half_written(disk: SmallDisk, folder: Path) -> None:
         assert sum(isinstance(e, RunStart) for e in story) == sum(isinstance(e, RunEnd) for e in story)
 
 
+@mounted
 async def test_one_session_after_the_other_can_be_deleted_on_a_full_disk(tmp_path: Path) -> None:
     with small_disk(tmp_path, megabytes=MEGABYTES) as disk:
         async with httpx2.AsyncClient(base_url=disk.server.address, timeout=60) as client:
@@ -155,3 +160,27 @@ async def test_one_session_after_the_other_can_be_deleted_on_a_full_disk(tmp_pat
             for session_id in sessions:
                 answer = await client.delete(f"/sessions/{session_id}")
                 assert answer.status_code == 204, answer.text
+
+
+async def test_a_database_that_cannot_grow_refuses_work_until_there_is_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "Sqlite", BoundedSqlite)
+    monkeypatch.setattr(BoundedSqlite, "made", [])
+    async with serving(Settings(data=tmp_path / "data")) as server:
+        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+            (database,) = BoundedSqlite.made
+            old, running = [await crowd.begin(client) for _ in range(2)]
+            history = await crowd.run(client, old)
+            assert (await send(client, running)).status_code == 202
+            await seen(client, running, "llm_token")
+            database.full = True
+            await work_until_refused(client)
+            await reading_goes_on(client, old, history)
+            assert (await client.get("/healthz")).status_code == 200
+            database.full = False
+            await accepted_again(client, old)
+            for session_id in (old, running):
+                await ended(client, session_id)
+            await delete_others(client, {old, running})
+    nothing_is_half_written(tmp_path / "data", tmp_path)

@@ -41,7 +41,8 @@ async def ended(client: httpx2.AsyncClient, session_id: str) -> None:
 
 
 async def legal_log(client: httpx2.AsyncClient, session_id: str) -> None:
-    answer = await client.get(f"/sessions/{session_id}/stream?until=run_end", headers={"Accept": wire.NDJSON})
+    path = f"/sessions/{session_id}/stream?until=run_end&profile=debug"
+    answer = await client.get(path, headers={"Accept": wire.NDJSON})
     assert legal(decode(frame.body(session_id)) for frame in wire.ndjson(answer.content)) == []
 
 

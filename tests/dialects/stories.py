@@ -75,11 +75,14 @@ class Story:
         done = p.ToolEnded(tool_name=name, result=given, **ended)
         return self._tell(m.ToolEnd, f"#{call}", parent or self.run, done)
 
-    def update(
-        self, call: str, phase: Any, text: str | None = None, data: Any = None, parent: str | None = None
-    ) -> Any:
-        said = p.ToolUpdated(phase=phase, text=text, data=data)
+    def update(self, call: str, text: str | None = None, data: Any = None, parent: str | None = None) -> Any:
+        said = p.ToolUpdated(phase="output", text=text, data=data)
         return self._tell(m.ToolUpdate, f"#{call}", parent or self.run, said)
+
+    def write(self, model: str, name: str, call: str, text: str, parent: str | None = None) -> "Story":
+        """A model goes on with the arguments of a call."""
+        said = p.ToolUpdated(phase="args", text=text, tool_name=name, tool_call_id=call)
+        return self._tell(m.ToolUpdate, model, parent or self.run, said)
 
     def ask(self, ask_id: str, question: str, parent: str | None = None, **asked: Any) -> "Story":
         put = p.Asked(ask_id=ask_id, question=question, **asked)
@@ -189,7 +192,7 @@ def inner_graphs() -> Story:
     story.state("todos", 1, parent="#0f3c", snapshot=[{"content": "inner", "status": "pending"}])
     story.used("Reviewer", "0f3c").says("assistant", "inside ", "g", "step")
     story.speak("a", "", ("sum", "c1", {})).use("sum", "c1", {})
-    story.update("c1", "output", data={"progress": 40}).update("c1", "output", text="nearly")
+    story.update("c1", data={"progress": 40}).update("c1", text="nearly")
     story.speak("t", "a model in a tool", parent="#c1").used("sum", "c1", "short")
     story.state("todos", 1, snapshot=[{"content": "write", "status": "in_progress"}])
     story.state("files", 1, patch=[{"op": "add", "path": "/a~1b.md", "value": "# A"}])
@@ -204,8 +207,8 @@ def reasoning() -> Story:
     """A model that thinks aloud, writes the arguments of a call piece by piece, and goes on in a second round."""
     story = Story().begin("think").think("a").token("a", "hm", "reasoning").token("a", "…", "reasoning")
     story.token("a", "I ", block=1).token("a", "see", block=1)
-    story.use("look", "c1", {}).update("c1", "args", '{"at": ').update("c1", "args", '"sky"}')
-    story.thought("a", ("look", "c1", {"at": "sky"})).used("look", "c1", "blue")
+    story.write("a", "look", "c1", '{"at": ').write("a", "look", "c1", '"sky"}')
+    story.thought("a", ("look", "c1", {"at": "sky"})).use("look", "c1", {"at": "sky"}).used("look", "c1", "blue")
     story.speak("b", "blue").says("assistant", "blue ", "b").end()
     return story.begin("more").speak("c", "that is all").says("assistant", "that is all ", "c").end("stopped")
 

@@ -3,13 +3,10 @@
 import json
 from typing import Any
 
-import pytest
-
 from stellwerk.dialects.agui import DIALECT
 from stellwerk.dialects.base import translate
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
-from stellwerk.envelope.results import FileRef, Json, Table, Text, ToolResult
 from tests.dialects.agui_rules import Chunk, Client, problems
 from tests.dialects.stories import Story, inner_graphs, parallel, positions, questions, reasoning, simple, troubled
 
@@ -84,63 +81,6 @@ def test_thoughts_that_come_back_after_some_text_go_on_in_their_own_message() ->
     story.token("a", "that", "reasoning").token("a", "new", "reasoning", 1).thought("a").end()
     screen = Client().read(chunks(story))
     assert (screen.texts("reasoning"), screen.texts()) == (["so that", "new"], ["hi"])
-
-
-def test_arguments_that_the_model_writes_bit_by_bit_are_passed_on_as_they_come() -> None:
-    told = chunks(reasoning())
-    assert [chunk["delta"] for chunk in of(told, "TOOL_CALL_ARGS")] == ['{"at": ', '"sky"}']
-    assert kinds(told).index("TOOL_CALL_END") < kinds(told).index("TOOL_CALL_RESULT")
-    assert of(told, "TOOL_CALL_START")[0]["parentMessageId"] == "a", "the model that is speaking asks for it"
-
-
-def test_a_call_that_began_before_its_arguments_were_known_gets_them_from_the_model() -> None:
-    story = Story().begin().think("a").use("look", "c1", {}).thought("a", ("look", "c1", {"at": "sky"}))
-    told = chunks(story.used("look", "c1", "blue").end())
-    assert [chunk["delta"] for chunk in of(told, "TOOL_CALL_ARGS")] == ['{"at":"sky"}']
-
-
-@pytest.mark.parametrize(
-    "result, content",
-    [
-        (Text(text="blue"), "blue"),
-        (Json(data={"a": [1, None]}), '{"a":[1,null]}'),
-        (Table(columns=("a",), rows=((1,),)), '{"kind":"table","columns":["a"],"rows":[[1]]}'),
-        (None, ""),
-    ],
-    ids=["text", "json", "table", "nothing"],
-)
-def test_a_result_is_text_and_data_is_json_as_text(result: ToolResult | None, content: str) -> None:
-    story = Story().begin().use("look", "c1", {}).used("look", "c1", result).end()
-    assert [chunk["content"] for chunk in of(chunks(story), "TOOL_CALL_RESULT")] == [content]
-
-
-@pytest.mark.parametrize("mime, kind", [("application/pdf", "document"), ("image/png", "image")])
-def test_a_file_is_a_part_that_names_its_address(mime: str, kind: str) -> None:
-    file = FileRef(document_id="d1", filename="a.x", mime=mime, size=3)
-    story = Story().begin().use("look", "c1", {}).used("look", "c1", file).end()
-    ((part,),) = [chunk["content"] for chunk in of(chunks(story), "TOOL_CALL_RESULT")]
-    assert part["source"] == {"type": "url", "value": "/files/d1", "mimeType": mime}
-    assert (part["type"], part["metadata"]) == (kind, {"filename": "a.x"})
-
-
-def test_a_failed_call_has_a_result_too_and_one_that_is_made_again_is_another_call() -> None:
-    told = chunks(troubled())
-    results = [(chunk["toolCallId"], chunk["content"], chunk.get("metadata")) for chunk in of(told, "TOOL_CALL_RESULT")]
-    assert results == [
-        ("c1", "busy", {"status": "error"}),
-        ("#c1-2", "seen", None),
-        ("c2", "no such place", {"status": "error"}),
-    ]
-    assert {chunk["parentMessageId"] for chunk in of(told, "TOOL_CALL_START")} == {"b"}
-
-
-def test_the_same_id_from_two_models_does_not_make_one_call_of_two() -> None:
-    story = Story().begin().speak("a", "", ("look", "c1", {})).use("look", "c1", {}).used("look", "c1", "one")
-    twin = p.ToolCalled(tool_name="look", tool_call_id="c1", args={"n": 2})
-    story._tell(m.ToolStart, "other", story.run, twin)
-    story._tell(m.ToolEnd, "other", story.run, p.ToolEnded(tool_name="look", tool_call_id="c1", status="ok"))
-    screen = Client().read(chunks(story.end()))
-    assert [screen.call(id_)["arguments"] for id_ in ("c1", "other")] == ["{}", '{"n":2}']
 
 
 def test_a_call_that_is_given_up_is_taken_back_and_its_text_is_never_doubled() -> None:

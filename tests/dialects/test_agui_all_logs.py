@@ -85,8 +85,7 @@ class Wilder(Machine):
 
     def output(self) -> None:
         call = self.draw(st.sampled_from(list(self.tools)))
-        phase = self.draw(st.sampled_from(["args", "output"]))
-        self.story.update(call, phase, f"{call} ", parent=self.tools[call][1])
+        self.story.update(call, f"{call} ", parent=self.tools[call][1])
 
     def change(self) -> None:
         parent = self.draw(st.sampled_from([None, *(f"#{call}" for call in self.tools)]))

@@ -1,15 +1,20 @@
 """The state that AG-UI clients share: whole at first, then patches, and never out of step."""
 
+from functools import reduce
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stellwerk.dialects import langgraph_runs
 from stellwerk.dialects.agui import DIALECT
 from stellwerk.dialects.base import translate
+from stellwerk.views.checklist import Checklist, fold, to_json
 from tests.dialects.agui_rules import Chunk, Client, problems
+from tests.dialects.langgraph_clients import Hook, received
 from tests.dialects.stories import Story, inner_graphs, positions
+from tests.golden.files import stored
 
 TODOS = [{"content": "write", "status": "pending"}]
 
@@ -109,3 +114,13 @@ def test_whatever_changes_live_clients_and_late_ones_have_the_same_state(changes
     told = chunks(story.used("task", "c1").end().begin("late").end())
     cut = max(number for number, chunk in enumerate(told) if chunk["type"] == "RUN_STARTED")
     assert Client().read(told[:cut]).state == Client().read(told[cut:]).state
+
+
+@pytest.mark.parametrize("name", ["checklist", "parallel-checklist"])
+def test_a_checklist_that_tools_changed_side_by_side_is_whole_in_every_dialect(name: str) -> None:
+    log = stored(name)
+    told = [chunk for _, chunk in translate(DIALECT.translator("s1"), positions(log))]
+    whole = to_json(reduce(fold, log, Checklist()))
+    assert Client().read(told).state["checklist"] == whole
+    assert Hook().read(received(langgraph_runs.DIALECT, log)).values["checklist"] == whole
+    assert {task["title"] for task in whole["tasks"]} >= {"Look"} | ({"Leap"} if "parallel" in name else set())

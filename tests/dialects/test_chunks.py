@@ -189,15 +189,7 @@ def test_a_chunk_that_a_tool_writes_is_passed_on_but_cannot_say_where_it_stands(
         "tool_name": "probe",
         "data": [{"depth": 3}],
     }
-    story = (
-        Story()
-        .begin()
-        .use("dig", "c1", {})
-        .update("c1", "args", "{}")
-        .update("c1", "output", data=forged)
-        .used("dig", "c1", "done")
-        .end()
-    )
+    story = Story().begin().use("dig", "c1", {}).update("c1", data=forged).used("dig", "c1", "done").end()
     line = told(story)[2]
     assert (line["level"], line["agent_name"], line["toolcall_id"], line["seq"]) == (INNER, "desk", "c1", 3)
     assert "ask_id" not in line

@@ -86,6 +86,8 @@ class Machine:
         self.models: dict[str, str | None] = {}
         self.tools: dict[str, tuple[str, str | None]] = {}
         self.wanted: list[tuple[str, str | None]] = []
+        self.writing: dict[str, list[str]] = {}
+        """Tool calls that models have begun to write."""
 
     def fresh(self) -> str:
         self.count += 1
@@ -93,7 +95,7 @@ class Machine:
 
     def step(self) -> None:
         moves = [self.think]
-        moves += [self.token, self.thought] if self.models else []
+        moves += [self.token, self.write, self.thought] if self.models else []
         moves += [self.use] if self.wanted else []
         moves += [self.used] if self.idle() else []
         self.draw(st.sampled_from(moves))()
@@ -113,10 +115,18 @@ class Machine:
         kind = self.draw(st.sampled_from(["text", "text", "reasoning"]))
         self.story.token(call, f"{call} ", kind, self.draw(st.integers(0, 1)), self.models[call])
 
+    def write(self) -> None:
+        call, tool_call_id = self.draw(st.sampled_from(list(self.models))), self.fresh()
+        self.writing.setdefault(call, []).append(tool_call_id)
+        self.story.write(call, "t", tool_call_id, '{"n": ', self.models[call])
+
     def thought(self) -> None:
         call = self.draw(st.sampled_from(list(self.models)))
         parent, status = self.models.pop(call), self.draw(st.sampled_from(["ok", "ok", "ok", "abandoned", "error"]))
-        ids = [self.fresh() for _ in range(self.draw(st.integers(0, 2)))] if status == "ok" else []
+        written = self.writing.pop(call, []) if status == "ok" else []
+        for tool_call_id in written:
+            self.story.write(call, "t", tool_call_id, "1}", parent)
+        ids = written + [self.fresh() for _ in range(self.draw(st.integers(0, 2)))] if status == "ok" else []
         self.wanted += [(id_, parent) for id_ in ids if parent is None or parent[1:] in self.tools]
         known, renamed = self.draw(st.booleans()), self.draw(st.booleans())
         named = {"message_id": f"msg_{call}"} if renamed else {}

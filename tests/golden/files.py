@@ -13,7 +13,7 @@ import msgspec
 from stellwerk import dialects
 from stellwerk.dialects.base import Dialect, translate
 from stellwerk.envelope.model import Envelope
-from stellwerk.views import checklist, status
+from stellwerk.views import checklist, overview, transcript
 from tests.golden.chain import envelopes_of, from_bytes, to_bytes
 from tests.golden.record import FORMS, Form, record
 from tests.golden.scenarios import SCENARIOS
@@ -68,10 +68,16 @@ def translated(folder: str, log: Iterable[Envelope]) -> bytes:
 
 
 def viewed(log: Sequence[Envelope]) -> bytes:
-    where, tasks = status.Status(), checklist.Checklist()
-    for envelope in log:
-        where, tasks = status.fold(where, envelope), checklist.fold(tasks, envelope)
-    views = {"status": where, "checklist": tasks, "markdown": checklist.markdown(tasks)}
+    whole = overview.folded(overview.Overview(), log)
+    told = (transcript.entry(whole.hidden, n, envelope) for n, envelope in enumerate(log, start=1))
+    views = {
+        "status": whole.status,
+        "checklist": whole.checklist,
+        "markdown": checklist.markdown(whole.checklist),
+        "state": overview.as_json(whole),
+        "documents": whole.documents,
+        "transcript": [entry for entry in told if entry is not None],
+    }
     return msgspec.json.format(msgspec.json.encode(views), indent=1) + b"\n"
 
 

@@ -55,6 +55,8 @@ JUDGED = ModelSpec(
 )
 LOOK = ScriptStep(say="Let me look. ", call="note", args={"text": "x"})
 TWICE = calls(("noter", {"task": "left"}), ("noter", {"task": "right"}))
+PLANNER = agent("planner", call("plan_tasks", tasks=[{"title": "Leap"}]), say("Planned."), tools=["plan_tasks"])
+PLANS = calls(("plan_tasks", {"tasks": [{"title": "Look"}]}), ("planner", {"task": "leap"}))
 CHOICE = ["approve", "reject"]
 TABLES = calls(("weather", {"city": "Ulm"}), ("report", {"title": "Towns"}))
 BOTH = calls(("west", {"task": "left"}), ("east", {"task": "right"}))
@@ -113,6 +115,11 @@ SCENARIOS = [
     of(
         "checklist",
         agent("boss", call("plan_tasks", tasks=[{"title": "Look"}]), say("Planned."), tools=["plan_tasks"]),
+    ),
+    of(
+        "parallel-checklist",
+        using(agent("boss", PLANS, say("Planned."), tools=["plan_tasks"]), PLANNER),
+        agents=["planner"],
     ),
     by_hand("schema-prompted", graphs.schema_prompted),
     of("streamed-arguments", agent("boss", ScriptStep(call="weather", args=MANY), say("Warm."), tools=["weather"])),

@@ -99,7 +99,9 @@ def _calls(log: Sequence[Envelope]) -> dict[str, _Call]:
                 call.end, call.ended = envelope, call.began if envelope.payload.synthesized else place
             case LlmToken(payload=token):
                 calls[envelope.call_id].texts[token.kind] += token.text
-            case ToolUpdate(payload=update) if update.phase == "output":
+            case ToolUpdate(payload=update) if update.phase == "args":
+                calls[envelope.call_id].texts[f"{update.tool_name} {update.tool_call_id}"] += update.text or ""
+            case ToolUpdate(payload=update):
                 calls[envelope.call_id].output.append(update.text if update.text is not None else update.data)
     return calls
 

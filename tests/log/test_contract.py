@@ -96,6 +96,18 @@ async def test_a_page_is_bounded_in_bytes_and_always_goes_on(kept: Kept) -> None
     assert [s.position for s in await kept.log.read(TENANT, "s1", after=5, limit=100)] == [6]
 
 
+async def test_batches_of_one_session_in_one_flush_follow_each_other_and_a_repeated_one_is_stored_once(
+    kept: Kept,
+) -> None:
+    lease = await kept.session()
+    batches = [(1, "ab"), (2, "c"), (2, "c"), (4, "x"), (3, "de")]
+    appended = (kept.log.append(lease, number, entries(*texts)) for number, texts in batches)
+    outcomes = await asyncio.gather(*appended, return_exceptions=True)
+    assert [*outcomes[:3], outcomes[4]] == [2, 3, 3, 5]
+    assert isinstance(outcomes[3], Fenced)
+    assert [position for position, _ in await bodies(kept)] == [1, 2, 3, 4, 5]
+
+
 async def test_a_batch_out_of_turn_is_refused(kept: Kept) -> None:
     lease = await kept.session()
     with pytest.raises(Fenced):

@@ -11,6 +11,7 @@ import pytest
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.documents.store import DocumentStore
+from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.shapes import make_blob
 from stellwerk.errors import NotFound
 from stellwerk.ids import SortableIds, SystemClock
@@ -20,8 +21,9 @@ from stellwerk.log.tick import Tick
 from stellwerk.log.wake import Wakes
 from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.runner import Runner
-from stellwerk.runs.sessions import Sessions, Stores
-from stellwerk.runs.systems import Systems
+from stellwerk.runs.sessions import Sessions
+from stellwerk.runs.stores import Stores
+from stellwerk.systems.registry import Systems
 from tests.crash.waiting import eventually
 from tests.samples import TENANT
 
@@ -48,9 +50,9 @@ async def house(database: Sqlite, tmp_path: Path) -> AsyncIterator[House]:
     log, documents = DurableLog(database, Wakes(), clock), DocumentStore(database, folder, clock)
     systems = Systems(database, AgentFactory(), clock)
     tick = Tick(asyncio.get_running_loop(), database.when_free)
-    runner = Runner(log, systems, documents, tick, clock, window=0.1)
-    dispatch = Dispatch(database, log, runner, clock, slots=1, waiting=1)
-    stores = Stores(database, log, documents)
+    stores = Stores(database, log, documents, Todolists(tmp_path))
+    runner = Runner(stores, systems, tick, clock, window=0.1)
+    dispatch = Dispatch(stores, runner, clock, slots=1, waiting=1)
     await log.create(NewSession(TENANT, "s1", "demo", 1.0))
     yield House(Sessions(stores, systems, dispatch, clock, SortableIds(clock)), documents, folder)
     await dispatch.close()

@@ -26,6 +26,7 @@ from stellwerk.stream.facts import (
     ModelBegan,
     ModelDone,
     ModelSpoke,
+    ModelWrote,
     NodeUpdated,
     StepEnded,
     ToolAnswered,
@@ -41,6 +42,7 @@ _models = st.fixed_dictionaries(
         "is": st.just("model"),
         "words": st.integers(0, 3),
         "thoughts": st.integers(0, 1),
+        "writes": st.booleans(),
         "voice": st.sampled_from(["open", "open", "open", "silent", "held"]),
         "end": st.sampled_from(["done", "done", "wants", "failed", "lost"]),
     }
@@ -107,6 +109,7 @@ class Writer:
         begin: list[Fact] = [ModelBegan(0.0, run, parent, "gpt", f"agent{n % 3}", "model", voice=shape["voice"])]
         begin += [ModelSpoke(0.0, run, f"thought-{n}-{t} ", "reasoning") for t in range(shape["thoughts"])]
         begin += [ModelSpoke(0.0, run, word, block=1) for word in words]
+        begin += [ModelWrote(0.0, run, 0, piece, *named) for piece, *named in _call(n)] if shape["writes"] else []
         text, message_id = "".join(words), f"lc_run--{run}"
         wants = [("look", f"wanted-{n}", {"n": n})] if shape["end"] == "wants" else []
         done: list[Fact] = [ModelDone(0.0, run, message_id, text, "stop", 1, 2, wants)]
@@ -180,6 +183,11 @@ class Writer:
         step, own = f"{self.run}s{n}", f"{space}|model:{n}"
         begin = Linked(step, parent, "model", own, "model")
         return _Branch([begin], [StepEnded(0.0, step)], [self._branch(shape, step, own)])
+
+
+def _call(n: int) -> list[tuple[str, ...]]:
+    """A tool call in the pieces in which a model writes it."""
+    return [("", f"wanted-{n}", "look"), ('{"n": ',), (f"{n}}}",)]
 
 
 def _shuffled(branches: Sequence[_Branch], order: Sequence[int]) -> Iterator[Fact]:

@@ -1,4 +1,6 @@
-from itertools import pairwise
+import json
+from collections.abc import Callable
+from itertools import count, pairwise
 
 import pytest
 from annotated_types import Le
@@ -7,6 +9,8 @@ from hypothesis import strategies as st
 
 from stellwerk.envelope.model import Envelope, LlmToken, ToolEnd, ToolUpdate, encode
 from stellwerk.envelope.payloads import ToolUpdated
+from stellwerk.envelope.redaction import Redactor
+from stellwerk.log.log import entry
 from stellwerk.settings import Settings
 from stellwerk.stream.sampler import Sampler
 from tests.samples import llm_end, llm_start, place, run_end, token, tool_end, tool_start
@@ -165,3 +169,49 @@ def test_nothing_waits_longer_than_the_longest_window_there_may_be(
         assert due <= now + 0.25 + 1e-9
         if due <= now:
             sampler.take(now)
+
+
+def written(text: str, tool_call_id: str) -> ToolUpdate:
+    said = ToolUpdated(phase="args", text=text, tool_name="look", tool_call_id=tool_call_id)
+    return ToolUpdate(**place("llm", 2), payload=said)
+
+
+def test_arguments_are_merged_by_the_call_they_are_written_for_and_none_is_lost() -> None:
+    sampler = Sampler(WINDOW)
+    for piece, call in (('{"a":', "c1"), ("{", "c2"), ("1}", "c1"), ("}", "c2")):
+        sampler.feed(written(piece, call), now=10.0)
+    sampler.feed(llm_end(), now=10.01)
+    *pieces, end = sampler.take(10.05)
+    assert [(e.payload.tool_call_id, e.payload.text) for e in pieces if isinstance(e, ToolUpdate)] == [
+        ("c1", '{"a":1}'),
+        ("c2", "{}"),
+    ]
+    assert end == llm_end()
+
+
+SECRET = "sk-do-not-tell-anybody"
+
+
+@pytest.mark.parametrize("said", [token, lambda text: written(text, "c1")], ids=["text", "arguments"])
+@given(cuts=st.sets(st.integers(1, len(SECRET) + 20)), text=st.sampled_from([SECRET, "s" + SECRET, f"sk-{SECRET}-sk"]))
+def test_a_secret_is_found_however_it_is_cut(said: Callable[[str], Envelope], cuts: set[int], text: str) -> None:
+    redactor = Redactor([SECRET])
+    sampler, stored = Sampler(WINDOW, redactor), b""
+    told, moments = f"the key is {text}, so", iter(count(10.0, WINDOW))
+    for start, end in pairwise([0, *sorted(cuts), len(told)]):
+        sampler.feed(said(told[start:end]), now=next(moments))
+        stored += b"".join(entry(envelope, redactor).body for envelope in sampler.take(next(moments)))
+    stored += b"".join(entry(envelope, redactor).body for envelope in sampler.take(next(moments), last=True))
+    shown = "".join(json.loads(line)["payload"].get("text") for line in stored.replace(b"}{", b"}\n{").splitlines())
+    assert shown == told.replace(SECRET, "[redacted]")
+
+
+@pytest.mark.parametrize("window, due", [(WINDOW, 10.05), (0, 10.02)])
+def test_what_follows_an_end_that_was_held_back_joins_it_and_is_due_again(window: float, due: float) -> None:
+    sampler = Sampler(window, Redactor([SECRET]))
+    sampler.feed(token("it is sk"), now=10.0)
+    assert texts(sampler.take(10.0)) == ["it is "]
+    assert sampler.due() is None
+    assert sampler.feed(token("y"), now=10.02)
+    assert sampler.due() == pytest.approx(due)
+    assert texts(sampler.take(10.05)) == ["sky"]

@@ -51,7 +51,10 @@ class Watched(Watching):
         super().feed(position, envelope)
 
     def text(self) -> str:
-        return timeless(self._file.getvalue())
+        return timeless(self.written())
+
+    def written(self) -> str:
+        return self._file.getvalue()
 
 
 @dataclass

@@ -2,10 +2,11 @@
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
+from msgspec import structs
 
 from stellwerk.agents.graphs import GraphEntry, Graphs
-from stellwerk.envelope.model import Envelope, LlmToken
-from stellwerk.envelope.payloads import Token
+from stellwerk.envelope.model import Envelope, Error, LlmToken, RunEnd
+from stellwerk.envelope.payloads import Problem, RunEnded, Token, Usage
 from stellwerk.spec.model import CompleteAgent
 from tests import samples
 from tests.agents.driving import agent, call, calls, say
@@ -136,3 +137,38 @@ def test_what_a_model_thinks_is_a_text_of_its_own_before_what_it_says() -> None:
     for position, envelope in enumerate([*story, samples.run_end()], 1):
         seen.feed(position, envelope)
     assert seen.text() == "Hm, hello?\nHello.\ncompleted in 0.0 s · 1 model call\n"
+
+
+def test_an_end_that_is_long_is_told_in_two_lines_and_tokens_that_nobody_counted_in_none() -> None:
+    seen = Watched()
+    model = "some-provider/a-model-with-a-long-name-20261116"
+    used = [Usage(model=model, input_tokens=35, output_tokens=34), Usage(model="free")]
+    story: list[Envelope] = [samples.run_start(), samples.llm_start(), samples.llm_end(2)]
+    last = RunEnd(**samples.place("run", 2, parent=None), payload=RunEnded(status="completed", usage=used))
+    for position, envelope in enumerate([*story, last], 1):
+        seen.feed(position, envelope)
+    assert seen.text() == f"completed in 0.0 s · 1 model call\n{model} 35 → 34 tokens\n"
+
+
+def test_a_call_that_failed_is_told_when_the_run_goes_on() -> None:
+    seen = Watched()
+    failed = Error(**samples.place("llm", 2), payload=Problem(code="call_failed", message="m raised Busy", name="m"))
+    story: list[Envelope] = [samples.run_start(), failed, samples.llm_start(), samples.llm_end(4)]
+    for position, envelope in enumerate(story, 1):
+        seen.feed(position, envelope)
+    assert seen.text() == "✗ m raised Busy\n"
+
+
+def test_the_time_in_which_the_user_thinks_is_nobodys() -> None:
+    seen = Watched()
+    asked, answered = samples.run_end(2, "awaiting_user"), samples.run_start("run2")
+    story: list[Envelope] = [
+        samples.run_start(),
+        samples.tool_start(),
+        asked,
+        structs.replace(answered, ts=100.0, payload=structs.replace(answered.payload, trigger="answer")),
+        structs.replace(samples.tool_end(), ts=102.0),
+    ]
+    for position, envelope in enumerate(story, 1):
+        seen.feed(position, envelope)
+    assert "✓ look  2.0 s" in seen.written()

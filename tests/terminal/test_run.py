@@ -26,6 +26,8 @@ def reply(state):
     print("thinking about", text, end="\\n" * ("loud" not in text))
     if "loud" in text:
         sys.stdout.buffer.write(b", loudly")
+    if "exit" in text:
+        sys.exit("enough")
     if "boom" in text:
         return {"messages": [AIMessage(1 / 0)]}
     if "sure" in text:
@@ -45,6 +47,9 @@ def made(node):
 
 graph = made(reply)
 blocked = made(block)
+
+def leaving():
+    sys.exit("enough")
 '''
 
 
@@ -108,6 +113,33 @@ def test_without_any_text_there_is_nothing_to_do(pipe: Pipe) -> None:
     assert 'say something: stellwerk run … "text"' in err
 
 
+def test_a_text_without_a_word_in_it_is_no_text(pipe: Pipe) -> None:
+    code, _, err = pipe.run("demo", " ", stdin="this is not what was meant")
+    assert (code, "say something" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "closed, code", [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)], ids=str
+)
+def test_streams_that_are_closed_or_full_are_no_reason_for_a_stack(closed: str, code: int, folder: Path) -> None:
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "stellwerk", "run", "my_graph.py:graph"]
+    ended = subprocess.run([*command, "hi"], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == code
+    assert "Traceback" not in ended.stderr
+    assert ("stellwerk: cannot write to standard output: No space left on device" in ended.stderr) == (code == 1)
+
+
+@pytest.mark.parametrize(
+    "graph, code, told",
+    [("graph", 1, " ended by sys.exit: enough"), ("leaving", 2, ": making the graph failed: SystemExit")],
+)
+def test_code_that_calls_exit_is_told_in_a_line(graph: str, code: int, told: str, folder: Path) -> None:
+    with process(f"my_graph.py:{graph}", "exit") as ended:
+        _, err = ended.communicate(timeout=60)
+    assert err.splitlines()[-1].startswith(f"stellwerk: my_graph.py:{graph}{told}")
+    assert (ended.returncode, "Traceback" in err) == (code, False)
+
+
 def test_json_is_the_envelopes_and_nothing_else_and_questions_take_their_default(pipe: Pipe) -> None:
     code, out, err = pipe.run("demo", "ask", as_json=True)
     told = [json.loads(line) for line in out.splitlines()]
@@ -131,9 +163,11 @@ def test_a_question_that_nobody_answers_has_its_own_exit_code(folder: Path, pipe
 
 
 def test_a_failure_that_was_foreseen_says_what_it_is(pipe: Pipe) -> None:
-    code, out, err = pipe.run("demo", "fail")
-    assert (code, out) == (1, "")
-    assert err.splitlines()[-1] == "stellwerk: the script of the demo says that this run fails"
+    assert pipe.run("demo", "fail") == (
+        1,
+        "",
+        "failed in 0.0 s · 1 model call\nstellwerk: the script of the demo says that this run fails\n",
+    )
 
 
 def test_an_error_that_nobody_foresaw_is_one_line_with_its_place(folder: Path, pipe: Pipe) -> None:
@@ -142,10 +176,26 @@ def test_an_error_that_nobody_foresaw_is_one_line_with_its_place(folder: Path, p
         "",
         "thinking about boom\n"
         "failed in 0.0 s\n"
-        "stellwerk: ZeroDivisionError: division by zero (my_graph.py, line 14); --debug shows the whole stack\n",
+        "stellwerk: ZeroDivisionError: division by zero (my_graph.py, line 16); --debug shows the whole stack\n",
     )
     code, _, err = pipe.run("my_graph.py:graph", "boom", debug=True)
     assert (code, "Traceback" in err) == (1, True)
+
+
+def test_a_tool_that_raises_is_told_once_and_its_stack_is_for_those_who_ask(folder: Path, pipe: Pipe) -> None:
+    steps = "[{call: calculate, args: {expression: 1/0}}, {say: No.}]"
+    model = f"{{provider: scripted, script: [{{steps: {steps}}}]}}"
+    agent = f"{{id: a, tools: {{allow: [calculate]}}, model: {model}}}"
+    (folder / "system.yaml").write_text(f"{{version: 1, system: {{name: s}}, agents: [{agent}]}}\n", "utf-8")
+    code, out, err = pipe.run("system.yaml", "go")
+    assert (code, out) == (0, "No.\n")
+    assert err.splitlines()[:-1] == [
+        "→ calculate  expression: 1/0",
+        "✗ calculate  0.0 s  it cannot be worked out: division by zero",
+    ]
+    _, _, err = pipe.run("system.yaml", "go", debug=True)
+    assert "! tool raised: agent a, tool calculate" in err
+    assert "ZeroDivisionError: division by zero" in err
 
 
 @pytest.mark.parametrize(

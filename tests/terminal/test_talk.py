@@ -20,7 +20,8 @@ class Watchful(Watched):
 
     def feed(self, position: int, envelope: Envelope) -> None:
         super().feed(position, envelope)
-        if isinstance(envelope, self._wanted):
+        written = isinstance(envelope, ToolUpdate) and envelope.payload.phase == "args"
+        if isinstance(envelope, self._wanted) and not written:
             self.seen_it.set()
 
 

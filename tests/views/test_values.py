@@ -150,9 +150,9 @@ def test_a_tool_that_left_no_result_is_empty_if_it_went_well_and_else_says_that_
 
 
 def test_arguments_that_a_model_did_not_finish_wait_for_the_tool_to_say_them() -> None:
-    story = Story().begin().think("a").use("look", "c1", {}).update("c1", "args", '{"at": "s')
-    story.thought("a", ("look", "c1", {}), known=False)
+    story = (
+        Story().begin().think("a").write("a", "look", "c1", '{"at": "s').thought("a", ("look", "c1", {}), known=False)
+    )
     assert folded(story.log).snapshot()["messages"][-1]["tool_calls"][0]["args"] == {}
-    late = folded(story.log)
-    late.feed(story.update("c1", "args", "ky}").log[-1])
-    assert late.touched is None, "the message is over"
+    story.use("look", "c1", {"at": "sky"})
+    assert folded(story.log).snapshot()["messages"][-1]["tool_calls"][0]["args"] == {"at": "sky"}

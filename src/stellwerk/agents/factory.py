@@ -6,6 +6,7 @@ middleware that the settings ask for, then the graph.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_args
@@ -32,7 +33,7 @@ from stellwerk.agents.tools import ARTIFACT_KEY, Tools, ToolSpec, discover
 from stellwerk.errors import SpecError, UnknownTool
 from stellwerk.spec.load import Loaded
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect, SystemSpec
-from stellwerk.spec.resolve import Resolved, admit
+from stellwerk.spec.resolve import Resolved, admit, resolve
 
 _BY_TOOL = ("tool_call_limits", "tool_timeouts", "approvals")
 _ANYTHING: frozenset[Effect] = frozenset(get_args(Effect))
@@ -49,8 +50,11 @@ class AgentFactory:
         Raises:
             SpecError: it names what is not here, or contradicts itself; says everything that is wrong.
         """
-        named = {name for agent in loaded.system.agents for name in agent.tools.allow}
-        return admit(loaded, await self._pool.catalogue(named))
+        return admit(loaded, await self._pool.catalogue(_named(loaded)))
+
+    async def resolved(self, loaded: Loaded) -> Resolved:
+        """The same for whoever only looks: with everything that does not fit, and without refusing it."""
+        return resolve(loaded.system, await self._pool.catalogue(_named(loaded)), loaded.gaps)
 
     async def build(self, agent: CompleteAgent, system: SystemSpec | None = None) -> RunnableAgent:
         """Build the agent and everything below it.
@@ -58,10 +62,12 @@ class AgentFactory:
         Raises:
             StellwerkError: a tool, graph, model or key is missing; says which, and what to do.
         """
-        built = await _Building(self._pool).built(agent, _ANYTHING, self._pool.saver)
+        building = _Building(self._pool)
+        built = await building.built(agent, _ANYTHING, self._pool.saver)
         habits = Habits()
         if system is not None:
             habits = Habits(system.coalescing_window, system.quotas, system.store_prompts)
+        habits = replace(habits, repeatable=frozenset(building.repeatable))
         as_tool = partial(self._as_tool, agent)
         return RunnableAgent(agent.name, built.graph, intake=built.intake, habits=habits, as_tool=as_tool)
 
@@ -79,12 +85,17 @@ class AgentFactory:
         return agent_tool(narrow, name=name or agent.name, inner=inner)
 
 
+def _named(loaded: Loaded) -> set[str]:
+    return {name for agent in loaded.system.agents for name in agent.tools.allow}
+
+
 class _Building:
     """One agent being built, with everything below it; what is used several times is built once."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._known: dict[tuple[object, ...], Built] = {}
+        self.repeatable = set(CHECKLIST_TOOLS)
 
     async def built(
         self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[Any] | None
@@ -153,7 +164,10 @@ class _Building:
             tool = offered[name]
         else:
             tool = langchain_tool(self._pool.tools.find(name), keep=self._pool.keep)
-        effect = (tool.metadata or {}).get(ARTIFACT_KEY, {}).get("effects", "external")
+        declared = (tool.metadata or {}).get(ARTIFACT_KEY, {})
+        if declared.get("idempotent"):
+            self.repeatable.add(tool.name)
+        effect = declared.get("effects", "external")
         if effect not in effects:
             raise SpecError(
                 f"agent {agent.name!r} has the tool {name!r} of effect {effect!r}, but it, or an agent that uses it, "

@@ -113,7 +113,7 @@ async def open_graph(entry: GraphEntry, resources: AsyncExitStack, *, store: Bas
     if not isinstance(made, Pregel | StateGraph):
         raise BrokenReference(
             entry.origin,
-            f"is a {type(made).__name__}; a compiled graph, a StateGraph or a function making one is needed",
+            f"is of type {type(made).__name__}; a compiled graph, a StateGraph or a function making one is needed",
         )
     return made
 

@@ -91,7 +91,7 @@ class Blaming:
     ) -> None:
         if self._folder is not None and self._folder in sys.path:
             sys.path.remove(self._folder)
-        if isinstance(error, Exception) and not isinstance(error, BrokenReference):
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, BrokenReference):
             raise BrokenReference(self._reference, f"{self._doing} failed: {_last_line(error)}") from error
 
 
@@ -156,7 +156,7 @@ def _hint(name: str, known: list[str]) -> str:
     return f"there are: {', '.join(sorted(known)[:_LISTED])}" if known else "it has no names at all"
 
 
-def _last_line(error: Exception) -> str:
+def _last_line(error: BaseException) -> str:
     """The last line of the traceback, and the innermost place in code that is not ours."""
     line = error.message if isinstance(error, StellwerkError) else traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, ModuleNotFoundError):

@@ -4,15 +4,16 @@ The server drives it and stores what it tells. As a library it needs no server:
 ``run`` gives the answer, ``envelopes`` gives the whole story.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import GraphDrained
 from langgraph.types import Command, StreamMode
 
 from stellwerk.agents.checkpoints import EPOCH
@@ -29,7 +30,7 @@ from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, RunEnd
 from stellwerk.envelope.payloads import RunEnded
-from stellwerk.errors import InvalidInput, StellwerkError
+from stellwerk.errors import InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.spec.model import Quotas
@@ -48,6 +49,8 @@ class Habits:
     window: float | None = None
     quotas: Quotas = Quotas()
     store_prompts: bool = False
+    repeatable: Collection[str] = ()
+    """Tools whose calls may be made again when they were cut off."""
 
 
 class RunnableAgent:
@@ -127,16 +130,18 @@ class RunnableAgent:
     async def drive(self, turn: Turn, tell: Tell, clock: Clock) -> None:
         """Run the graph for one turn and tell every fact; returns when the graph has ended, or waits for the user."""
         tap = Tap(tell, clock, prompts=self.habits.store_prompts)
-        lease = {} if turn.epoch is None else {EPOCH: turn.epoch}
+        where: dict[str, Any] = {} if turn.epoch is None else {EPOCH: turn.epoch}
+        if turn.from_checkpoint is not None:
+            where["checkpoint_id"] = turn.from_checkpoint
         config: RunnableConfig = {
-            "configurable": {"thread_id": turn.session_id, **lease},
+            "configurable": {"thread_id": turn.session_id, **where},
             "callbacks": [tap],
             "max_concurrency": PARALLEL,
         }
-        if not turn.answers and self.initial_state:
+        if not turn.answers and not turn.goes_on and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
         with spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
-            async with budget.in_time():
+            async with budget.in_time(), _pausing():
                 async for part in self._stream(turn, config):
                     for fact in facts_of(part, clock):
                         tell(fact)
@@ -149,6 +154,16 @@ class RunnableAgent:
         if self.intake.form != "messages" and (output := await self._output(config)) is not None:
             tell(OutputGiven(clock.now(), output))
 
+    async def settled(self, session_id: str, checkpoints: Collection[str]) -> set[str]:
+        """The tool calls whose results are among what was written since these checkpoints, the latest of a run."""
+        saver, found = self.graph.checkpointer, set[str]()
+        if isinstance(saver, BaseCheckpointSaver):
+            async for saved in saver.alist({"configurable": {"thread_id": session_id}}):
+                if saved.checkpoint["id"] not in checkpoints:
+                    break  # newest first: the rest is older than the run
+                found |= set(_answered(write for _, _, write in saved.pending_writes or ()))
+        return found
+
     async def forget(self, session_id: str) -> None:
         """Drop what is remembered of a session."""
         if isinstance(saver := self.graph.checkpointer, BaseCheckpointSaver):
@@ -158,7 +173,11 @@ class RunnableAgent:
         if turn.answers and not self.graph.checkpointer:
             raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
         given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn)
+        if turn.goes_on:
+            given = None
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
+        if turn.pause is not None:
+            options["control"] = turn.pause
         if self.graph.context_schema is not None:
             options["context"] = {}
         modes = cast(list[StreamMode], list(MODES))
@@ -187,3 +206,24 @@ class RunnableAgent:
         if state.next or not isinstance(state.values, dict) or isinstance(channels, str):
             return None if state.next else state.values
         return {key: value for key, value in state.values.items() if key in channels}
+
+
+@asynccontextmanager
+async def _pausing() -> AsyncIterator[None]:
+    try:
+        yield
+    except GraphDrained as drained:
+        raise Paused from drained
+
+
+def _answered(values: Iterable[Any]) -> Iterator[str]:
+    """Ids of the tool calls that have an answer among what tasks wrote."""
+    for value in values:
+        if isinstance(value, ToolMessage):
+            yield value.tool_call_id
+        elif isinstance(value, list):
+            yield from _answered(value)
+        elif isinstance(value, Command):
+            yield from _answered([value.update])
+        elif isinstance(value, dict):
+            yield from _answered(value.values())

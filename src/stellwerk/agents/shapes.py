@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolCallChunk, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command, Interrupt
@@ -90,6 +90,11 @@ def spoken_in(
     beside = getattr(getattr(chunk, "message", None), "additional_kwargs", {}).get("reasoning_content")
     if beside and isinstance(beside, str):
         yield "reasoning", 0, beside
+
+
+def written_in(chunk: GenerationChunk | ChatGenerationChunk | None) -> Sequence[ToolCallChunk]:
+    """Pieces of tool calls that a model is writing."""
+    return getattr(getattr(chunk, "message", None), "tool_call_chunks", ())
 
 
 def _index(block: dict[str, Any]) -> int:

@@ -9,12 +9,12 @@ would put inner tokens before the start of the call they belong to.
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCallChunk
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 
@@ -34,17 +34,20 @@ from stellwerk.agents.shapes import (
     plain_message,
     spoken_in,
     voice_of,
+    written_in,
 )
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream.facts import (
     CallFailed,
     CallPaused,
+    Emitted,
     Fact,
     Linked,
     ModelBegan,
     ModelDone,
     ModelSpoke,
+    ModelWrote,
     StepEnded,
     ToolBegan,
     ToolDone,
@@ -80,6 +83,9 @@ class Tap(BaseCallbackHandler):
         """For each open tool call, who had the word before it."""
         self._speaking: tuple[UUID | None, str] = (None, "")
         """The last call that spoke, and its name: making the name of an id costs as much as all the rest of a token."""
+        self._writing: tuple[UUID | None, str] = (None, "")
+        """The same of the last call that wrote arguments. Those are no first words: until a model speaks, a call that
+        fails is tried again."""
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Any]) -> AsyncIterator[Any]:
         return output
@@ -157,6 +163,15 @@ class Tap(BaseCallbackHandler):
         else:
             for kind, block, text in spoken_in(token, chunk):
                 self._tell(ModelSpoke(self._clock.now(), self._named(run_id, parent_run_id), text, kind, block))
+        if (pieces := written_in(chunk)) and FINAL not in (kwargs.get("tags") or ()):
+            self._write(run_id, pieces)
+
+    def _write(self, run_id: UUID, pieces: Sequence[ToolCallChunk]) -> None:
+        if run_id is not self._writing[0]:
+            self._writing = (run_id, str(run_id))
+        for piece in pieces:
+            name, id_, text = piece["name"], piece["id"], piece["args"] or ""
+            self._tell(ModelWrote(self._clock.now(), self._writing[1], piece["index"], text, id_, name))
 
     def _named(self, run_id: UUID, parent_run_id: UUID | None) -> str:
         """The name of the call that speaks; to be taken at once, as parallel threads may speak in between."""
@@ -247,6 +262,9 @@ class Tap(BaseCallbackHandler):
             self._tell(ToolDone(self._clock.now(), str(run_id), payload_of(answer_in(error.args[0]))))
         else:
             self._tell(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+
+    def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self._tell(Emitted(self._clock.now(), "", {"name": name, "data": data}, run=str(run_id)))
 
     def _tell(self, fact: Fact) -> None:
         if threading.get_ident() == self._thread:

@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from langgraph.runtime import RunControl as Pause
+
 from stellwerk.spec.chat import ChatMessage
+
+__all__ = ["Pause", "Turn"]
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Take a message, or go on with the answers to the questions that were asked."""
+    """Take a message, go on with the answers to the questions that were asked, or go on where it was cut off."""
 
     session_id: str
     epoch: int | None = None
@@ -20,3 +24,9 @@ class Turn:
     """What the graph gets for each question, by ask_id."""
     earlier: Sequence[ChatMessage] = ()
     """What was said before, for a conversation that nobody has stored yet."""
+    from_checkpoint: str | None = None
+    """Begin with the state of this checkpoint instead of the last one."""
+    goes_on: bool = False
+    """The input is in the graph's state already: go on from its last checkpoint."""
+    pause: Pause | None = None
+    """Asked to pause, the graph ends its step, stores its state and raises ``Paused``."""

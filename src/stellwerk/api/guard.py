@@ -6,7 +6,7 @@ Origin, if there is one. Pure ASGI, because the streams pass through here.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,8 +17,12 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str], body_limit: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Collection[str], body_limit: int, streamed: Mapping[str, int] | None = None
+    ) -> None:
+        """``streamed`` are paths whose bodies have a limit of their own and are never held in memory."""
         self._app, self._hosts, self._limit = app, frozenset(hosts), body_limit
+        self._streamed = streamed or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -28,21 +32,25 @@ class Guard:
             await self._app(scope, receive, send)
             return
         try:
-            admitted = await self._admitted(scope["headers"], receive)
+            admitted = await self._admitted(scope, receive)
         except StellwerkError as refusal:
             await problem_of(refusal)(scope, receive, send)
             return
         if admitted is not None:
             await self._app(scope, admitted, send)
 
-    async def _admitted(self, headers: list[tuple[bytes, bytes]], receive: Receive) -> Receive | None:
+    async def _admitted(self, scope: Scope, receive: Receive) -> Receive | None:
         """Where the body may be read from; None if the client left before it had sent it."""
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
         given = dict(headers)
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         self._check_host(hosts)
         self._check_origin(given.get(b"origin"), hosts[0])
-        self._check_length(given.get(b"content-length", b"0"))
-        return await self._measured(receive) if b"transfer-encoding" in given else receive
+        limit = self._streamed.get(scope["path"].removeprefix(scope.get("root_path", "")))
+        self._check_length(given.get(b"content-length", b"0"), self._limit if limit is None else limit)
+        if b"transfer-encoding" not in given:
+            return receive
+        return await self._measured(receive) if limit is None else self._counted(receive, limit)
 
     def _check_host(self, hosts: list[str]) -> None:
         named = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
@@ -55,9 +63,23 @@ class Guard:
                 "this Origin may not use the server; serve the page through a proxy under the server's address"
             )
 
-    def _check_length(self, length: bytes) -> None:
-        if not length.isdigit() or int(length) > self._limit:
-            raise self._too_large()
+    def _check_length(self, length: bytes, limit: int) -> None:
+        if not length.isdigit() or int(length) > limit:
+            raise self._too_large(limit)
+
+    def _counted(self, receive: Receive, limit: int) -> Receive:
+        """The same body, refused when it turns out to be too long."""
+        left = limit
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise self._too_large(limit)
+            return message
+
+        return counted
 
     async def _measured(self, receive: Receive) -> Receive | None:
         """A body that does not say how long it is: take it in, up to the limit, and hand it on whole."""
@@ -69,7 +91,7 @@ class Guard:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self._limit:
-                raise self._too_large()
+                raise self._too_large(self._limit)
         whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:
@@ -77,8 +99,6 @@ class Guard:
 
         return replay
 
-    def _too_large(self) -> TooLarge:
-        return TooLarge(
-            f"the body has more than {self._limit} bytes; a long text goes in several messages or as a file",
-            field="body",
-        )
+    def _too_large(self, limit: int) -> TooLarge:
+        remedy = "a long text goes in several messages or as a file" if limit == self._limit else "send it in parts"
+        return TooLarge(f"the body has more than {limit} bytes; {remedy}", field="body")

@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stellwerk.errors import StellwerkError
+from stellwerk.errors import SpecError, StellwerkError
+from stellwerk.spec.published import told
 
 logger = structlog.get_logger(__name__)
 
@@ -46,6 +47,7 @@ class Problem(Response):
         *,
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         body: dict[str, Any] = {
             "type": f"urn:stellwerk:problem:{code}",
@@ -56,11 +58,13 @@ class Problem(Response):
         }
         if field is not None:
             body["field"] = field
+        body |= more or {}
         super().__init__(msgspec.json.encode(body), status, headers)
 
 
 def problem_of(error: StellwerkError) -> Problem:
-    return Problem(error.status, error.code, error.message, field=error.field, headers=error.headers())
+    more = {"problems": told(error.problems, source=error.source)} if isinstance(error, SpecError) else None
+    return Problem(error.status, error.code, error.message, field=error.field, headers=error.headers(), more=more)
 
 
 def install(app: FastAPI) -> None:

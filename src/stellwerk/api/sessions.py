@@ -1,7 +1,5 @@
 """/sessions: begin one, send to it, follow it, read it, delete it."""
 
-import asyncio
-from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,14 +7,18 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
+from stellwerk.api.paging import PageWish, page_of
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.api.streaming import NDJSON, SSE, WHOLE, EventStream, Reader, cursor, fine_cursor
-from stellwerk.api.translation import Live, Name, TranslatedReader, chosen
+from stellwerk.api.telling import Told
+from stellwerk.api.translation import HEARTBEAT, Live, Name, TranslatedReader, chosen
 from stellwerk.dialects.base import Cursor
+from stellwerk.dialects.native import Profile
 from stellwerk.envelope import frames
-from stellwerk.envelope.frames import Stored
+from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
+from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import InvalidField
-from stellwerk.log.follow import follow
+from stellwerk.runs.commands import IfBusy
 from stellwerk.runs.sessions import Session
 
 TEXT_LIMIT = 64 * 1024
@@ -38,6 +40,23 @@ class NewSession(Body):
 
 class NewMessage(Body):
     text: Annotated[Text, Field(examples=["What is the weather like?"])]
+    if_busy: IfBusy = "reject"
+    """While another round is under way: refuse this, do it afterwards, or stop that one."""
+
+
+class NewAnswer(Body):
+    ask_id: Annotated[str, Field(max_length=200)] = ""
+    text: Text | None = None
+    data: Any = None
+    refused: bool = False
+
+
+class ForkWish(Body):
+    position: Annotated[int | None, Field(ge=1, le=10**15, examples=[12])] = None
+
+
+class StopWish(Body):
+    reason: Annotated[str | None, Field(max_length=500)] = None
 
 
 class Wish(BaseModel):
@@ -47,6 +66,7 @@ class Wish(BaseModel):
     until: Literal["run_end"] | None = None
     dialect: Name | None = None
     live: Live = False
+    profile: Profile = "user"
 
 
 class Json(Response):
@@ -80,7 +100,44 @@ def _add_commands(router: APIRouter, services: Services) -> None:
     async def send(sid: str, body: NewMessage, key: Key = None) -> Response:
         if not body.text.strip():
             raise InvalidField("text: this must not be empty", field="text")
-        return Json(await services.sessions.send(LOCAL_TENANT, sid, body.text, key=key), 202)
+        sent = await services.sessions.send(LOCAL_TENANT, sid, body.text, key=key, if_busy=body.if_busy)
+        return Json(sent, 202)
+
+    @router.post(
+        "/{sid}/answers",
+        status_code=202,
+        summary="Answer a question; the round goes on",
+        responses=may(404, 409, 422, 429, 507),
+    )
+    async def answer(sid: str, body: NewAnswer, key: Key = None) -> Response:
+        text = None if body.text is None else clean_text(body.text)
+        data = canonical(body.data, depth=PAYLOAD_DEPTH).value
+        given = Answered(ask_id=body.ask_id, text=text, data=data, refused=body.refused)
+        return Json(await services.sessions.answer(LOCAL_TENANT, sid, given, key=key), 202)
+
+    @router.post(
+        "/{sid}/regenerate",
+        status_code=202,
+        summary="Answer the last message once more; the new round takes the place of the last",
+        responses=may(404, 409, 422, 429, 507),
+    )
+    async def regenerate(sid: str, key: Key = None) -> Response:
+        return Json(await services.sessions.regenerate(LOCAL_TENANT, sid, key=key), 202)
+
+    @router.post(
+        "/{sid}/fork",
+        status_code=201,
+        summary="Begin another session with what was said in this one, up to the end of a run",
+        responses=may(404, 409, 422, 507),
+    )
+    async def fork(sid: str, body: ForkWish | None = None) -> Response:
+        session = await services.sessions.fork(LOCAL_TENANT, sid, body.position if body else None)
+        return Json(session, 201, {"Location": f"/sessions/{session.id}"})
+
+    @router.post("/{sid}/stop", summary="Stop what is under way; nothing happens if nothing is", responses=may(404))
+    async def stop(sid: str, body: StopWish | None = None) -> Response:
+        reason = clean_text(body.reason) if body and body.reason else None
+        return Json(await services.sessions.stop(LOCAL_TENANT, sid, reason=reason))
 
     @router.delete("/{sid}", status_code=204, summary="Delete a session and all it left", responses=may(404))
     async def delete(sid: str) -> Response:
@@ -113,24 +170,16 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         form = NDJSON if NDJSON.media_type in request.headers.get("accept", "") else SSE
         if _all_read(session, wish, (after[0], WHOLE)):
             return Response(media_type=form.media_type)
-        reader = Reader(services.log, services.wakes, services.shared, LOCAL_TENANT, sid, form)
+        reader = Reader(services.log, services.wakes, services.shared, LOCAL_TENANT, sid, form, wish.profile)
         chunks = reader.stream(after=after[0], head=session.position, until_run_end=wish.until is not None)
-        return EventStream(chunks, form.media_type)
+        return EventStream(chunks, form.media_type, form.heartbeat)
 
     @router.get("/{sid}/events", summary="Read a session page by page, waiting if asked", responses=may(400, 404))
-    async def events(
-        sid: str,
-        after: str | None = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 500,
-        wait: Annotated[float, Query(ge=0, le=60)] = 0,
-    ) -> Response:
-        position = cursor(after)
+    async def events(sid: str, wish: Annotated[PageWish, Query()]) -> Response:
+        position = cursor(wish.after)
         head = await services.log.head(LOCAL_TENANT, sid)
-        page = await services.log.read(LOCAL_TENANT, sid, after=position, limit=limit)
-        if not page and wait:
-            page = await _next_page(services, sid, position, limit=limit, wait=wait)
+        page, last = await page_of(services, sid, wish, position)
         lines = [frames.line(sid, s, "replay" if s.position <= head.position else "live") for s in page]
-        last = page[-1].position if page else position
         return Response(b'{"events":[%b],"next":%d}' % (b",".join(lines), last), media_type="application/json")
 
 
@@ -138,23 +187,14 @@ def _translated(services: Services, session: Session, wish: Wish, after: Cursor)
     spoken = chosen(wish.dialect or "chunks", live=wish.live)
     if _all_read(session, wish, after):
         return Response(media_type=spoken.media_type)
-    reader = TranslatedReader(services, session.id, spoken)
-    return EventStream(reader.stream(after=after, until_run_end=wish.until is not None), spoken.media_type)
+    reader = TranslatedReader(services, Told(session.id, spoken, wish.profile))
+    lines = reader.stream(after=after, until_run_end=wish.until is not None)
+    return EventStream(lines, spoken.media_type, HEARTBEAT)
 
 
 def _all_read(session: Session, wish: Wish, after: Cursor) -> bool:
     """Whoever wants to read to the end of a run need not wait: nothing is under way, and he has it all."""
     return wish.until is not None and session.status != "running" and after >= (session.position, WHOLE)
-
-
-async def _next_page(services: Services, sid: str, after: int, *, limit: int, wait: float) -> list[Stored]:
-    events = follow(services.log, services.wakes, tenant=LOCAL_TENANT, session_id=sid, after=after)
-    with suppress(TimeoutError):
-        async with aclosing(events), asyncio.timeout(wait):
-            async for page in events:
-                if page:
-                    return page[:limit]
-    return []
 
 
 def may(*statuses: int) -> dict[int | str, dict[str, Any]]:

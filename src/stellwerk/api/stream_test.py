@@ -9,7 +9,9 @@ from starlette.responses import Response
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.api.sessions import Body, Text, may
 from stellwerk.api.streaming import WHOLE, EventStream
-from stellwerk.api.translation import Live, Name, TranslatedReader, chosen
+from stellwerk.api.telling import Told
+from stellwerk.api.translation import HEARTBEAT, Live, Name, TranslatedReader, chosen
+from stellwerk.dialects.native import Profile
 from stellwerk.errors import InvalidField, Overloaded
 from stellwerk.spec.chat import ChatMessage
 
@@ -38,11 +40,14 @@ def routes(services: Services) -> APIRouter:
         summary="Ask an agent system, and read its answer as it comes, as NDJSON",
         responses={200: {"content": {"application/x-ndjson": {}}}, **may(404, 422, 429, 507)},
     )
-    async def stream_test(body: StreamAgentRequest, dialect: Name = "chunks", live: Live = False) -> Response:
+    async def stream_test(
+        body: StreamAgentRequest, dialect: Name = "chunks", live: Live = False, profile: Profile = "user"
+    ) -> Response:
         spoken = chosen(dialect, live=live)
         session_id, after = await _begun(services, body)
-        reader = TranslatedReader(services, session_id, spoken)
-        answer = EventStream(reader.stream(after=(after, WHOLE), until_run_end=True), spoken.media_type)
+        reader = TranslatedReader(services, Told(session_id, spoken, profile))
+        lines = reader.stream(after=(after, WHOLE), until_run_end=True)
+        answer = EventStream(lines, spoken.media_type, HEARTBEAT)
         answer.headers[SESSION] = session_id
         return answer
 

@@ -14,6 +14,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from stellwerk.dialects.base import Cursor
+from stellwerk.dialects.native import Profile, shown
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import BadCursor
@@ -65,15 +66,15 @@ def fine_cursor(text: str | None) -> Cursor:
 
 @dataclass
 class SharedFrames:
-    """Live bytes are the same for every reader of a session: made once, sent to all."""
+    """Live bytes are the same for every reader of a session with the same profile: made once, sent to all."""
 
-    _made: dict[tuple[str, str], tuple[int, int, bytes]] = field(default_factory=dict)
+    _made: dict[tuple[str, str, Profile], tuple[int, int, bytes]] = field(default_factory=dict)
 
-    def live(self, session_id: str, batch: list[Stored], form: Form) -> bytes:
-        key, first, last = (session_id, form.media_type), batch[0].position, batch[-1].position
+    def live(self, session_id: str, batch: list[Stored], form: Form, profile: Profile) -> bytes:
+        key, first, last = (session_id, form.media_type, profile), batch[0].position, batch[-1].position
         made = self._made.get(key)
         if made is None or made[:2] != (first, last):
-            made = first, last, b"".join(form.frame(session_id, stored, "live") for stored in batch)
+            made = first, last, b"".join(form.frame(session_id, stored, "live") for stored in shown(batch, profile))
             self._made.pop(key, None)
             self._made[key] = made
             if len(self._made) > _SHARED:
@@ -89,10 +90,12 @@ class Reader:
     tenant: str
     session_id: str
     form: Form
+    profile: Profile
 
     async def stream(self, *, after: int, head: int, until_run_end: bool) -> AsyncIterator[bytes]:
         """Bytes behind ``after``; what lies at or below ``head`` is history, the rest is live.
 
+        An empty piece says that something happened of which this reader sees nothing.
         With ``until_run_end`` it ends at the first end of a run.
         """
         async for batch in follow(
@@ -115,26 +118,27 @@ class Reader:
 
     def _chunks(self, batch: list[Stored], head: int) -> Iterator[bytes]:
         if batch[0].position > head and sum(len(stored.body) for stored in batch) <= _CHUNK:
-            yield self.shared.live(self.session_id, batch, self.form)
+            yield self.shared.live(self.session_id, batch, self.form, self.profile)
         else:
             yield from self._pieces(batch, head)
 
     def _pieces(self, batch: list[Stored], head: int) -> Iterator[bytes]:
-        origins: list[Origin] = ["replay" if stored.position <= head else "live" for stored in batch]
-        return pieces(self.form.frame(self.session_id, *item) for item in zip(batch, origins, strict=True))
+        seen = shown(batch, self.profile)
+        origins: list[Origin] = ["replay" if stored.position <= head else "live" for stored in seen]
+        return pieces(self.form.frame(self.session_id, *item) for item in zip(seen, origins, strict=True))
 
 
 def pieces(frames: Iterable[bytes]) -> Iterator[bytes]:
-    """Frames joined to pieces of bounded size, so that a slow reader holds little."""
+    """Frames joined to pieces of bounded size, so that a slow reader holds little; an empty one if there are none."""
     piece: list[bytes] = []
-    size = 0
+    size = made = 0
     for frame in frames:
         piece.append(frame)
         size += len(frame)
         if size >= _CHUNK:
             yield b"".join(piece)
-            piece, size = [], 0
-    if piece:
+            piece, size, made = [], 0, made + 1
+    if piece or not made:
         yield b"".join(piece)
 
 
@@ -145,9 +149,13 @@ def end_of_run(batch: list[Stored], *, after: int = 0) -> int | None:
 
 
 class EventStream(StreamingResponse):
-    """A streaming answer that lets go of a reader who takes nothing for 15 to 30 seconds."""
+    """A streaming answer that lets go of a reader who takes nothing for 15 to 30 seconds.
 
-    def __init__(self, chunks: AsyncIterator[bytes], media_type: str) -> None:
+    Whoever was sent nothing for as long, because nothing that happened was for him, hears the heartbeat.
+    """
+
+    def __init__(self, chunks: AsyncIterator[bytes], media_type: str, heartbeat: bytes) -> None:
+        self._heartbeat = heartbeat
         headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
         super().__init__(chunks, headers=headers, media_type=media_type)
 
@@ -156,9 +164,11 @@ class EventStream(StreamingResponse):
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for chunk in self.body_iterator:
+                if not chunk and not watch.silent:
+                    continue
                 watch.sending = True
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                watch.sending = watch.was_sending = False
+                await send({"type": "http.response.body", "body": chunk or self._heartbeat, "more_body": True})
+                watch.taken()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except asyncio.CancelledError:
             if not watch.stalled:
@@ -172,17 +182,22 @@ class _StallWatch:
     """Looks now and then whether the same piece is still being sent; cheaper than a timeout per piece."""
 
     def __init__(self) -> None:
-        self.stalled = self.sending = self.was_sending = False
+        self.stalled = self.sending = self.silent = self._was_sending = self._sent = False
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._timer = self._loop.call_later(STALL, self._look)
+
+    def taken(self) -> None:
+        self.sending = self.silent = self._was_sending = False
+        self._sent = True
 
     def stop(self) -> None:
         self._timer.cancel()
 
     def _look(self) -> None:
-        if self.sending and self.was_sending and self._task is not None:
+        if self.sending and self._was_sending and self._task is not None:
             self.stalled = True
             self._task.cancel()
             return
-        self.was_sending = self.sending
+        self._was_sending = self.sending
+        self.silent, self._sent = not self._sent, False
         self._timer = self._loop.call_later(STALL, self._look)

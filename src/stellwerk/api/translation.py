@@ -1,10 +1,12 @@
 """Where log and dialect meet: a session, translated for somebody else's front end as it happens.
 
 A translator remembers what it has opened, so it is fed from the start of the
-trace that its reader is in; what the reader has seen already is held back.
+trace that its reader is in, or of the session if its dialect needs that; what the
+reader has seen already is held back.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -12,10 +14,10 @@ from pydantic import Field
 
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.api.streaming import WHOLE, end_of_run, pieces
+from stellwerk.api.telling import Frame, Telling, Told
 from stellwerk.dialects import chunks, events
-from stellwerk.dialects.base import Cursor, Dialect, Translator, translate
+from stellwerk.dialects.base import Cursor, Dialect
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import decode
 from stellwerk.errors import InvalidField
 from stellwerk.log.follow import follow
 
@@ -24,7 +26,7 @@ Live = Annotated[bool, Field(description="also text as it is written, as text_de
 
 _DIALECTS: dict[Name, Dialect] = {"chunks": chunks.DIALECT, "events": events.DIALECT}
 # A blank in front of the next line, and no line of its own: each line is one JSON object.
-_HEARTBEAT = b" "
+HEARTBEAT = b" "
 
 
 def chosen(name: Name, *, live: bool) -> Dialect:
@@ -38,33 +40,49 @@ def chosen(name: Name, *, live: bool) -> Dialect:
 @dataclass(frozen=True, slots=True)
 class TranslatedReader:
     services: Services
-    session_id: str
-    dialect: Dialect
+    told: Told
 
     async def stream(self, *, after: Cursor, until_run_end: bool) -> AsyncIterator[bytes]:
         """The lines behind ``after``, then whatever comes; with ``until_run_end`` to the next end of a run."""
-        services, translator = self.services, self.dialect.translator(self.session_id)
-        told = after[0] if after[1] == WHOLE else after[0] - 1
-        beginning = await self._beginning(after[0])
-        async for batch in follow(
-            services.log, services.wakes, tenant=LOCAL_TENANT, session_id=self.session_id, after=beginning
-        ):
-            if not batch:
-                yield _HEARTBEAT
-                continue
-            end = end_of_run(batch, after=told) if until_run_end else None
-            for piece in pieces(self._frames(translator, batch[:end], after)):
-                yield piece
-            if end is not None:
-                return
+        known = after[0] if after[1] == WHOLE else after[0] - 1
+        async with aclosing(self._batches(after[0])) as batches:
+            async for batch, frames in batches:
+                if not batch:
+                    yield HEARTBEAT
+                    continue
+                end = end_of_run(batch, after=known) if until_run_end else None
+                last = batch[-1 if end is None else end - 1].position, WHOLE
+                for piece in pieces(frame for cursor, frame in frames if after < cursor <= last):
+                    yield piece
+                if end is not None:
+                    return
+                after = max(after, last)
 
-    def _frames(self, translator: Translator, batch: list[Stored], after: Cursor) -> Iterator[bytes]:
-        story = ((stored.position, decode(stored.body)) for stored in batch)
-        return (self.dialect.frame(cursor, chunk) for cursor, chunk in translate(translator, story) if cursor > after)
+    async def _batches(self, position: int) -> AsyncGenerator[tuple[list[Stored], list[Frame]], None]:
+        """From where the translator must begin, and anew from there if the others have gone too far ahead."""
+        log, wakes, session_id = self.services.log, self.services.wakes, self.told.session_id
+        left_behind = True
+        while left_behind:
+            telling = Telling(self.told, await self._beginning(position))
+            follower = follow(log, wakes, tenant=LOCAL_TENANT, session_id=session_id, after=telling.position)
+            try:
+                async with aclosing(follower):
+                    left_behind = False
+                    async for batch in follower:
+                        frames = telling.tell(batch) if batch else []
+                        if left_behind := frames is None:
+                            break
+                        yield batch, frames
+                        position = max(position, telling.position)
+                        telling = self.services.tellings.joined(telling)
+            finally:
+                self.services.tellings.left(telling)
 
     async def _beginning(self, position: int) -> int:
-        """The cursor that shows the trace whole in which the position lies."""
+        """The cursor that shows all that the translator must know to go on at the position."""
+        if self.told.dialect.memory == "session":
+            return 0
         row = await self.services.database.read(
-            lambda tx: tx.row("start_of_trace", self.session_id, LOCAL_TENANT, position)
+            lambda tx: tx.row("start_of_trace", self.told.session_id, LOCAL_TENANT, position)
         )
         return 0 if row is None or row[0] is None else int(row[0]) - 1

@@ -27,12 +27,15 @@ logger = structlog.get_logger(__name__)
 
 _READERS = 4
 _BUSY_TIMEOUT = 5000
+_CACHE_KIB = 16_000
+"""Of pages, per connection: the tails of all sessions that grow at the same time."""
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
     "secure_delete=ON",
     f"busy_timeout={_BUSY_TIMEOUT}",
     "temp_store=MEMORY",
+    f"cache_size=-{_CACHE_KIB}",
 )
 
 

@@ -26,30 +26,7 @@ from stellwerk.dialects.agui_messages import Transcript
 from stellwerk.dialects.agui_models import Models
 from stellwerk.dialects.agui_state import SharedState
 from stellwerk.dialects.base import Chunk, Dialect, sse
-from stellwerk.envelope.model import (
-    AskUser,
-    Document,
-    Envelope,
-    Error,
-    LlmEnd,
-    LlmStart,
-    LlmToken,
-    Log,
-    Message,
-    RunEnd,
-    RunStart,
-    State,
-    StopRequest,
-    SubgraphCheckpoint,
-    SubgraphResume,
-    ToolEnd,
-    ToolStart,
-    ToolUpdate,
-    Update,
-    UserAnswer,
-    Warning,
-    type_of,
-)
+from stellwerk.envelope import model as m
 
 PROTOCOL_VERSION = "1.0"
 
@@ -58,7 +35,7 @@ PROTOCOL_VERSION = "1.0"
 class Translator:
     session_id: str
     _running: bool = False
-    _starting: RunStart | None = None
+    _starting: m.RunStart | None = None
     """A run whose RUN_STARTED waits for the input that it repeats."""
     _given: dict[str, Chunk] = field(default_factory=dict)
     """Messages and answers of the user that no run has taken up yet, by id."""
@@ -80,7 +57,7 @@ class Translator:
     _state: SharedState = field(default_factory=SharedState)
     _transcript: Transcript = field(default_factory=Transcript)
 
-    def feed(self, position: int, envelope: Envelope) -> Iterator[Chunk]:
+    def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         for chunk in self._translated(envelope):
             if self._running:
                 self._transcript.take(chunk)
@@ -88,63 +65,62 @@ class Translator:
             else:
                 self._later.append(chunk)
 
-    def _translated(self, envelope: Envelope) -> Iterator[Chunk]:
+    def _translated(self, envelope: m.Envelope) -> Iterator[Chunk]:
         is_input = self._take_input(envelope)
         start = self._starting
         if start is not None and not (is_input and self._lacks_input(start)):
             self._starting = None
             yield from self._run_starts(start)
         if not is_input:
-            yield from self._calls.entered(envelope.parent_id, envelope)
             yield from self._happened(envelope)
 
-    def _take_input(self, envelope: Envelope) -> bool:
+    def _take_input(self, envelope: m.Envelope) -> bool:
         """What a run begins with: RUN_STARTED repeats it, for readers who did not send it."""
         match envelope:
-            case RunStart():
+            case m.RunStart():
                 self._starting = envelope
-            case Message(run_id=None, payload=said) if said.status != "first" and said.action == "added":
+            case m.Message(run_id=None, payload=said) if said.status != "first" and said.action == "added":
                 self._earlier.append(whole_message(said))
-            case Message(payload=said) if said.role == "user" and said.action == "added":
+            case m.Message(payload=said) if said.role == "user" and said.action == "added":
                 self._given[said.message_id] = whole_message(said)
                 self._own += [said.message_id] * (envelope.run_id is not None)
-            case UserAnswer(payload=answered):
+            case m.UserAnswer(payload=answered):
                 self._given[answered.ask_id] = resume_entry(answered)
                 self._asks.pop(answered.ask_id, None)
             case _:
                 return False
         return True
 
-    def _lacks_input(self, start: RunStart) -> bool:
+    def _lacks_input(self, start: m.RunStart) -> bool:
         named = _input_ids(start)
         return any(id_ not in self._given for id_ in named) or (
             start.payload.trigger == "message" and not named and not self._own
         )
 
-    def _happened(self, envelope: Envelope) -> Iterator[Chunk]:
+    def _happened(self, envelope: m.Envelope) -> Iterator[Chunk]:
         match envelope:
-            case LlmToken():
+            case m.LlmToken():
                 yield from self._models.spoke(envelope)
-            case LlmStart() | LlmEnd():
+            case m.LlmStart() | m.LlmEnd():
                 yield from self._model_call(envelope)
-            case ToolStart() | ToolUpdate() | ToolEnd():
+            case m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
                 yield from self._tool_call(envelope)
-            case Message() | AskUser():
+            case m.Message() | m.AskUser():
                 yield from self._said(envelope)
-            case State() | Document():
+            case m.State() | m.Document():
                 yield from self._shared(envelope)
-            case Log() | Warning() | Error():
+            case m.Log() | m.Warning() | m.Error():
                 yield from self._remark(envelope)
-            case RunEnd():
+            case m.RunEnd():
                 yield from self._run_ends(envelope)
-            case RunStart() | UserAnswer():
+            case m.RunStart() | m.UserAnswer():
                 """Taken as input."""
-            case Update() | SubgraphCheckpoint() | SubgraphResume() | StopRequest():
+            case m.Update() | m.SubgraphCheckpoint() | m.SubgraphResume() | m.StopRequest():
                 """Nothing for a client: the state, sub-agents that go on and the outcome say it."""
             case _:
                 assert_never(envelope)
 
-    def _run_starts(self, start: RunStart) -> Iterator[Chunk]:
+    def _run_starts(self, start: m.RunStart) -> Iterator[Chunk]:
         self._running = True
         self._whole = start.payload.round == 1 if self._whole is None else self._whole
         self._broken.clear()
@@ -164,7 +140,7 @@ class Translator:
         later, self._later = self._later, []
         yield from later
 
-    def _run_ends(self, end: RunEnd) -> Iterator[Chunk]:
+    def _run_ends(self, end: m.RunEnd) -> Iterator[Chunk]:
         asks = [ask for trace, ask in self._asks.values() if trace == end.trace_id]
         if end.payload.status in ("completed", "awaiting_user"):
             yield from self._retract([each for broken in self._broken.values() for each in broken], end)
@@ -172,7 +148,7 @@ class Translator:
         yield self._last(end, asks)
         self._running = False
 
-    def _last(self, end: RunEnd, asks: list[Chunk]) -> Chunk:
+    def _last(self, end: m.RunEnd, asks: list[Chunk]) -> Chunk:
         done, usage = end.payload, usage_entries(end.payload.usage)
         if done.status == "failed":
             message = done.reason or "The run failed."
@@ -183,33 +159,34 @@ class Translator:
         ids = {"threadId": self.session_id, "runId": end.call_id}
         return event("RUN_FINISHED", end, **ids, outcome=outcome, result=done.result, usage=usage)
 
-    def _model_call(self, envelope: LlmStart | LlmEnd) -> Iterator[Chunk]:
-        if isinstance(envelope, LlmStart):
+    def _model_call(self, envelope: m.LlmStart | m.LlmEnd) -> Iterator[Chunk]:
+        if isinstance(envelope, m.LlmStart):
             yield from self._retract(self._broken.pop(envelope.parent_id, []), envelope)
             self._models.started(envelope, self._calls.owner(envelope.parent_id))
             return
         done = envelope.payload
         message_id = self._models.message_of(envelope.call_id) or done.message_id
         yield from self._models.ended(envelope)
-        if done.status == "ok":
-            yield from self._calls.wanted(envelope, message_id)
-        elif done.status == "error" or done.synthesized:
+        yield from self._calls.wanted(envelope, message_id)
+        if done.status == "error" or done.synthesized:
             self._broken.setdefault(envelope.parent_id, []).append(message_id)
-        else:
+        elif done.status == "abandoned":
             yield from self._retract([message_id], envelope)
 
-    def _tool_call(self, envelope: ToolStart | ToolUpdate | ToolEnd) -> Iterator[Chunk]:
+    def _tool_call(self, envelope: m.ToolStart | m.ToolUpdate | m.ToolEnd) -> Iterator[Chunk]:
         match envelope:
-            case ToolStart():
-                yield from self._calls.started(envelope, self._models.speaking_in(envelope.parent_id))
-            case ToolUpdate():
+            case m.ToolStart():
+                yield from self._calls.started(envelope)
+            case m.ToolUpdate() if envelope.payload.phase == "args":
+                yield from self._calls.written(envelope, self._models.message_of(envelope.call_id))
+            case m.ToolUpdate():
                 yield from self._calls.updated(envelope)
-            case ToolEnd():
+            case m.ToolEnd():
                 yield from self._calls.ended(envelope)
 
-    def _said(self, envelope: Message | AskUser) -> Iterator[Chunk]:
+    def _said(self, envelope: m.Message | m.AskUser) -> Iterator[Chunk]:
         owner = self._calls.owner(envelope.parent_id)
-        if isinstance(envelope, AskUser):
+        if isinstance(envelope, m.AskUser):
             tool_call_id, announcement = self._calls.asked(envelope)
             self._asks[envelope.payload.ask_id] = (envelope.trace_id, interrupt(envelope, owner, tool_call_id))
             yield from announcement
@@ -223,32 +200,32 @@ class Translator:
             yield event("TEXT_MESSAGE_CONTENT", envelope, owner, messageId=said.message_id, delta=text)
             yield event("TEXT_MESSAGE_END", envelope, owner, messageId=said.message_id)
 
-    def _shared(self, envelope: State | Document) -> Iterator[Chunk]:
+    def _shared(self, envelope: m.State | m.Document) -> Iterator[Chunk]:
         owner = self._calls.owner(envelope.parent_id)
-        if isinstance(envelope, State):
+        if isinstance(envelope, m.State):
             yield from self._state.feed(envelope, owner)
             return
         place = {"messageId": f"artifact-{envelope.payload.document_id}", "activityType": "ARTIFACT"}
         yield event("ACTIVITY_SNAPSHOT", envelope, owner, **place, content=artifact(envelope.payload), replace=True)
 
-    def _remark(self, envelope: Log | Warning | Error) -> Iterator[Chunk]:
-        if isinstance(envelope, Error) and envelope.payload.fatal:
+    def _remark(self, envelope: m.Log | m.Warning | m.Error) -> Iterator[Chunk]:
+        if isinstance(envelope, m.Error) and envelope.payload.fatal:
             return  # the end of the run says it
         owner = self._calls.owner(envelope.parent_id)
-        yield event("CUSTOM", envelope, owner, name=type_of(envelope), value=msgspec.to_builtins(envelope.payload))
+        yield event("CUSTOM", envelope, owner, name=m.type_of(envelope), value=msgspec.to_builtins(envelope.payload))
 
-    def _retract(self, message_ids: list[str], cause: Envelope) -> Iterator[Chunk]:
+    def _retract(self, message_ids: list[str], cause: m.Envelope) -> Iterator[Chunk]:
         gone = [message_id for message_id in message_ids if self._transcript.drop(message_id)]
         if gone and self._whole:
             yield self._messages(cause)
         elif gone:  # a list that lacks what was before would make the client forget that, too
             yield event("CUSTOM", cause, name="retracted", value={"messageIds": gone})
 
-    def _messages(self, cause: Envelope) -> Chunk:
+    def _messages(self, cause: m.Envelope) -> Chunk:
         return event("MESSAGES_SNAPSHOT", cause, messages=self._transcript.snapshot())
 
 
-def _input_ids(start: RunStart) -> list[str]:
+def _input_ids(start: m.RunStart) -> list[str]:
     given = start.payload
     return given.ask_ids or ([given.message_id] if given.message_id is not None else [])
 

@@ -2,9 +2,10 @@
 
 A tool call has two lives there: its arguments, from START to END, and later its
 RESULT, which may come in another run. So a call that waits for the user is
-whole before its run ends, and the run that goes on only brings the result. A
-sub-agent cannot wait: it is finished as suspended, and started again under the
-same id by the run that goes on.
+whole before its run ends, and the run that goes on only brings the result.
+Arguments are sent as the model writes them; only a call that nobody saw written
+is sent as a whole when it begins. A sub-agent cannot wait: it is finished as
+suspended, and started again under the same id by the run that goes on.
 
 An agent is a tool call with a sub-agent in it. A graph inside a graph is a
 sub-agent without a tool call: no model asked for it, but what happens in it
@@ -34,10 +35,6 @@ class _Call:
     """The sub-agent that makes it."""
     message_id: str | None
     """The message that asked for it."""
-    settled: bool = False
-    """Its arguments are whole."""
-    in_pieces: bool = False
-    """They came bit by bit."""
     shown: bool = False
     """Its progress is an activity already."""
 
@@ -48,10 +45,13 @@ class Calls:
     """Also those of earlier runs that wait for the user."""
     _active: dict[str, None] = field(default_factory=dict)
     """Sub-agents that are under way in this run, in the order of their start."""
+    _writing: dict[str, dict[_Key, str]] = field(default_factory=dict)
+    """What models are writing, by model call, and its toolCallId."""
     _wanted: dict[_Key, str] = field(default_factory=dict)
     """The message that asked for each call."""
-    _announced: dict[_Key, str] = field(default_factory=dict)
-    """Calls that wait for approval: the client knows them, and they have not begun."""
+    _announced: dict[_Key, tuple[str, str | None]] = field(default_factory=dict)
+    """Calls that the client knows already, though they have not begun: it saw them written, or they want approval.
+    Their toolCallId, and the trace that they belong to."""
     _used: set[str] = field(default_factory=set)
     """Ids that a client knows; it would take another call of the same id for the same."""
 
@@ -71,76 +71,63 @@ class Calls:
 
     def run_ends(self, end: RunEnd, asked: Collection[tuple[str, str | None]]) -> Iterator[Chunk]:
         """What is still open waits for the user; ``asked`` are ids of questions and the sub-agents that ask."""
-        for call in self._open.values():
-            yield from self._settle(call, end)
+        if end.payload.status != "awaiting_user":
+            for key, (id_, trace) in list(self._announced.items()):
+                if trace == end.trace_id:
+                    del self._announced[key]
+                    yield _never(end, None, id_)
         for id_ in reversed(self._active):
             own = [ask_id for ask_id, owner in asked if owner == id_]
             outcome = {"type": "suspended", "interruptIds": own} if own else {"type": "suspended"}
             yield event("SUBAGENT_FINISHED", end, id_, outcome=outcome)
 
+    def written(self, update: ToolUpdate, message_id: str | None) -> Iterator[Chunk]:
+        """A model goes on with the arguments of a call."""
+        said, owner = update.payload, self.owner(update.parent_id)
+        tool_call_id, calls = said.tool_call_id or "", self._writing.setdefault(update.call_id, {})
+        key = self._key(update.parent_id, tool_call_id)
+        if key not in calls:
+            calls[key] = self._fresh(tool_call_id, f"{update.call_id}.{tool_call_id}")
+            yield _start(update, owner, calls[key], said.tool_name or "", message_id)
+        yield event("TOOL_CALL_ARGS", update, owner, toolCallId=calls[key], delta=said.text)
+
     def wanted(self, end: LlmEnd, message_id: str) -> Iterator[Chunk]:
-        """A model has said which calls it wants; the arguments of those that have begun are whole."""
-        args = {self._key(end.parent_id, call.tool_call_id): call.args for call in end.payload.tool_calls or ()}
-        self._wanted |= dict.fromkeys(args, message_id)
-        for call in [call for call in self._open.values() if not call.settled]:
-            key = self._key(call.start.parent_id, call.start.payload.tool_call_id)
-            if key in args:
-                yield from self._settle(call, end, args[key])
+        """A model has ended: what it was writing is whole, and only what it names now will begin."""
+        owner, written = self.owner(end.parent_id), self._writing.pop(end.call_id, {})
+        named = [self._key(end.parent_id, call.tool_call_id) for call in end.payload.tool_calls or ()]
+        self._wanted |= dict.fromkeys(named, message_id)
+        for key, id_ in written.items():
+            yield event("TOOL_CALL_END", end, owner, toolCallId=id_)
+            if key in named:
+                self._announced[key] = (id_, end.trace_id)
+            else:
+                yield _never(end, owner, id_)
 
-    def entered(self, parent_id: str | None, cause: Envelope) -> Iterator[Chunk]:
-        """Something happens inside the call, so its arguments are whole."""
-        call = self._open.get(parent_id or "")
-        if call is not None:
-            yield from self._settle(call, cause)
-
-    def started(self, start: ToolStart, speaking: str | None) -> Iterator[Chunk]:
-        """``speaking`` is the message of the model that is at work there."""
+    def started(self, start: ToolStart) -> Iterator[Chunk]:
         called = start.payload
         key = self._key(start.parent_id, called.tool_call_id)
-        message_id, known = self._wanted.get(key), self._announced.pop(key, None)
+        known, _ = self._announced.pop(key, (None, None))
         id_ = known or self._fresh(called.tool_call_id, start.call_id)
-        call = _Call(start, id_, self.owner(start.parent_id), message_id or speaking)
-        self._open[start.call_id] = call
-        if called.kind == "graph" or known is not None:
-            call.settled = True
-            if called.kind != "tool":
-                yield self._begin(call, start)
-            return
-        place = {"toolCallId": id_, "toolCallName": called.tool_name, "parentMessageId": call.message_id}
-        yield event("TOOL_CALL_START", start, call.owner, **place)
-        if called.args or message_id is not None:
-            yield from self._settle(call, start)
+        call = self._open[start.call_id] = _Call(start, id_, self.owner(start.parent_id), self._wanted.get(key))
+        if called.kind != "graph" and known is None:
+            yield from _whole(start, call.owner, id_, called.tool_name, call.message_id, called.args)
+        if called.kind != "tool":
+            yield self._begin(call, start)
 
     def updated(self, update: ToolUpdate) -> Iterator[Chunk]:
-        call, said = self._open.get(update.call_id), update.payload
-        if call is None:
-            return
-        if said.phase == "output":
-            yield from self._settle(call, update)
+        call = self._open.get(update.call_id)
+        if call is not None:
             yield self._progress(call, update)
-        elif not call.settled and said.text:
-            call.in_pieces = True
-            yield event("TOOL_CALL_ARGS", update, call.owner, toolCallId=call.id, delta=said.text)
 
     def ended(self, end: ToolEnd) -> Iterator[Chunk]:
         call = self._open.get(end.call_id)
         if call is not None:
-            yield from self._settle(call, end)
             yield from self._finish(end)
             del self._open[end.call_id]
             if call.start.payload.kind == "graph":
                 return
-        done = end.payload
-        yield event(
-            "TOOL_CALL_RESULT",
-            end,
-            call.owner if call else self.owner(end.parent_id),
-            messageId=f"{end.call_id}.result",
-            toolCallId=call.id if call else done.tool_call_id,
-            content=result_content(done),
-            role="tool",
-            metadata=None if done.status == "ok" else {"status": done.status},
-        )
+        owner, id_ = (call.owner, call.id) if call else (self.owner(end.parent_id), end.payload.tool_call_id)
+        yield _result(end, owner, id_, end.call_id, end.payload.status, result_content(end.payload))
 
     def asked(self, ask: AskUser) -> tuple[str | None, list[Chunk]]:
         """The call that a question is about, and its announcement if the client does not know it yet."""
@@ -154,27 +141,11 @@ class Calls:
             if self._key(call.start.parent_id, call.start.payload.tool_call_id) == key:
                 return call.id, []
         if key in self._announced:
-            return self._announced[key], []
-        id_ = self._announced[key] = self._fresh(asked.tool_call_id, ask.call_id)
-        place = {"toolCallId": id_}
+            return self._announced[key][0], []
+        id_ = self._fresh(asked.tool_call_id, ask.call_id)
+        self._announced[key] = (id_, ask.trace_id)
         owner, message_id = self.owner(ask.parent_id), self._wanted.get(key)
-        return id_, [
-            event("TOOL_CALL_START", ask, owner, **place, toolCallName=asked.tool_name, parentMessageId=message_id),
-            event("TOOL_CALL_ARGS", ask, owner, **place, delta=_json(asked.args or {})),
-            event("TOOL_CALL_END", ask, owner, **place),
-        ]
-
-    def _settle(self, call: _Call, cause: Envelope, args: Any = None) -> Iterator[Chunk]:
-        """``args`` is what the model wrote, where the start of the call came too early to know it."""
-        if call.settled:
-            return
-        call.settled = True
-        if not call.in_pieces:
-            whole = _json(call.start.payload.args or args or {})
-            yield event("TOOL_CALL_ARGS", cause, call.owner, toolCallId=call.id, delta=whole)
-        yield event("TOOL_CALL_END", cause, call.owner, toolCallId=call.id)
-        if call.start.payload.kind == "agent":
-            yield self._begin(call, cause)
+        return id_, list(_whole(ask, owner, id_, asked.tool_name, message_id, asked.args or {}))
 
     def _begin(self, call: _Call, cause: Envelope) -> Chunk:
         called, id_ = call.start.payload, call.start.call_id
@@ -220,5 +191,24 @@ class Calls:
         return (parent_id if parent_id in self._open else "") or "", tool_call_id
 
 
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def _start(cause: Envelope, owner: str | None, id_: str, name: str, message_id: str | None) -> Chunk:
+    return event("TOOL_CALL_START", cause, owner, toolCallId=id_, toolCallName=name, parentMessageId=message_id)
+
+
+def _whole(
+    cause: Envelope, owner: str | None, id_: str, name: str, message_id: str | None, args: Any
+) -> Iterator[Chunk]:
+    """A call that nobody saw written."""
+    yield _start(cause, owner, id_, name, message_id)
+    yield event("TOOL_CALL_ARGS", cause, owner, toolCallId=id_, delta=msgspec.json.encode(args).decode())
+    yield event("TOOL_CALL_END", cause, owner, toolCallId=id_)
+
+
+def _never(cause: Envelope, owner: str | None, id_: str) -> Chunk:
+    """The result of a call that never began: a client would think that it has to make a call without one."""
+    return _result(cause, owner, id_, id_, "abandoned", CUT_OFF)
+
+
+def _result(cause: Envelope, owner: str | None, id_: str, name: str, status: str, content: str | list[Chunk]) -> Chunk:
+    about = {"messageId": f"{name}.result", "toolCallId": id_, "content": content, "role": "tool"}
+    return event("TOOL_CALL_RESULT", cause, owner, **about, metadata=None if status == "ok" else {"status": status})

@@ -11,7 +11,6 @@ from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken
 @dataclass
 class _Model:
     message_id: str
-    parent_id: str | None
     owner: str | None
     spoke: bool = False
     """A text message was begun, and is open."""
@@ -26,7 +25,7 @@ class Models:
     """Messages whose text was sent; a graph that went on after a question gives those from before it, too."""
 
     def started(self, start: LlmStart, owner: str | None) -> None:
-        self._open[start.call_id] = _Model(start.payload.message_id, start.parent_id, owner)
+        self._open[start.call_id] = _Model(start.payload.message_id, owner)
 
     def spoke(self, token: LlmToken) -> Iterator[Chunk]:
         model, said = self._open.get(token.call_id), token.payload
@@ -57,10 +56,6 @@ class Models:
     def message_of(self, call_id: str) -> str | None:
         """The message that an open call makes."""
         return model.message_id if (model := self._open.get(call_id)) is not None else None
-
-    def speaking_in(self, parent_id: str | None) -> str | None:
-        """The message of the call that is open there; a tool call that begins meanwhile is its wish."""
-        return next((m.message_id for m in reversed(self._open.values()) if m.parent_id == parent_id), None)
 
     def _reasoned(self, model: _Model, token: LlmToken) -> Iterator[Chunk]:
         # A message of its own for each block; one that goes on after some text is begun again, which appends to it.

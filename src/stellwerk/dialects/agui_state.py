@@ -2,131 +2,70 @@
 
 It is one document. The outermost agent's states stand at its top by name;
 those of a sub-agent below ``agents`` and its id, because agents that work side
-by side have states of the same names. Nothing that was given out is ever
-changed: a patch makes a new document.
+by side have states of the same names.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from stellwerk.dialects.agui_events import event
 from stellwerk.dialects.base import Chunk
 from stellwerk.envelope.model import RunStart, State
+from stellwerk.views import states
 
 _TODO = ("checklist", "todos")
 """States that are shown as an activity too."""
 _AGENTS = "agents"
-_MISFIT = (LookupError, ValueError, TypeError)
 
 
 @dataclass
 class SharedState:
-    _document: dict[str, Any] = field(default_factory=dict)
+    _own: dict[str, Any] = field(default_factory=dict)
+    """States of the outermost agent."""
+    _agents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Those of sub-agents."""
     _sent: bool = False
     """The client has got the whole in this run."""
 
     def run_starts(self, start: RunStart) -> Iterator[Chunk]:
-        self._sent = bool(self._document)
+        self._sent = bool(self._own or self._agents)
         if self._sent:
-            yield event("STATE_SNAPSHOT", start, snapshot=self._document)
+            yield event("STATE_SNAPSHOT", start, snapshot=self._document())
 
     def feed(self, changed: State, owner: str | None) -> Iterator[Chunk]:
-        place = [changed.payload.name] if owner is None else [_AGENTS, owner, changed.payload.name]
-        delta = list(self._apply(changed, place))
+        delta = list(self._apply(changed, owner))
         if not self._sent:
             self._sent = True
-            yield event("STATE_SNAPSHOT", changed, owner, snapshot=self._document)
+            yield event("STATE_SNAPSHOT", changed, owner, snapshot=self._document())
         elif delta:
             yield event("STATE_DELTA", changed, owner, delta=delta)
-        if changed.payload.name in _TODO and _has(self._document, place):
-            yield self._todo(changed, owner, _get(self._document, place))
+        if changed.payload.name in _TODO:
+            yield self._todo(changed, owner)
 
-    def _apply(self, changed: State, place: list[str]) -> Iterator[Chunk]:
-        """The operations that changed the document; a client would refuse a whole patch for one that does not fit."""
-        patch, name = changed.payload.patch, _pointer(place)
-        wanted = [{"op": "add", "path": name, "value": changed.payload.snapshot}]
-        if patch is not None:
-            wanted = [{**operation, "path": name + operation["path"]} for operation in patch]
-        above = range(1, len(place) + (patch is not None))
-        missing = [place[:depth] for depth in above if not _has(self._document, place[:depth])]
-        for operation in [*({"op": "add", "path": _pointer(path), "value": {}} for path in missing), *wanted]:
-            try:
-                self._document = _patched(self._document, operation)
-            except _MISFIT:
-                continue
-            yield operation
+    def _apply(self, changed: State, owner: str | None) -> Iterator[Chunk]:
+        """The operations that change the document; a client would refuse a whole patch for one that does not fit."""
+        name, place, known = changed.payload.name, [changed.payload.name], self._own
+        if owner is not None:
+            missing = [_AGENTS] * (not self._agents), [_AGENTS, owner] * (owner not in self._agents)
+            yield from (_add(above, {}) for above in missing if above)
+            place, known = [_AGENTS, owner, name], self._agents.setdefault(owner, {})
+        if changed.payload.patch is not None and name not in known:
+            yield _add(place, {})
+        known[name], done = states.after(known.get(name), changed.payload)
+        yield from ({**operation, "path": states.pointer(place) + operation["path"]} for operation in done)
 
-    def _todo(self, changed: State, owner: str | None, value: Any) -> Chunk:
+    def _document(self) -> dict[str, Any]:
+        inner = {owner: dict(known) for owner, known in self._agents.items()}
+        return {**self._own, **({_AGENTS: inner} if inner else {})}
+
+    def _todo(self, changed: State, owner: str | None) -> Chunk:
         name = changed.payload.name
+        value = (self._own if owner is None else self._agents[owner])[name]
         content = {"name": name, **(value if isinstance(value, dict) else {"tasks": value})}
         place = {"messageId": f"todo-{name}" if owner is None else f"todo-{name}-{owner}", "activityType": "TODO"}
         return event("ACTIVITY_SNAPSHOT", changed, owner, **place, content=content, replace=True)
 
 
-def _patched(document: Any, operation: Chunk) -> Any:
-    """The document after one operation of RFC 6902; raises one of ``_MISFIT`` if it does not fit."""
-    path, value = _parts(operation["path"]), operation.get("value")
-    match operation["op"]:
-        case "add":
-            return _put(document, path, value)
-        case "remove":
-            return _without(document, path)
-        case "replace":
-            return _put(_without(document, path), path, value)
-        case other:  # no writer of this log uses the rest
-            raise ValueError(other)
-
-
-def _put(node: Any, path: Sequence[str], value: Any) -> Any:
-    if not path:
-        return value
-    key, rest = path[0], path[1:]
-    if isinstance(node, dict):
-        return {**node, key: _put(node[key] if rest else None, rest, value)}
-    if rest:
-        index = _index(node, key)
-        return [*node[:index], _put(node[index], rest, value), *node[index + 1 :]]
-    index = _index(node, key, end=True)
-    return [*node[:index], value, *node[index:]]
-
-
-def _without(node: Any, path: Sequence[str]) -> Any:
-    key, rest = path[0], path[1:]
-    if isinstance(node, dict):
-        inner = node[key]
-        return {**node, key: _without(inner, rest)} if rest else {k: v for k, v in node.items() if k != key}
-    index = _index(node, key)
-    return [*node[:index], *([_without(node[index], rest)] if rest else []), *node[index + 1 :]]
-
-
-def _get(node: Any, path: Sequence[str]) -> Any:
-    for key in path:
-        node = node[key] if isinstance(node, dict) else node[_index(node, key)]
-    return node
-
-
-def _has(node: Any, path: Sequence[str]) -> bool:
-    try:
-        _get(node, path)
-    except _MISFIT:
-        return False
-    return True
-
-
-def _index(items: Any, key: str, *, end: bool = False) -> int:
-    """``end`` allows the place behind the last item."""
-    if not isinstance(items, list):
-        raise LookupError(key)
-    index = len(items) if key == "-" else int(key)
-    if not 0 <= index < len(items) + end:
-        raise LookupError(key)
-    return index
-
-
-def _pointer(parts: Sequence[str]) -> str:
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
-
-
-def _parts(pointer: str) -> list[str]:
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+def _add(place: list[str], value: Any) -> Chunk:
+    return {"op": "add", "path": states.pointer(place), "value": value}

@@ -1,13 +1,13 @@
 """What a dialect is: a translation of envelopes to the stream of somebody else's protocol.
 
 Pure, and with ids from the log only, so that the same log always gives the same
-bytes. A translator remembers what it has opened: it is always fed from the
-start of a run, and what a reader has seen already is held back, not made anew.
+bytes. A translator remembers what it has opened: it is always fed from a start,
+and what a reader has seen already is held back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -33,6 +33,8 @@ class Dialect:
     """Made anew for each session, by its id."""
     frame: Callable[[Cursor, Chunk], bytes]
     """How a chunk looks on the wire."""
+    memory: Literal["trace", "session"] = "session"
+    """From whose start a translator must be fed, to go on at any place in it as if it had never been away."""
 
 
 def translate(translator: Translator, story: Iterable[tuple[int, Envelope]]) -> Iterator[tuple[Cursor, Chunk]]:

@@ -28,20 +28,24 @@ _Told = tuple[str, _Payload]
 class Events:
     """Translates one session, from the run_start of any trace on."""
 
-    _system: str = ""
+    _agent: str = ""
+    """The outermost one, which speaks for the run; or its system, as long as nobody has said the name."""
+    _named: bool = False
     _graphs: set[str] = field(default_factory=set)
     """Calls that are graphs inside the graph: no model asked for them."""
     _failed: bool = False
     """The run has told a fatal error."""
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
+        if envelope.agent and envelope.run_id and not self._named:
+            self._agent, self._named = envelope.agent, True
         for number, (kind, payload) in enumerate(self._told(envelope)):
             yield {
                 "type": kind,
                 "payload": payload,
                 "id": f"{position}.{number}",
                 "ts": envelope.ts,
-                "agent_name": envelope.agent or self._system,
+                "agent_name": envelope.agent or self._agent,
             }
 
     def _told(self, envelope: m.Envelope) -> Iterator[_Told]:
@@ -75,7 +79,9 @@ class Events:
     def _course(self, envelope: m.RunStart | m.Error | m.RunEnd) -> Iterator[_Told]:
         match envelope:
             case m.RunStart(payload=started):
-                self._system, self._failed = started.system, False
+                self._failed = False
+                if started.trigger != "answer":  # an answer goes on in the same trace, with the same agent
+                    self._agent, self._named = started.system, False
             case m.Error(payload=problem):
                 self._failed = self._failed or problem.fatal
                 yield "error", {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
@@ -112,4 +118,4 @@ def _result(ended: ToolEnded) -> _Payload:
             return {"data": msgspec.to_builtins(result), **failed}
 
 
-DIALECT = Dialect("events", "application/x-ndjson", lambda _: Events(), ndjson)
+DIALECT = Dialect("events", "application/x-ndjson", lambda _: Events(), ndjson, memory="trace")

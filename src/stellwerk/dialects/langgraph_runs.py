@@ -17,29 +17,7 @@ import msgspec
 from stellwerk.dialects.base import Chunk, Dialect, named_sse
 from stellwerk.dialects.langgraph_spaces import Space, Spaces, Told
 from stellwerk.dialects.langgraph_words import MODEL, START, custom, node_of
-from stellwerk.envelope.model import (
-    AskUser,
-    Document,
-    Envelope,
-    Error,
-    LlmEnd,
-    LlmStart,
-    LlmToken,
-    Log,
-    Message,
-    RunEnd,
-    RunStart,
-    State,
-    StopRequest,
-    SubgraphCheckpoint,
-    SubgraphResume,
-    ToolEnd,
-    ToolStart,
-    ToolUpdate,
-    Update,
-    UserAnswer,
-    Warning,
-)
+from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import RunEnded
 from stellwerk.views.speech import Block, Json, Speech
 from stellwerk.views.values import closing_of
@@ -60,46 +38,48 @@ class Translator:
     """Whether it also tells what happens inside agents and graphs."""
     _spaces: Spaces = field(default_factory=Spaces)
 
-    def feed(self, position: int, envelope: Envelope) -> Iterator[Chunk]:
+    def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         for mode, space, data in self._events(envelope, self._spaces.feed(envelope)):
             if (mode in _ALWAYS or mode in self.modes) and (self.subgraphs or not space.namespace):
                 yield {"event": "|".join((mode.removesuffix("-tuple"), *space.namespace)), "data": data}
 
-    def _events(self, envelope: Envelope, told: Told) -> Iterator[Event]:
+    def _events(self, envelope: m.Envelope, told: Told) -> Iterator[Event]:
         match envelope:
-            case RunStart() | SubgraphResume():
+            case m.RunStart() | m.SubgraphResume():
                 yield from self._run_goes(envelope, told)
-            case RunEnd(payload=ended):
+            case m.RunEnd(payload=ended):
                 yield from self._run_ends(ended)
-            case LlmToken() | LlmEnd() | ToolStart() | ToolUpdate() | ToolEnd():
+            case m.LlmToken() | m.LlmEnd() | m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
                 yield from self._call(envelope, told)
-            case Message(payload=said):
+            case m.Message(payload=said):
                 yield from self._message(envelope, told, START if said.role == "user" else said.author or MODEL)
-            case State() | Update():
+            case m.State() | m.Update():
                 yield from _changed(told, node_of(envelope))
-            case Document() | Log() | Warning() | Error():
+            case m.Document() | m.Log() | m.Warning() | m.Error():
                 yield from _custom(envelope, told.space)
-            case LlmStart() | AskUser() | UserAnswer() | SubgraphCheckpoint() | StopRequest():
+            case m.LlmStart() | m.AskUser() | m.UserAnswer() | m.SubgraphCheckpoint() | m.StopRequest():
                 pass  # nothing is said yet; a question is told when the run ends, for all of them at once
             case _:
                 assert_never(envelope)
 
-    def _call(self, envelope: LlmToken | LlmEnd | ToolStart | ToolUpdate | ToolEnd, told: Told) -> Iterator[Event]:
+    def _call(
+        self, envelope: m.LlmToken | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd, told: Told
+    ) -> Iterator[Event]:
         match envelope:
-            case LlmToken(payload=token):
+            case m.LlmToken(payload=token):
                 yield from self._token(envelope, told, token.text)
-            case LlmEnd():
+            case m.LlmEnd():
                 yield from self._model_ends(envelope, told)
-            case ToolStart():
+            case m.ToolStart():
                 yield from self._arguments(envelope, told)
-            case ToolUpdate():
+            case m.ToolUpdate():
                 yield from self._tool_speaks(envelope, told)
-            case ToolEnd():
+            case m.ToolEnd():
                 yield from self._tool_ends(envelope, told)
 
-    def _run_goes(self, envelope: RunStart | SubgraphResume, told: Told) -> Iterator[Event]:
-        attempt = envelope.payload.attempt if isinstance(envelope, SubgraphResume) else 1
-        if isinstance(envelope, RunStart) or attempt > 1:
+    def _run_goes(self, envelope: m.RunStart | m.SubgraphResume, told: Told) -> Iterator[Event]:
+        attempt = envelope.payload.attempt if isinstance(envelope, m.SubgraphResume) else 1
+        if isinstance(envelope, m.RunStart) or attempt > 1:
             yield "metadata", self._spaces.root, {"run_id": envelope.run_id, "attempt": attempt}
         yield from _changed(told, START)
 
@@ -112,13 +92,13 @@ class Translator:
         if ended.status == "failed":
             yield "error", root, {"error": ended.code or "failed", "message": ended.reason or "the run failed"}
 
-    def _token(self, token: LlmToken, told: Told, text: str) -> Iterator[Event]:
+    def _token(self, token: m.LlmToken, told: Told, text: str) -> Iterator[Event]:
         speech, block = told.speech, told.block
         if speech is not None and block is not None:
             content = text if speech.plain else [block.content() | {block.kind: text}]
             yield self._said(token, told, speech, {"content": content})
 
-    def _model_ends(self, end: LlmEnd, told: Told) -> Iterator[Event]:
+    def _model_ends(self, end: m.LlmEnd, told: Told) -> Iterator[Event]:
         speech = told.speech
         if speech is None or not speech.blocks:
             return
@@ -131,18 +111,18 @@ class Translator:
             yield from self._removed(end, told.space, speech.message_id, speech.node)
             yield "values", told.space, told.space.values.snapshot()
 
-    def _tool_speaks(self, update: ToolUpdate, told: Told) -> Iterator[Event]:
+    def _tool_speaks(self, update: m.ToolUpdate, told: Told) -> Iterator[Event]:
         said, call = update.payload, self._spaces.open.get(update.call_id)
         if told.speech is not None and told.block is not None:
             piece = _piece(told.speech, told.block, whole=told.block.index >= told.known, text=said.text or "")
             yield self._said(update, told, told.speech, {"tool_call_chunks": [piece]})
-        elif said.phase == "output" and said.data is not None:
+        elif said.data is not None:
             yield "custom", told.space, said.data
-        elif said.phase == "output" and call is not None and call.start is not None:
+        elif call is not None and call.start is not None:
             whose = {"type": "tool_output", "tool_call_id": call.start.payload.tool_call_id}
             yield "custom", told.space, {**whose, "text": said.text}
 
-    def _arguments(self, start: ToolStart, told: Told) -> Iterator[Event]:
+    def _arguments(self, start: m.ToolStart, told: Told) -> Iterator[Event]:
         """Of a call of which its model's end said only the name."""
         for message in (told.change or {}).get("messages", ()):
             ids = [call["id"] for call in message["tool_calls"]]
@@ -152,7 +132,7 @@ class Translator:
             yield "messages-tuple", told.space, [chunk, self._about(start, told.space, MODEL)]
             yield "values", told.space, told.space.values.snapshot()
 
-    def _tool_ends(self, end: ToolEnd, told: Told) -> Iterator[Event]:
+    def _tool_ends(self, end: m.ToolEnd, told: Told) -> Iterator[Event]:
         inside = self._spaces.leave(end.call_id)
         if inside is None or inside.start is None:
             return
@@ -160,7 +140,7 @@ class Translator:
             yield from self._removed(end, told.space, told.change["messages"][0]["id"], inside.node)
         yield from self._message(end, told, inside.node)
 
-    def _message(self, envelope: Message | ToolEnd, told: Told, node: str) -> Iterator[Event]:
+    def _message(self, envelope: m.Message | m.ToolEnd, told: Told, node: str) -> Iterator[Event]:
         """One that came as a whole, or went."""
         for message in (told.change or {}).get("messages", ()):
             if message["type"] == "remove":
@@ -169,18 +149,18 @@ class Translator:
                 yield "messages-tuple", told.space, [message, self._about(envelope, told.space, node)]
         yield from _changed(told, node)
 
-    def _removed(self, envelope: Envelope, space: Space, message_id: str, node: str) -> Iterator[Event]:
+    def _removed(self, envelope: m.Envelope, space: Space, message_id: str, node: str) -> Iterator[Event]:
         """For clients without values: they would go on showing it, and join what comes under its id."""
         if "values" not in self.modes:
             gone = {"type": "remove", "id": message_id, "content": ""}
             yield "messages-tuple", space, [gone, self._about(envelope, space, node)]
 
-    def _said(self, envelope: Envelope, told: Told, speech: Speech, parts: Json) -> Event:
+    def _said(self, envelope: m.Envelope, told: Told, speech: Speech, parts: Json) -> Event:
         empty: str | list[Json] = "" if speech.plain else []
         chunk = {"type": "AIMessageChunk", "id": speech.message_id, "content": empty, "tool_call_chunks": []}
         return "messages-tuple", told.space, [chunk | parts, self._about(envelope, told.space, speech.node)]
 
-    def _about(self, envelope: Envelope, space: Space, node: str) -> Json:
+    def _about(self, envelope: m.Envelope, space: Space, node: str) -> Json:
         """What clients ask of a message: at which node it was said, inside of what, in which run, by whom."""
         return {
             "thread_id": self.session_id,
@@ -198,7 +178,7 @@ def _changed(told: Told, node: str) -> Iterator[Event]:
         yield "values", told.space, told.space.values.snapshot()
 
 
-def _custom(envelope: Document | Log | Warning | Error, space: Space) -> Iterator[Event]:
+def _custom(envelope: m.Document | m.Log | m.Warning | m.Error, space: Space) -> Iterator[Event]:
     found = custom(envelope)
     if found is not None:
         name, data = found

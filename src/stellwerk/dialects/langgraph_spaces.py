@@ -17,7 +17,6 @@ from stellwerk.envelope.model import (
     Message,
     SubgraphCheckpoint,
     ToolStart,
-    ToolUpdate,
     Update,
 )
 from stellwerk.views.speech import Block, Json, Speech
@@ -80,8 +79,6 @@ class Spaces:
     def feed(self, envelope: Envelope) -> Told:
         space = self._place(envelope)
         speech = space.values.speaking.get(envelope.call_id)
-        if isinstance(envelope, ToolUpdate):
-            speech = space.values.writing
         known = 0 if speech is None else len(speech.blocks)
         owner = self.root if isinstance(envelope, AskUser | Message) else space
         heard = isinstance(envelope, Message) and envelope.payload.message_id in owner.values.spoken

@@ -17,30 +17,8 @@ from stellwerk.dialects.base import Chunk, Cursor, Dialect
 from stellwerk.dialects.langgraph_messages import Messages, Piece, whole
 from stellwerk.dialects.langgraph_spaces import Space, Spaces, Told
 from stellwerk.dialects.langgraph_words import MODEL, START, custom, node_of
+from stellwerk.envelope import model as m
 from stellwerk.envelope.lines import one_line
-from stellwerk.envelope.model import (
-    AskUser,
-    Document,
-    Envelope,
-    Error,
-    LlmEnd,
-    LlmStart,
-    LlmToken,
-    Log,
-    Message,
-    RunEnd,
-    RunStart,
-    State,
-    StopRequest,
-    SubgraphCheckpoint,
-    SubgraphResume,
-    ToolEnd,
-    ToolStart,
-    ToolUpdate,
-    Update,
-    UserAnswer,
-    Warning,
-)
 from stellwerk.envelope.payloads import RunEnded
 from stellwerk.views.speech import Json, Speech
 
@@ -68,7 +46,7 @@ class Translator:
     _checkpoints: list[str] = field(default_factory=list)
     _system: str = ""
 
-    def feed(self, position: int, envelope: Envelope) -> Iterator[Chunk]:
+    def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         for number, event in enumerate(self._events(envelope, self._spaces.feed(envelope))):
             params = {
                 "namespace": list(event.space.namespace),
@@ -84,51 +62,51 @@ class Translator:
                 "params": params,
             }
 
-    def _events(self, envelope: Envelope, told: Told) -> Iterator[_Event]:
+    def _events(self, envelope: m.Envelope, told: Told) -> Iterator[_Event]:
         match envelope:
-            case RunStart():
+            case m.RunStart():
                 yield from self._run_starts(envelope, told)
-            case RunEnd(payload=ended):
+            case m.RunEnd(payload=ended):
                 yield from self._run_ends(ended)
-            case LlmStart() | LlmToken() | LlmEnd() | ToolStart() | ToolUpdate() | ToolEnd():
+            case m.LlmStart() | m.LlmToken() | m.LlmEnd() | m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
                 yield from self._call(envelope, told)
-            case Message():
+            case m.Message():
                 yield from _message(envelope, told)
-            case AskUser(payload=asked):
+            case m.AskUser(payload=asked):
                 self._asks[asked.ask_id] = told.space
-            case SubgraphCheckpoint():
+            case m.SubgraphCheckpoint():
                 yield from self._checkpoint(envelope, told.space)
-            case State() | Update():
+            case m.State() | m.Update():
                 yield from _changed(told, node_of(envelope))
-            case Document() | Log() | Warning() | Error():
+            case m.Document() | m.Log() | m.Warning() | m.Error():
                 yield from _custom(envelope, told.space)
-            case UserAnswer() | SubgraphResume() | StopRequest():
+            case m.UserAnswer() | m.SubgraphResume() | m.StopRequest():
                 pass
             case _:
                 assert_never(envelope)
 
     def _call(
-        self, envelope: LlmStart | LlmToken | LlmEnd | ToolStart | ToolUpdate | ToolEnd, told: Told
+        self, envelope: m.LlmStart | m.LlmToken | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd, told: Told
     ) -> Iterator[_Event]:
         match envelope:
-            case LlmStart():
+            case m.LlmStart():
                 yield from _enter(told.space)
-            case LlmToken(payload=token):
+            case m.LlmToken(payload=token):
                 yield from self._goes_on(envelope, told, token.text)
-            case LlmEnd():
+            case m.LlmEnd():
                 yield from self._model_ends(envelope, told)
-            case ToolStart():
+            case m.ToolStart():
                 yield from _enter(told.space)
                 yield from _changed(told, MODEL)
                 yield from _tool_starts(self._spaces.open[envelope.call_id])
-            case ToolUpdate(payload=update) if update.phase == "args":
+            case m.ToolUpdate(payload=update) if update.phase == "args":
                 yield from self._goes_on(envelope, told, update.text or "")
-            case ToolUpdate():
+            case m.ToolUpdate():
                 yield from self._tool_speaks(envelope, told)
-            case ToolEnd():
+            case m.ToolEnd():
                 yield from self._tool_ends(envelope, told)
 
-    def _run_starts(self, start: RunStart, told: Told) -> Iterator[_Event]:
+    def _run_starts(self, start: m.RunStart, told: Told) -> Iterator[_Event]:
         self._system = start.payload.system
         yield _Event("lifecycle", self._spaces.root, {"event": "running", "graph_name": self._system})
         for space in self._spaces.open.values():  # an answer takes them up again; LangGraph tells them anew, too
@@ -150,12 +128,12 @@ class Translator:
         failed = {"error": ended.reason or "the run failed"} if ended.status == "failed" else {}
         yield _Event("lifecycle", root, {"event": _ENDS[ended.status], "graph_name": self._system, **failed})
 
-    def _goes_on(self, envelope: LlmToken | ToolUpdate, told: Told, text: str) -> Iterator[_Event]:
+    def _goes_on(self, envelope: m.LlmToken | m.ToolUpdate, told: Told, text: str) -> Iterator[_Event]:
         if told.speech is not None and told.block is not None:
             call_id = told.speech.message_id
             yield from _pieces(self._messages.goes_on(call_id, told.space, told.speech, told.block, text))
 
-    def _model_ends(self, end: LlmEnd, told: Told) -> Iterator[_Event]:
+    def _model_ends(self, end: m.LlmEnd, told: Told) -> Iterator[_Event]:
         speech = told.speech
         if speech is None:
             return
@@ -164,14 +142,14 @@ class Translator:
         if end.payload.status != "ok" and speech.blocks:
             yield from _retracted(told.space, speech)
 
-    def _tool_speaks(self, update: ToolUpdate, told: Told) -> Iterator[_Event]:
+    def _tool_speaks(self, update: m.ToolUpdate, told: Told) -> Iterator[_Event]:
         call, said = self._spaces.open.get(update.call_id), update.payload
         if call is not None and call.start is not None:
             delta = said.text if said.text is not None else msgspec.json.encode(said.data).decode()
             known = {"event": "tool-output-delta", "tool_call_id": call.start.payload.tool_call_id}
             yield _Event("tools", told.space, {**known, "delta": delta}, call.node)
 
-    def _tool_ends(self, end: ToolEnd, told: Told) -> Iterator[_Event]:
+    def _tool_ends(self, end: m.ToolEnd, told: Told) -> Iterator[_Event]:
         inside, done = self._spaces.leave(end.call_id), end.payload
         wrong = done.error.message if done.error is not None else _CUT_OFF
         if inside is not None and inside.entered:
@@ -188,7 +166,7 @@ class Translator:
             yield _Event("tools", told.space, data, inside.node)
         yield from _changed(told, inside.node)
 
-    def _checkpoint(self, envelope: SubgraphCheckpoint, space: Space) -> Iterator[_Event]:
+    def _checkpoint(self, envelope: m.SubgraphCheckpoint, space: Space) -> Iterator[_Event]:
         """Followed by the values it holds, from which clients learn which messages it has."""
         if space is not self._spaces.root:  # nobody can go back to the middle of a call
             return
@@ -222,7 +200,7 @@ def _tool_starts(space: Space) -> Iterator[_Event]:
         yield from _enter(space)
 
 
-def _message(envelope: Message, told: Told) -> Iterator[_Event]:
+def _message(envelope: m.Message, told: Told) -> Iterator[_Event]:
     node = START if envelope.payload.role == "user" else envelope.payload.author or MODEL
     for message in (told.change or {}).get("messages", ()):
         if message["type"] == "ai" and not told.heard:
@@ -243,7 +221,7 @@ def _retracted(space: Space, speech: Speech) -> Iterator[_Event]:
     yield _Event("values", space, values)
 
 
-def _custom(envelope: Document | Log | Warning | Error, space: Space) -> Iterator[_Event]:
+def _custom(envelope: m.Document | m.Log | m.Warning | m.Error, space: Space) -> Iterator[_Event]:
     found = custom(envelope)
     if found is not None:
         name, payload = found

@@ -12,8 +12,8 @@ MODEL, TOOLS, START = "model", "tools", "__start__"
 
 
 def node_of(envelope: State | Update) -> str:
-    """Which node changed the state; the log knows it of a graph's own keys only."""
-    return envelope.payload.node if isinstance(envelope, Update) else envelope.agent or TOOLS
+    """Which node changed the state."""
+    return envelope.payload.node or envelope.agent or TOOLS
 
 
 def custom(envelope: Document | Log | Warning | Error) -> tuple[str | None, Any] | None:

@@ -8,16 +8,26 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import IO, BinaryIO, NamedTuple
 
-from stellwerk.envelope.shapes import Blob, make_blob
+from stellwerk.envelope.shapes import Blob, document_id_of, make_blob, sniff
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import ID_LENGTH
 
 _ID = re.compile(rf"[0-9A-Za-z]{{{ID_LENGTH}}}", re.ASCII)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_PIECE = 256 * 1024
+_LONGEST_LETTER = 4
+
+
+class Copied(NamedTuple):
+    path: Path
+    size: int
+    mime: str
+    """What the bytes seem to be."""
 
 
 def folder_name(tenant: str) -> str:
@@ -49,34 +59,62 @@ class Files:
         """
         # By what is in it, not by what it says about itself.
         target = self.path(tenant, make_blob(blob.data, mime=blob.mime, filename="data.bin").document_id)
+        if not target.exists():
+            self._written(target.parent, lambda part: _filled(part, blob.data, target.name))
+        return target
+
+    def copy(self, tenant: str, source: BinaryIO) -> Copied:
+        """Like ``write``, for bytes that are read piece by piece and never held together."""
+        digest, seen, size = hashlib.sha256(), b"", 0
+
+        def fill(part: IO[bytes]) -> str:
+            nonlocal seen, size
+            while piece := source.read(_PIECE):
+                part.write(piece)
+                digest.update(piece)
+                seen, size = seen or piece, size + len(piece)
+            return document_id_of(digest.digest())
+
+        path = self._written(self._folder / folder_name(tenant), fill)
+        return Copied(path, size, _sniffed(seen, whole=size == len(seen)))
+
+    def _written(self, folder: Path, fill: Callable[[IO[bytes]], str]) -> Path:
+        """``fill`` writes, and tells the name."""
         try:
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not target.exists():
-                self._write(target, blob.data)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = NamedTemporaryFile(dir=folder, prefix=self._mark, delete=False)  # readable by its owner alone
+            try:
+                with part:
+                    target = folder / fill(part)
+                    part.flush()
+                    os.fsync(part.fileno())
+                os.rename(part.name, target)
+            finally:
+                Path(part.name).unlink(missing_ok=True)
+            for changed in (folder, self._folder):
+                _sync_folder(changed)
         except OSError as error:
             if error.errno in _FULL:
                 raise StorageFull from error
             raise StorageGone(f"documents cannot be written: {error.strerror}; look at the data folder") from error
         return target
 
-    def _write(self, target: Path, data: bytes) -> None:
-        part = NamedTemporaryFile(dir=target.parent, prefix=self._mark, delete=False)  # readable by its owner alone
-        try:
-            with part:
-                part.write(data)
-                part.flush()
-                os.fsync(part.fileno())
-            os.rename(part.name, target)
-        finally:
-            Path(part.name).unlink(missing_ok=True)
-        for folder in (target.parent, self._folder):
-            _sync_folder(folder)
-
     def everything(self) -> Iterator[Path]:
         """All documents, whoever they belong to, and the parts that nobody finishes."""
         for path in sorted(self._folder.glob("*/*")):
             if path.is_file() and not path.name.startswith(self._mark):
                 yield path
+
+
+def _filled(part: IO[bytes], data: bytes, name: str) -> str:
+    part.write(data)
+    return name
+
+
+def _sniffed(beginning: bytes, *, whole: bool) -> str:
+    """A piece may end within a letter."""
+    guesses = [sniff(beginning[: len(beginning) - cut]) for cut in range(1 if whole else _LONGEST_LETTER)]
+    return next((guess for guess in guesses if guess != "application/octet-stream"), "application/octet-stream")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -11,15 +11,18 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from stellwerk.database.port import Database, Transaction
 from stellwerk.documents.files import Files, folder_name, is_document_id
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.shapes import Blob
-from stellwerk.errors import CorruptStore, NotFound
+from stellwerk.errors import Conflict, CorruptStore, NotFound
 from stellwerk.ids import Clock
 
 _PIECE = 256 * 1024
+_UPLOADED = ""
+"""Stands in the place of a session for what somebody uploaded."""
 _SLICE = 100
 """Files that are looked at in one transaction."""
 
@@ -73,6 +76,32 @@ class DocumentStore:
                 except NotFound:
                     await self.release(tenant, [path.name])
                     raise
+
+    async def take(self, tenant: str, source: BinaryIO, *, filename: str, mime: str | None) -> Document:
+        """Store an upload, which belongs to no session; durable when it returns.
+
+        ``mime`` is what somebody says; without it, what the bytes seem to be. The same bytes are one
+        document, and the last name they were given counts.
+
+        Raises:
+            StorageFull, StorageGone: nothing refers to them.
+        """
+        while True:  # the last reference to these bytes may be removed at this very moment
+            await asyncio.to_thread(source.seek, 0)
+            copied = await asyncio.to_thread(self._files.copy, tenant, source)
+            taken = Document(copied.path.name, filename, mime or copied.mime, copied.size, self._clock.now())
+            if await self._database.submit(_upload_many, _Reference(tenant, _UPLOADED, taken, copied.path)):
+                return taken
+
+    async def drop(self, tenant: str, document_id: str) -> None:
+        """Give up an upload; its bytes stay for as long as a session refers to them.
+
+        Raises:
+            Conflict: only sessions refer to it.
+        """
+        if not await self._database.submit(_drop_many, (tenant, document_id), urgent=True):
+            raise Conflict("this file belongs to a session and goes with it: delete the session", code="file_in_use")
+        await self.release(tenant, [document_id])
 
     def _kept(self, keeping: "asyncio.Task[None]") -> None:
         self._keeping.discard(keeping)
@@ -150,6 +179,24 @@ def _refer(tx: Transaction, item: _Reference) -> bool | Exception:
     if tx.row("session_of_document", item.tenant, named.document_id, item.session_id) is None:
         return NotFound("session", item.session_id, remedy="it was deleted, and so were its documents")
     return True
+
+
+def _upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
+    """True if the bytes are referred to now; False if they were removed before they could be."""
+    return [_upload(tx, upload) for upload in uploads]
+
+
+def _upload(tx: Transaction, item: _Reference) -> bool:
+    if not item.path.exists():
+        return False
+    named = item.document
+    about = (named.filename, named.mime, named.size, named.created_at)
+    tx.run("upload_document", item.tenant, named.document_id, item.session_id, *about)
+    return True
+
+
+def _drop_many(tx: Transaction, items: Sequence[tuple[str, str]]) -> list[bool | Exception]:
+    return [tx.run("drop_document", *item, _UPLOADED) > 0 for item in items]
 
 
 def _remove_unreferred(tx: Transaction, batches: Sequence[list[Path]]) -> list[int | Exception]:

@@ -113,7 +113,8 @@ class Order:
         self._open[start.call_id] = start
 
     def _call_goes_on(self, envelope: LlmToken | ToolUpdate, where: str) -> Iterator[str]:
-        wanted = LlmStart if isinstance(envelope, LlmToken) else ToolStart
+        by_model = isinstance(envelope, LlmToken) or envelope.payload.phase == "args"
+        wanted = LlmStart if by_model else ToolStart
         if not isinstance(self._open.get(envelope.call_id), wanted):
             yield f"{where} comes while that call is not open"
 

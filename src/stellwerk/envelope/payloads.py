@@ -126,8 +126,12 @@ class ToolCalled(Payload, frozen=True, kw_only=True):
 
 class ToolUpdated(Payload, frozen=True, kw_only=True):
     phase: Literal["args", "output"]
+    """Arguments, as a model writes them; or output, as the tool gives it out."""
     text: str | None = None
     data: Json = None
+    tool_call_id: str | None = None
+    """Of a call whose arguments are being written. It has not begun, so the envelope belongs to the model call."""
+    tool_name: str | None = None
 
 
 class Outcome(Payload, frozen=True, kw_only=True):
@@ -199,6 +203,8 @@ class StateChanged(Payload, frozen=True, kw_only=True):
     patch: list[Json] | None = None
     """RFC 6902, against the version before."""
     owner: str | None = None
+    node: str | None = None
+    """Of the graph, which changed it."""
 
 
 class Updated(Payload, frozen=True, kw_only=True):

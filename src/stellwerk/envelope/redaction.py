@@ -32,11 +32,21 @@ class Redactor:
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._shortest = min(map(len, forms), default=0)
         self._search = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        self._firsts = {form[0] for form in forms}
+        self._beginnings = {form[:length] for form in forms for length in range(1, len(form))}
+        self._longest = max(map(len, forms), default=0)
 
     def redact_text(self, text: str) -> str:
         if self._search is None or len(text) < self._shortest:
             return text
         return self._search.sub(REDACTED, text)
+
+    def settled(self, text: str) -> int:
+        """How much of a text that goes on can be redacted now: the rest may be the beginning of a secret."""
+        for length in range(min(len(text), self._longest - 1), 0, -1):
+            if text[-length] in self._firsts and text[-length:] in self._beginnings:
+                return len(text) - length
+        return len(text)
 
     def finds(self, text: str) -> bool:
         """Whether there is anything to take out of it."""

@@ -66,13 +66,19 @@ class Blob(msgspec.Struct, frozen=True, kw_only=True):
 def make_blob(data: bytes, *, mime: str, filename: str) -> Blob:
     """``data`` named by its digest. A file name without extension gets one; folders in front of it are dropped."""
     digest = sha256(data)
-    number, document_id = int.from_bytes(digest.digest()), ""
-    for _ in range(22):
-        number, digit = divmod(number, 62)
-        document_id += _BASE62[digit]
+    document_id = document_id_of(digest.digest())
     name = filename.replace("\\", "/").rpartition("/")[2] or "data"
     name = name if "." in name else f"{name}.{_extension(mime)}"
     return Blob(document_id=document_id, digest=digest.hexdigest(), data=data, mime=mime, filename=name)
+
+
+def document_id_of(digest: bytes) -> str:
+    """The id of the bytes that have this SHA-256."""
+    number, document_id = int.from_bytes(digest), ""
+    for _ in range(22):
+        number, digit = divmod(number, 62)
+        document_id += _BASE62[digit]
+    return document_id
 
 
 def sniff(data: bytes) -> str:

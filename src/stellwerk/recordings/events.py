@@ -27,6 +27,7 @@ from stellwerk.recordings.shapes import (
     table,
     time_of,
     voice_of,
+    written_in,
 )
 from stellwerk.recordings.updates import Updates, output_of
 from stellwerk.stream.facts import (
@@ -138,9 +139,11 @@ class EventsReader:
         )
 
     def _model_stream(self, ts: float, event: Item) -> Iterator[Fact]:
-        for kind, block, text in spoken_in(table(_data(event).get("chunk"))):
+        said = table(_data(event).get("chunk"))
+        for kind, block, text in spoken_in(said):
             if text:
                 yield ModelSpoke(ts, _run(event), text, kind, block)
+        yield from written_in(ts, _run(event), said)
 
     def _model_end(self, ts: float, event: Item) -> Iterator[Fact]:
         ended = done(ts, _run(event), table(_data(event).get("output")))
@@ -195,8 +198,7 @@ class EventsReader:
             yield CallFailed(ts, _run(event), str(error.get("class", "Exception")), str(error.get("message", "")))
 
     def _custom(self, ts: float, event: Item) -> Iterator[Fact]:
-        space = str(table(event.get("metadata")).get("langgraph_checkpoint_ns", ""))
-        yield Emitted(ts, graph_of(space), {"name": event.get("name"), "data": event.get("data")})
+        yield Emitted(ts, "", {"name": event.get("name"), "data": event.get("data")}, run=_run(event))
 
 
 def _run(event: Item) -> str:

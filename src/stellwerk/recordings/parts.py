@@ -29,6 +29,7 @@ from stellwerk.recordings.shapes import (
     spoken_in,
     table,
     time_of,
+    written_in,
 )
 from stellwerk.recordings.speech import Task, Words
 from stellwerk.recordings.updates import Updates, output_of
@@ -196,6 +197,7 @@ class PartsReader:
             if text:
                 words.texts += [text] if kind == "text" else []
                 yield ModelSpoke(ts, run, text, kind, block)
+        yield from written_in(ts, run, message)
         if message.get("chunk_position") == "last":
             if words.task:
                 words.task.models.discard(run)

@@ -7,7 +7,7 @@ here is sure of its shape: what does not look as expected is taken as nothing.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from stellwerk.stream.facts import ModelDone, Voice
+from stellwerk.stream.facts import ModelDone, ModelWrote, Voice
 
 OURS = "stellwerk"
 """The key of what our own tools say about themselves and their results."""
@@ -57,6 +57,16 @@ def spoken_in(message: Item) -> Iterator[tuple[Literal["text", "reasoning"], int
     beside = table(message.get("additional_kwargs")).get("reasoning_content")
     if isinstance(beside, str):
         yield "reasoning", 0, beside
+
+
+def written_in(ts: float, run: str, message: Item) -> Iterator[ModelWrote]:
+    """Pieces of tool calls that a model is writing."""
+    for piece in map(table, rows(message.get("tool_call_chunks"))):
+        index, id_, name = piece.get("index"), piece.get("id"), piece.get("name")
+        known = {"tool_call_id": str(id_) if id_ else None, "name": str(name) if name else None}
+        yield ModelWrote(
+            ts, run, index if isinstance(index, int | str) else None, str(piece.get("args") or ""), **known
+        )
 
 
 def _index(block: Item) -> int:

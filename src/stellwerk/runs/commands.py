@@ -1,37 +1,68 @@
 """Commands: what somebody asks of a session, as frozen data, and the envelopes it begins with."""
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 
-from stellwerk.envelope.model import Envelope, Message, RunStart
-from stellwerk.envelope.payloads import RunStarted, Said, TextPart
+from stellwerk.envelope.model import Envelope, Message, RunStart, StopRequest, UserAnswer
+from stellwerk.envelope.payloads import Answered, RunStarted, Said, StopAsked, TextPart
 from stellwerk.ids import digest_id
 from stellwerk.spec.chat import ChatMessage
 
+IfBusy = Literal["reject", "enqueue", "interrupt"]
 
-@dataclass(frozen=True, slots=True)
-class Send:
-    """A user's message; ids and time were given when it came in."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Ids and time were given when it came in."""
 
     tenant: str
     session_id: str
-    text: str
-    system: str
-    system_version: int
     run_id: str
-    trace_id: str
-    message_id: str
+    """Of the run that it starts, if it starts one."""
     at: float
     key: str | None = None
     """The Idempotency-Key of the request."""
+
+    request: str = ""
+    """A digest of what is asked: the same key stands for the same request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send(Command):
+    """A user's message."""
+
+    text: str
+    system: str
+    system_version: int
+    message_id: str
+    if_busy: IfBusy = "reject"
     earlier: Sequence[ChatMessage] = ()
     """What was said elsewhere before the session began."""
 
-    def digest(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Command):
+    """The answer to a question, which it is known to fit."""
+
+    system: str
+    answer: Answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regenerate(Command):
+    """Answer the last message once more."""
+
+    system: str
+    system_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop(Command):
+    system: str
+    asked: StopAsked = field(default_factory=lambda: StopAsked(by="user"))
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,44 +70,66 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
     round: int
     run_id: str
-    message_id: str
+    message_id: str | msgspec.UnsetType = msgspec.UNSET
+    ask_id: str | msgspec.UnsetType = msgspec.UNSET
     position: int
-    """Of the message."""
+    """Of the message, or of the answer."""
     after: int
     """The cursor that shows the run whole."""
-    status: str = "accepted"
+    status: Literal["accepted", "enqueued", "noted"] = "accepted"
+    """Enqueued: it starts a round of its own when the one under way is over. Noted: other questions are still open."""
+    open_asks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-def first_envelopes(send: Send, *, round: int) -> list[Envelope]:
-    """How every run begins: its start, then the message that started it; before them what belongs to no run."""
-    earlier = [_earlier(send, f"{send.message_id}-{n}", said) for n, said in enumerate(send.earlier)]
-    start = RunStart(
-        ts=send.at,
-        trace_id=send.trace_id,
-        run_id=send.run_id,
-        parent_id=None,
-        call_id=send.run_id,
-        seq=1,
-        payload=RunStarted(
-            round=round,
-            trigger="message",
-            system=send.system,
-            system_version=send.system_version,
-            message_id=send.message_id,
-        ),
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the session stands, now that nothing of it is under way."""
+
+    status: str
+    round: int
+    run_id: str | None
+    position: int
+
+
+def start_of(command: Command, started: RunStarted, *, trace_id: str) -> RunStart:
+    return RunStart(
+        **_place(command, trace_id, command.run_id), parent_id=None, call_id=command.run_id, payload=started
     )
-    message = Message(
-        ts=send.at,
-        trace_id=send.trace_id,
-        run_id=send.run_id,
-        parent_id=send.run_id,
-        call_id=digest_id("message", send.message_id),
-        seq=1,
-        payload=Said(message_id=send.message_id, role="user", content=[TextPart(text=send.text)], status="first"),
-    )
-    return [*earlier, start, message]
+
+
+def message_of(send: Send, *, run_id: str | None) -> Message:
+    """The user's message; one that is enqueued belongs to no run yet."""
+    said = Said(message_id=send.message_id, role="user", content=[TextPart(text=send.text)], status="first")
+    call_id = digest_id("message", send.message_id)
+    return Message(**_place(send, run_id, run_id), parent_id=run_id, call_id=call_id, payload=said)
+
+
+def answer_of(reply: Reply, *, trace_id: str | None, run_id: str | None) -> UserAnswer:
+    """An answer; as long as other questions are open, no run goes on with it."""
+    call_id = digest_id("answer", reply.answer.ask_id)
+    return UserAnswer(**_place(reply, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=reply.answer)
+
+
+def stop_of(stop: Stop, *, trace_id: str | None, run_id: str) -> StopRequest:
+    call_id = digest_id("stop", run_id, str(stop.at))
+    return StopRequest(**_place(stop, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=stop.asked)
+
+
+def withdrawn(stop: Stop, message_id: str) -> Message:
+    """An enqueued message that will start nothing any more."""
+    said = Said(message_id=message_id, role="user", content=[], status="first", action="removed")
+    call_id = digest_id("message removed", message_id)
+    return Message(**_place(stop, None, None), parent_id=None, call_id=call_id, payload=said)
+
+
+def earlier_messages(send: Send) -> list[Envelope]:
+    """What belongs to no run: it was said before there was one."""
+    return [_earlier(send, f"{send.message_id}-{n}", said) for n, said in enumerate(send.earlier)]
 
 
 def _earlier(send: Send, message_id: str, said: ChatMessage) -> Envelope:
     payload = Said(message_id=message_id, role=said.role, content=[TextPart(text=said.content)], status="step")
     return Message(ts=send.at, parent_id=None, call_id=digest_id("message", message_id), seq=1, payload=payload)
+
+
+def _place(command: Command, trace_id: str | None, run_id: str | None) -> dict[str, Any]:
+    return {"ts": command.at, "trace_id": trace_id, "run_id": run_id, "seq": 1}

@@ -5,39 +5,45 @@ without ending it is closed like one that a crash left behind.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
 
-from stellwerk.database.port import Database
-from stellwerk.envelope.frames import Stored
+from stellwerk.agents.turn import Pause
+from stellwerk.database.port import Operation
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import Clock
-from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease
-from stellwerk.runs import tables
-from stellwerk.runs.commands import Accepted, Send
-from stellwerk.runs.recovery import close_broken
+from stellwerk.runs import intake, tables
+from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop, Stopped
+from stellwerk.runs.intake import Intake
+from stellwerk.runs.recovery import close, close_broken, orphans
 from stellwerk.runs.runner import Runner
+from stellwerk.runs.stores import Stores
+from stellwerk.runs.tables import Claimed
 
 logger = structlog.get_logger(__name__)
 
 _RETRY = 1.0
 """Seconds between two looks at a disk that is full."""
-_GRACE = 5.0
-"""Seconds that a driver has to end when it is told to; after that it is left to its fence."""
+_DRAIN = 4.0
+"""Seconds that runs have to end their step when the server goes down."""
+_GRACE = 3.0
+"""Seconds that a driver has to end when it is cancelled; after that it is left to its fence."""
 
 
 class Dispatch:
-    def __init__(
-        self, database: Database, log: DurableLog, runner: Runner, clock: Clock, *, slots: int, waiting: int
-    ) -> None:
-        self._database, self._log, self._runner, self._clock = database, log, runner, clock
+    def __init__(self, stores: Stores, runner: Runner, clock: Clock, *, slots: int, waiting: int) -> None:
+        self._stores, self._database, self._log = stores, stores.database, stores.log
+        self._runner, self._clock = runner, clock
         self._slots, self._depth = slots, waiting
         self._reserved = 0
-        self._running: dict[str, asyncio.Task[bool]] = {}
+        self._running: dict[str, tuple[asyncio.Task[bool], Pause]] = {}
         """By session, as a session has one run at a time."""
+        self._leaving: set[asyncio.Task[bool]] = set()
+        """Drivers whose run is over for everybody but them; they hold no slot."""
+        self._stopping: dict[tuple[str, str], asyncio.Task[Stopped]] = {}
         self._errands: set[asyncio.Task[Any]] = set()
         self._claiming = False
         self._closing = False
@@ -45,12 +51,39 @@ class Dispatch:
     async def send(self, send: Send) -> Accepted:
         """Accept a message: when this returns, it is in the log and its run will end visibly."""
         # Shielded: what is stored is also started, even if whoever sent it is gone by then.
-        return await asyncio.shield(self._errand(self._accept(send)))
+        return await asyncio.shield(self._errand(self._accept(intake.accept_many, send)))
+
+    async def reply(self, reply: Reply) -> Accepted:
+        """Accept the answer to a question, in the same way."""
+        return await asyncio.shield(self._errand(self._accept(intake.reply_many, reply)))
+
+    async def regenerate(self, regenerate: Regenerate) -> Accepted:
+        return await asyncio.shield(self._errand(self._accept(intake.regenerate_many, regenerate)))
+
+    async def stop(self, stop: Stop) -> Stopped:
+        """End what the session does: when this returns, its run is over, whatever its driver still believes."""
+        key = stop.tenant, stop.session_id
+        task = self._stopping.get(key)
+        if task is None:  # whoever comes second waits for the same end
+            task = self._stopping[key] = self._errand(self._stop(stop))
+            task.add_done_callback(lambda _: self._stopping.pop(key))
+        return await asyncio.shield(task)
+
+    async def recover(self) -> None:
+        """Take up every run that a former process left behind, then those that wait."""
+        for orphan in await orphans(self._database):
+            self._start(orphan)
+        self.claim()
 
     async def close(self) -> None:
-        """Stop driving. What was under way is found and closed at the next start."""
+        """Stop driving. Runs end their step if they can, and go on at the next start, with the others."""
         self._closing = True
-        tasks = [*self._running.values(), *self._errands]
+        for _, pause in self._running.values():
+            pause.request_drain()
+        drivers = [task for task, _ in self._running.values()]
+        if drivers:
+            await asyncio.wait(drivers, timeout=_DRAIN)
+        tasks = [*drivers, *self._leaving, *self._errands]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -58,9 +91,9 @@ class Dispatch:
 
     async def abandon(self, session_id: str) -> None:
         """Stop driving the session's run, if there is one, without another word about it."""
-        task = self._running.get(session_id)
+        task = self._dismiss(session_id)
+        self.claim()
         if task is not None:
-            task.cancel()
             await asyncio.wait([task], timeout=_GRACE)
 
     def claim(self) -> None:
@@ -69,18 +102,39 @@ class Dispatch:
             self._claiming = True
             self._errand(self._claim_waiting())
 
-    async def _accept(self, send: Send) -> Accepted:
+    async def _accept(self, operation: Operation[Any, intake.Taken], command: Command) -> Accepted:
         claim = len(self._running) + self._reserved < self._slots and not self._closing
-        intake = tables.Intake(send, claim, self._depth)
         self._reserved += claim
         try:
-            taken = await self._log.commit(tables.accept_many, intake, send.session_id, lambda done: done.stored)
-            if taken.lease is not None:
-                self._start(taken.lease, taken.stored)
+            item = Intake(command, claim, self._depth)
+            taken = await self._log.commit(operation, item, command.session_id, lambda done: done.stored)
+            if taken.claimed is not None:
+                self._start(taken.claimed)
         finally:
             self._reserved -= claim
             self.claim()  # a slot may have become free meanwhile, or was reserved for nothing
         return taken.answer
+
+    async def _stop(self, stop: Stop) -> Stopped:
+        halted = await self._log.commit(intake.stop_many, stop, stop.session_id, lambda done: done.stored, urgent=True)
+        before, claimed = halted.status, halted.claimed
+        self._dismiss(stop.session_id)
+        if claimed is None:
+            head = await self._log.head(stop.tenant, stop.session_id)
+            return Stopped(status=before.status, round=before.round, run_id=before.run_id, position=head.position)
+        position = await self._patiently(lambda: close(self._database, self._log, self._clock, claimed))
+        self.claim()
+        own = claimed.lease.run_id != before.run_id
+        return Stopped(status="stopped", round=before.round + own, run_id=claimed.lease.run_id, position=position)
+
+    def _dismiss(self, session_id: str) -> "asyncio.Task[bool] | None":
+        """Cancel a driver whose run has been taken from it; it may take its time."""
+        task, _ = self._running.pop(session_id, (None, None))
+        if task is not None:
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+            task.cancel()
+        return task
 
     async def _claim_waiting(self) -> None:
         try:
@@ -99,16 +153,19 @@ class Dispatch:
             await asyncio.sleep(_RETRY)
             return free
         for run in claimed:
-            self._start(run.lease, run.beginning)
+            self._start(run)
         return len(claimed)
 
-    def _start(self, lease: Lease, beginning: list[Stored]) -> None:
-        task = asyncio.create_task(self._runner.run(lease, beginning), name=f"run {lease.run_id}")
-        self._running[lease.session_id] = task
+    def _start(self, claimed: Claimed) -> None:
+        lease, pause = claimed.lease, Pause()
+        task = asyncio.create_task(self._runner.run(claimed, pause), name=f"run {lease.run_id}")
+        self._running[lease.session_id] = task, pause
         task.add_done_callback(lambda done: self._ended(lease, done))
 
     def _ended(self, lease: Lease, task: "asyncio.Task[bool]") -> None:
-        if self._running.get(lease.session_id) is task:  # the session's next run may have begun meanwhile
+        if task in self._leaving:
+            return
+        if self._running.get(lease.session_id, (None,))[0] is task:  # the next run may have begun meanwhile
             del self._running[lease.session_id]
         if self._closing:
             return
@@ -119,9 +176,13 @@ class Dispatch:
         self.claim()
 
     async def _close_broken(self, lease: Lease) -> None:
+        await self._patiently(lambda: close_broken(self._database, self._log, self._clock, lease))
+        self.claim()
+
+    async def _patiently(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         while True:
             try:
-                return await close_broken(self._database, self._log, self._clock, lease)
+                return await work()
             except (StorageFull, StorageGone):
                 await asyncio.sleep(_RETRY)
 

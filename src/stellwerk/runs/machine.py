@@ -32,7 +32,10 @@ _REFUSALS: dict[tuple[Place, Event], tuple[str, str]] = {
         "session_busy",
         "the session is still working on round {round}; follow its stream, or send this again when it has ended",
     ),
-    ("awaiting", "message"): ("question_open", "the session waits for an answer to its question; answer that first"),
+    ("awaiting", "message"): (
+        "question_open",
+        "the session waits for answers to its questions; answer them first: {asks}",
+    ),
 }
 
 
@@ -52,4 +55,4 @@ def advance(status: Status, event: Event) -> State:
     if (here, event) in EDGES:
         return EDGES[here, event]
     code, text = _REFUSALS.get((here, event), ("not_now", f"a session that is {here} cannot take: {event}"))
-    raise Conflict(text.format(round=status.round), code=code)
+    raise Conflict(text.format(round=status.round, asks=", ".join(status.open_asks)), code=code)

@@ -14,14 +14,14 @@ from math import inf
 from typing import Any
 
 from stellwerk.database.port import Operation, P, R, Transaction
-from stellwerk.envelope.model import Envelope
+from stellwerk.envelope.model import Envelope, RunEnd
 from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.log import tables as log_tables
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.log.tables import Append
 from stellwerk.log.tick import Tick
-from stellwerk.runs.tables import Finish, finish_many
+from stellwerk.runs.finishing import Finish, finish_many
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.sampler import Sampler
 
@@ -61,7 +61,7 @@ class Recorder:
 
     def __init__(self, log: DurableLog, tick: Tick, lease: Lease, *, window: float, lost: Callable[[], None]) -> None:
         self._log, self._tick, self._lease, self._lost = log, tick, lease, lost
-        self._sampler = Sampler(window)
+        self._sampler = Sampler(window, log.redactor)
         self._batch_no = 0
         self._due: float | None = None
         self._landing: asyncio.Future[None] | None = None
@@ -116,14 +116,30 @@ class Recorder:
                 kept = append.entries[: len(append.entries) - len(telling)]
                 self._launch(replace(append, entries=kept))
 
-    async def finish(self, last_words: Iterable[Envelope]) -> None:
-        """Commit the last envelopes and the end of the run, however long it takes; nothing can follow."""
+    async def finish(self, last_words: Iterable[Envelope], asks: Sequence[Envelope] = ()) -> None:
+        """Commit the last envelopes and the end of the run, however long it takes; nothing can follow.
+
+        ``asks`` are the questions that it leaves open.
+        """
         self._over = True
         await self._clear()
         # The last words are made only now: which calls are open depends on what was still waiting.
-        stamped = [*self._take(), *map(self.calls.stamp, last_words)]
+        stamped = [*self._take(last=True), *map(self.calls.stamp, last_words)]
         append = self._batch(stamped)
-        await self._store(append, finish_many, Finish(append, stamped), patience=inf, urgent=True)
+        turns = [*asks, *(envelope for envelope in stamped if isinstance(envelope, RunEnd))]
+        finish, session_id = Finish(append, turns), self._lease.session_id
+        await _patiently(
+            lambda: self._log.commit(finish_many, finish, session_id, lambda done: done.stored, urgent=True), inf
+        )
+
+    async def settle(self) -> None:
+        """Store all that was fed; nothing can follow."""
+        self._over = True
+        await self._clear()
+        append = self._batch(self._take())
+        if append.entries:
+            operation = log_tables.append_many
+            await self._store(append, operation, append, patience=PATIENCE)
 
     def _schedule(self) -> None:
         due = self._sampler.due()
@@ -144,8 +160,8 @@ class Recorder:
                 self._landing = asyncio.get_running_loop().create_future()
                 self._launch(append)
 
-    def _take(self) -> list[Envelope]:
-        return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now())]
+    def _take(self, *, last: bool = False) -> list[Envelope]:
+        return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now(), last=last)]
 
     def _batch(self, envelopes: Sequence[Envelope]) -> Append:
         entries = [entry(envelope, self._log.redactor) for envelope in envelopes]
@@ -170,11 +186,9 @@ class Recorder:
             self._give_up(error)
         self._land()
 
-    async def _store(
-        self, append: Append, operation: Operation[P, int], item: P, *, patience: float, urgent: bool = False
-    ) -> None:
+    async def _store(self, append: Append, operation: Operation[P, int], item: P, *, patience: float) -> None:
         session_id, stored = self._lease.session_id, partial(placed, entries=append.entries)
-        await _patiently(lambda: self._log.commit(operation, item, session_id, stored, urgent=urgent), patience)
+        await _patiently(lambda: self._log.commit(operation, item, session_id, stored), patience)
 
     async def _clear(self) -> None:
         """Wait until nothing of ours is under way."""

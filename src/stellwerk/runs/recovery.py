@@ -1,46 +1,52 @@
-"""Recovery: what a crash left open is closed, in the log, where everybody sees it.
+"""Recovery: what a crash left open goes on, or is closed in the log, where everybody sees it.
 
 At start no run has an owner: the data folder is locked against a second
 process. Each orphan is claimed, which fences off whoever might still write,
-and ended as ``failed`` with the code ``crashed``. So is a run of this process
-whose driver ended without it, which would be a bug, and must not be a hang.
+and driven on by the runner. A run of this process whose driver ended without
+it, which would be a bug and must not be a hang, is closed as ``crashed``. So
+is, by the same function, one that somebody stopped.
 """
-
-from functools import partial
 
 import structlog
 
 from stellwerk.database.port import Database
+from stellwerk.envelope.model import RunEnd
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.follow import story
-from stellwerk.log.log import Lease, entry, placed
+from stellwerk.log.log import Lease, entry
 from stellwerk.log.tables import Append
 from stellwerk.runs import tables
-from stellwerk.stream.endings import crash_ending
+from stellwerk.runs.assignment import assignment
+from stellwerk.runs.finishing import Finish, finish_many
+from stellwerk.stream.endings import crash_ending, stop_ending
 
 logger = structlog.get_logger(__name__)
 
 
-async def recover(database: Database, log: DurableLog, clock: Clock) -> None:
-    """Close every run that a former process left open."""
-    if await database.read(lambda tx: tx.row("runs_running")) is not None:
-        for orphan in await database.submit(tables.orphans, None, urgent=True):
-            await _close(log, clock, orphan)
+async def orphans(database: Database) -> list[tables.Claimed]:
+    """Every run that a former process left open; ours from now on."""
+    if await database.read(lambda tx: tx.row("runs_running")) is None:
+        return []
+    return await database.submit(tables.orphans, None, urgent=True)
 
 
 async def close_broken(database: Database, log: DurableLog, clock: Clock, lease: Lease) -> None:
     """Close a run of this process whose driver ended before it did; nothing, if somebody else has seen to it."""
     for orphan in await database.submit(tables.reclaim_many, lease, urgent=True):
-        await _close(log, clock, orphan)
+        await close(database, log, clock, orphan)
 
 
-async def _close(log: DurableLog, clock: Clock, orphan: tables.Claimed) -> None:
-    lease = orphan.lease
-    told = await story(log, tenant=lease.tenant, session_id=lease.session_id, after=orphan.after)
-    ending = crash_ending(told, run_id=lease.run_id, ts=clock.now())
+async def close(database: Database, log: DurableLog, clock: Clock, claimed: tables.Claimed) -> int:
+    """End a run that nobody drives: as stopped, if somebody asked for that, else as crashed. The end's position."""
+    lease = claimed.lease
+    work = await assignment(log, database, claimed)
+    if work.stop is None:
+        ending = crash_ending(work.history, run_id=lease.run_id, ts=clock.now())
+        logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
+    else:
+        ending = stop_ending(work.history, work.stop.payload, run_id=lease.run_id, ts=clock.now())
+        logger.info("run_stopped", session=lease.session_id, run=lease.run_id)
     entries = [entry(envelope) for envelope in ending]
-    finish = tables.Finish(Append(lease, 1, entries), ending)
-    stored = partial(placed, entries=entries)
-    await log.commit(tables.finish_many, finish, lease.session_id, stored, urgent=True)
-    logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
+    finish = Finish(Append(lease, 1, entries), [e for e in ending if isinstance(e, RunEnd)])
+    done = await log.commit(finish_many, finish, lease.session_id, lambda done: done.stored, urgent=True)
+    return done.position

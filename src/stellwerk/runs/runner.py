@@ -2,77 +2,90 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import structlog
 
 from stellwerk.agents.journal import keeping
-from stellwerk.agents.turn import Turn
+from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.agents.turn import Pause, Turn
 from stellwerk.database.port import Operation
 from stellwerk.documents.store import DocumentStore
-from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import Envelope, Message, RunStart, decode
+from stellwerk.envelope.model import Envelope, Message, RunStart
 from stellwerk.envelope.payloads import Problem, TextPart
 from stellwerk.envelope.shapes import Blob
-from stellwerk.errors import Fenced, StellwerkError
+from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
-from stellwerk.log.durable import DurableLog
 from stellwerk.log.follow import story
 from stellwerk.log.log import Lease
 from stellwerk.log.tick import Tick
+from stellwerk.runs import tables
+from stellwerk.runs.assignment import Assignment, assignment, message_of, replaced_by
 from stellwerk.runs.recorder import Recorder
-from stellwerk.runs.systems import Systems
+from stellwerk.runs.recovery import close
+from stellwerk.runs.stores import Stores
+from stellwerk.runs.tables import Claimed
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.endings import ending
 from stellwerk.stream.facts import CheckpointSaved, Fact
+from stellwerk.systems.registry import Systems
 
 logger = structlog.get_logger(__name__)
 
 
 class Runner:
-    def __init__(
-        self, log: DurableLog, systems: Systems, documents: DocumentStore, tick: Tick, clock: Clock, *, window: float
-    ) -> None:
-        self._log, self._systems, self._documents, self._tick, self._clock = log, systems, documents, tick, clock
-        self._window = window
+    def __init__(self, stores: Stores, systems: Systems, tick: Tick, clock: Clock, *, window: float) -> None:
+        self._stores, self._log, self._systems = stores, stores.log, systems
+        self._tick, self._clock, self._window = tick, clock, window
 
-    async def run(self, lease: Lease, beginning: list[Stored]) -> bool:
-        """Drive the run whose first envelopes are ``beginning``; False if somebody else must have ended it."""
-        start, message = (decode(stored.body) for stored in beginning[-2:])
-        if not isinstance(start, RunStart) or not isinstance(message, Message):
-            raise TypeError(f"run {lease.run_id} does not begin with its run_start and its message")
+    async def run(self, claimed: Claimed, pause: Pause) -> bool:
+        """Drive the run to its end, or until it was paused; False if somebody else must have ended it."""
+        lease = claimed.lease
         recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=_cancelling_this_task())
-        for envelope in (start, message):
+        work = await assignment(self._log, self._stores.database, claimed)
+        if work.stop is not None:  # a crash came between the stop and its end
+            await close(self._stores.database, self._log, self._clock, claimed)
+            return True
+        for envelope in work.history:
             recorder.calls.feed(envelope)
-        run = _Run(lease, start, recorder, self._documents, self._clock)
+        run = _Run(lease, work.start, recorder, self._stores.documents, self._clock)
         try:
-            await self._drive(run, message, before=beginning[-2].position)
-            await recorder.finish(run.ending())
+            if not await self._drive(run, claimed, work, pause):
+                return await self._release(lease, recorder)
+            await recorder.finish(run.ending(), run.adapter.asks)
         except Fenced:
             logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
             return False
         return True
 
-    async def _drive(self, run: "_Run", message: Message, *, before: int) -> None:
+    async def _release(self, lease: Lease, recorder: Recorder) -> bool:
+        """Leave the run to the next process; everything that was told is stored."""
+        await recorder.settle()
+        logger.info("run_paused", session=lease.session_id, run=lease.run_id)
+        return await self._stores.database.submit(tables.release_many, lease, urgent=True)
+
+    async def _drive(self, run: "_Run", claimed: Claimed, work: Assignment, pause: Pause) -> bool:
+        """True when the run is over, False when it was paused."""
         started = run.start.payload
         try:
             agent = await self._systems.agent(run.lease.tenant, started.system, started.system_version)
             run.adapter.agent = agent.name
             if agent.habits.window is not None:
                 run.recorder.merge_within(agent.habits.window)
-            earlier = await self._earlier(run.lease, before) if started.round == 1 else []
-            turn = Turn(
-                run.lease.session_id, run.lease.epoch, message.payload.message_id, _text(message), earlier=earlier
-            )
+            await self._take_up(run, work, agent)
+            turn = await self._turn(run, claimed, work)
             with keeping(run):
-                await agent.drive(turn, run.tell, self._clock)
+                await agent.drive(replace(turn, pause=pause), run.tell, self._clock)
         except Fenced:
             raise
+        except Paused:
+            return False
         except asyncio.CancelledError:
             if run.recorder.failure is None:
-                raise  # the server is going down; the next start closes what is open
+                raise  # stopped, or the server is going down; whoever is next closes what is open
             run.fail(run.recorder.failure)
         except StellwerkError as error:  # foreseen: it says itself what happened
             logger.warning("run_failed", session=run.lease.session_id, run=run.lease.run_id, reason=error.message)
@@ -80,6 +93,40 @@ class Runner:
         except Exception as error:
             logger.exception("run_failed", session=run.lease.session_id, run=run.lease.run_id)
             run.fail(error)
+        return True
+
+    async def _take_up(self, run: "_Run", work: Assignment, agent: RunnableAgent) -> None:
+        """Close what a crash cut off, and let the adapter know what was told.
+
+        Raises:
+            Crashed: what was cut off must not be done again.
+        """
+        closing: list[Envelope] = []
+        if work.begun:
+            settled = await agent.settled(run.lease.session_id, work.checkpoints)
+            if (reason := work.hindrance(agent.habits.repeatable, settled)) is not None:
+                raise Crashed(reason)
+            closing = list(run.recorder.calls.closing(ts=self._clock.now(), run_id=run.lease.run_id))
+            logger.warning("run_goes_on", session=run.lease.session_id, run=run.lease.run_id, attempt=work.attempt)
+        for envelope in closing:
+            run.recorder.feed(envelope)
+        if work.begun or work.start.payload.trigger == "answer":
+            run.adapter.seed([*work.history, *closing])
+
+    async def _turn(self, run: "_Run", claimed: Claimed, work: Assignment) -> Turn:
+        started, turn = work.start.payload, Turn(run.lease.session_id, run.lease.epoch)
+        if work.is_in_state:
+            return replace(turn, goes_on=True)
+        if started.trigger == "answer":
+            return replace(turn, answers=work.answers())
+        message = await message_of(self._stores.database, claimed, work)
+        turn = replace(turn, message_id=message.payload.message_id, text=_text(message))
+        before, first = claimed.after + 1, started.round == 1
+        if started.replaces is not None:
+            replaced = await replaced_by(self._stores.database, run.lease, started.replaces)
+            before, first = replaced.position, replaced.round == 1
+            turn = replace(turn, from_checkpoint=replaced.checkpoint)
+        return replace(turn, earlier=await self._earlier(run.lease, before)) if first else turn
 
     async def _earlier(self, lease: Lease, before: int) -> list[ChatMessage]:
         """What the session began with, in front of its first run."""

@@ -1,22 +1,26 @@
-"""Sessions: begun, listed, looked at, sent to, deleted."""
+"""Sessions: begun, listed, looked at, sent to, answered, stopped, forked, deleted."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from stellwerk.database.port import Database
-from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.canonical import clean_text
-from stellwerk.ids import Clock, IdSource
-from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import NewSession
+from stellwerk.envelope.model import AskUser, decode
+from stellwerk.envelope.payloads import Answered, StopAsked
+from stellwerk.ids import Clock, IdSource, digest_id
+from stellwerk.log.log import Head, NewSession
 from stellwerk.log.tables import unknown_session
-from stellwerk.runs.commands import Accepted, Send
+from stellwerk.runs.commands import Accepted, IfBusy, Regenerate, Reply, Send, Stop, Stopped
 from stellwerk.runs.dispatch import Dispatch
-from stellwerk.runs.systems import Systems
+from stellwerk.runs.forking import Fork, fork_many
+from stellwerk.runs.stores import Stores
+from stellwerk.runs.tables import standing
 from stellwerk.spec.chat import ChatMessage
+from stellwerk.stream.questions import check_answer
+from stellwerk.systems.registry import Systems
 from stellwerk.views.status import State, Status
 
 _AFTER_ALL = "~"
@@ -37,18 +41,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     awaiting_user_input: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """Where everything lies that belongs to a session."""
-
-    database: Database
-    log: DurableLog
-    documents: DocumentStore
-
-
 class Sessions:
     def __init__(self, stores: Stores, systems: Systems, dispatch: Dispatch, clock: Clock, ids: IdSource) -> None:
         self._database, self._log, self._documents = stores.database, stores.log, stores.documents
+        self._todolists = stores.todolists
         self._systems, self._dispatch, self._clock, self._ids = systems, dispatch, clock, ids
 
     async def begin(self, tenant: str, system: str, user: str | None) -> Session:
@@ -58,25 +54,106 @@ class Sessions:
         return _session((new.session_id, system, user, new.created_at, 0, None))
 
     async def send(
-        self, tenant: str, session_id: str, text: str, *, key: str | None = None, earlier: Sequence[ChatMessage] = ()
+        self,
+        tenant: str,
+        session_id: str,
+        text: str,
+        *,
+        key: str | None = None,
+        if_busy: IfBusy = "reject",
+        earlier: Sequence[ChatMessage] = (),
     ) -> Accepted:
-        """``earlier`` is for a session that has only begun: what was said before, elsewhere."""
-        head = await self._log.head(tenant, session_id)
-        run_id = self._ids.new()
+        """``earlier`` is for a session that has only begun: what was said before, elsewhere.
+
+        While exactly one question is open, a message is its answer.
+        """
+        head, status = await self._standing(tenant, session_id)
+        if if_busy == "interrupt" and status.status == "running":
+            await self.stop(tenant, session_id)
+        elif if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
+            answer = Answered(ask_id=status.open_asks[0], text=clean_text(text))
+            return await self.answer(tenant, session_id, answer, key=key, request=digest_id(text))
         send = Send(
             tenant=tenant,
             session_id=session_id,
             text=clean_text(text),
             system=head.system,
-            system_version=await self._systems.newest(tenant, head.system),
-            run_id=run_id,
-            trace_id=run_id,
+            system_version=await self._systems.current(tenant, head.system),
+            run_id=self._ids.new(),
             message_id=self._ids.new(),
             at=self._clock.now(),
             key=key,
+            request=digest_id(text),
+            if_busy=if_busy,
             earlier=[ChatMessage(role=said.role, content=clean_text(said.content)) for said in earlier],
         )
         return await self._dispatch.send(send)
+
+    async def answer(
+        self, tenant: str, session_id: str, answer: Answered, *, key: str | None = None, request: str | None = None
+    ) -> Accepted:
+        """Answer an open question; one without ask_id answers the only one.
+
+        Raises:
+            Conflict: nothing is asked, or several things are and it is not said which.
+            InvalidField: the answer does not fit the question, which stays open.
+        """
+        head, status = await self._standing(tenant, session_id)
+        ask_id = answer.ask_id or (status.open_asks[0] if len(status.open_asks) == 1 else "")
+        if ask_id in status.open_asks:
+            rows = await self._database.read(lambda tx: tx.rows("questions_of", session_id, tenant))
+            told = [e.payload for e in (decode(body) for (body,) in rows) if isinstance(e, AskUser)]
+            check_answer(next(asked for asked in reversed(told) if asked.ask_id == ask_id), answer)
+        reply = Reply(
+            tenant=tenant,
+            session_id=session_id,
+            run_id=self._ids.new(),
+            at=self._clock.now(),
+            key=key,
+            system=head.system,
+            answer=replace(answer, ask_id=ask_id),
+            request=request or digest_id(msgspec.json.encode(answer).decode()),
+        )
+        return await self._dispatch.reply(reply)
+
+    async def regenerate(self, tenant: str, session_id: str, *, key: str | None = None) -> Accepted:
+        """Answer the last message once more, in a round that takes the place of the last."""
+        head = await self._log.head(tenant, session_id)
+        command = Regenerate(
+            tenant=tenant,
+            session_id=session_id,
+            run_id=self._ids.new(),
+            at=self._clock.now(),
+            key=key,
+            request="regenerate",
+            system=head.system,
+            system_version=await self._systems.current(tenant, head.system),
+        )
+        return await self._dispatch.regenerate(command)
+
+    async def fork(self, tenant: str, session_id: str, position: int | None) -> Session:
+        """Begin another session with all that was said in this one up to the end of a run."""
+        new = self._ids.new()
+        fork = Fork(tenant, session_id, new, position, self._clock.now())
+        await self._database.submit(fork_many, fork)
+        return await self.find(tenant, new)
+
+    async def stop(self, tenant: str, session_id: str, *, reason: str | None = None) -> Stopped:
+        """End what is under way; nothing happens if nothing is."""
+        head = await self._log.head(tenant, session_id)
+        stop = Stop(
+            tenant=tenant,
+            session_id=session_id,
+            run_id=self._ids.new(),
+            at=self._clock.now(),
+            system=head.system,
+            asked=StopAsked(by="user", reason=reason),
+        )
+        return await self._dispatch.stop(stop)
+
+    async def _standing(self, tenant: str, session_id: str) -> tuple[Head, Status]:
+        head = await self._log.head(tenant, session_id)
+        return head, await self._database.read(lambda tx: standing(tx, tenant, session_id))
 
     async def find(self, tenant: str, session_id: str) -> Session:
         row = await self._database.read(lambda tx: tx.row("session_standing", session_id, tenant))
@@ -90,6 +167,7 @@ class Sessions:
         return [_session(row) for row in rows]
 
     async def delete(self, tenant: str, session_id: str) -> None:
+        system = (await self._log.head(tenant, session_id)).system
         # First the rows: that fences off the driver by itself, and a delete that is refused harms no run.
         documents = self._documents.of(tenant, session_id)  # on the writer, right before: none comes in between
         try:
@@ -98,6 +176,8 @@ class Sessions:
             left = await documents
         await self._dispatch.abandon(session_id)
         await self._documents.release(tenant, left)
+        folders = set((await self._systems.checklist_folders(tenant, system)).values())
+        await asyncio.to_thread(self._todolists.remove, folders, session_id)
 
 
 def _session(row: tuple[Any, ...]) -> Session:

@@ -2,6 +2,8 @@
 
 import re
 
+_OURS = re.compile(r"documents|lock|(?:stellwerk|store)\..*")
+"""What the server itself keeps in the data folder."""
 _BELOW = re.compile(r"(?:\./)?\w[\w.-]*(?:/\w[\w.-]*)*/?")
 
 
@@ -12,4 +14,7 @@ def below(name: str) -> str:
             f"{name!a} is not a folder below the data folder; "
             "write a relative name such as 'checklists': letters, digits, _, - and dots, parts divided by /"
         )
-    return name.removeprefix("./").rstrip("/")
+    plain = name.removeprefix("./").rstrip("/")
+    if _OURS.fullmatch(plain.partition("/")[0]):
+        raise ValueError(f"{name!a} is where the server keeps its own; take another name, such as 'checklists'")
+    return plain

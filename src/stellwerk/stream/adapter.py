@@ -5,6 +5,7 @@ adapter knows which call belongs to which; counting (``seq``) is left to whoever
 stores, because only he knows what is stored already.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Literal
 
@@ -50,8 +51,10 @@ class StreamAdapter:
         self._ts = 0.0
         self._goes_on: Checkpointed | None = None
         """Where the outermost graph goes on, until that is told."""
+        self._attempt = 1
         self._mapping: dict[type[f.Fact], Callable[[Any], Iterable[Envelope]]] = {
             f.ModelSpoke: self._models.spoke,
+            f.ModelWrote: self._models.wrote,
             f.ModelBegan: self._model_began,
             f.ModelDone: self._model_done,
             f.ToolBegan: self._tools.began,
@@ -101,11 +104,16 @@ class StreamAdapter:
         return found
 
     def seed(self, history: Iterable[Envelope]) -> None:
-        """Take up the trace where an earlier run of it asked the user; what it left open goes on."""
+        """Take up the trace where it asked the user, or where this run was cut off; what is open goes on."""
         self._states.resumed = True
-        resuming = Resuming(self._tools)
+        resuming = Resuming(self._tools, self._states)
         resuming.take_up(history)
-        self._goes_on = resuming.checkpoint
+        self._goes_on, self._attempt = resuming.checkpoint, resuming.attempts + 1
+        self._spoken |= resuming.said
+        if resuming.answer is not None:
+            end, text = resuming.answer
+            if end.payload.message_id not in self._spoken and end.run_id == self._tree.run_id:
+                deque(self._said(end.ts, end.payload.message_id, text, end.agent, False), maxlen=0)
 
     def feed(self, fact: f.Fact) -> Iterable[Envelope]:
         return self._mapping[type(fact)](fact)
@@ -129,8 +137,7 @@ class StreamAdapter:
 
     def _resumed(self, ts: float, saved: Checkpointed) -> Envelope:
         self._goes_on = None
-        attempt = len(self._tree.runs)
-        payload = Resumed(checkpoint_id=saved.checkpoint_id, node=saved.node, attempt=attempt)
+        payload = Resumed(checkpoint_id=saved.checkpoint_id, node=saved.node, attempt=self._attempt)
         return SubgraphResume(**self._tree.root(ts), payload=payload)
 
     def _step_ended(self, fact: f.StepEnded) -> Iterator[Envelope]:

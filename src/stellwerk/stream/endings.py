@@ -7,10 +7,13 @@ these, so that every log ends in the same way.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stellwerk.envelope.model import Envelope, Error, RunEnd
-from stellwerk.envelope.payloads import Problem, RunEnded, RunStatus
+from msgspec.structs import replace
+
+from stellwerk.envelope.model import Envelope, Error, LlmEnd, RunEnd
+from stellwerk.envelope.payloads import Problem, RunEnded, RunStatus, StopAsked, Usage
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
+from stellwerk.stream.outcomes import sum_of
 
 
 def ending(
@@ -34,13 +37,24 @@ def ending(
 
 
 def crash_ending(story: Iterable[Envelope], *, run_id: str, ts: float) -> list[Envelope]:
-    """The envelopes that end a broken run, from what the log knows of it."""
-    calls, trace_id = OpenCalls(), ""
+    """The envelopes that end a broken run, from what the log knows of its trace."""
+    reason = "the run was cut off: its server ended while it was under way"
+    return _cut_off(story, run_id, ts, RunEnded(status="failed", reason=reason, code="crashed"))
+
+
+def stop_ending(story: Iterable[Envelope], stop: StopAsked, *, run_id: str, ts: float) -> list[Envelope]:
+    """The envelopes that end a run which somebody stopped."""
+    return _cut_off(story, run_id, ts, RunEnded(status="stopped", reason=stop.reason, code="stopped"))
+
+
+def _cut_off(story: Iterable[Envelope], run_id: str, ts: float, ended: RunEnded) -> list[Envelope]:
+    calls, usage, trace_id = OpenCalls(), dict[str, Usage](), ""
     for envelope in story:
         calls.feed(envelope)
         trace_id = envelope.trace_id or trace_id
-    reason = "the run was cut off: its server ended while it was under way"
-    end = RunEnd(**_root(trace_id, run_id, ts), payload=RunEnded(status="failed", reason=reason, code="crashed"))
+        if isinstance(envelope, LlmEnd) and envelope.run_id == run_id and (used := envelope.payload.usage):
+            usage[used.model] = sum_of(usage.get(used.model), used)
+    end = RunEnd(**_root(trace_id, run_id, ts), payload=replace(ended, usage=list(usage.values())))
     return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=run_id), end)]
 
 

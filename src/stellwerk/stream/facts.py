@@ -60,6 +60,18 @@ class ModelSpoke(_Fact, frozen=True, gc=False):
     block: int = 0
 
 
+class ModelWrote(_Fact, frozen=True, gc=False):
+    """A piece of the arguments of a tool call; only the first one of a call has to say which call it is."""
+
+    ts: float
+    run: str
+    index: int | str | None
+    """Tells the calls of one message apart."""
+    text: str
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
 class ModelDone(_Fact, frozen=True, gc=False):
     ts: float
     run: str
@@ -182,12 +194,14 @@ class ToolSpoke(_Fact, frozen=True, gc=False):
 
 
 class Emitted(_Fact, frozen=True, gc=False):
-    """A tool or node wrote something to the stream of its graph; which one, only a tool_call_id in the data tells."""
+    """A tool or node wrote something to the stream of its graph; which one, only a tool_call_id in the data tells.
+    Or it dispatched an event; then ``run`` is who did."""
 
     ts: float
     namespace: str
     data: Any
     tool_call_id: str | None = None
+    run: str | None = None
 
 
 class CheckpointSaved(_Fact, frozen=True, gc=False):
@@ -209,6 +223,7 @@ Fact = (
     | StepEnded
     | ModelBegan
     | ModelSpoke
+    | ModelWrote
     | ModelDone
     | ToolBegan
     | ToolDone

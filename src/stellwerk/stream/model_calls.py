@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
-from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken
-from stellwerk.envelope.payloads import ModelCalled, ModelEnded, Token, ToolCallRef, Usage
-from stellwerk.stream.facts import ModelBegan, ModelDone, ModelSpoke, Voice
+from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken, ToolUpdate
+from stellwerk.envelope.payloads import ModelCalled, ModelEnded, Token, ToolCallRef, ToolUpdated, Usage
+from stellwerk.stream.facts import ModelBegan, ModelDone, ModelSpoke, ModelWrote, Voice
 from stellwerk.stream.outcomes import sum_of, used_by
 from stellwerk.stream.tree import Tree, cleaned
 
@@ -30,6 +30,8 @@ class ModelCalls:
     """Of calls that are not heard as they speak."""
     _spoke: set[str] = field(default_factory=set)
     """Calls that were heard; one that does not stream says all at its end."""
+    _writing: dict[tuple[str, int | str | None], tuple[str, str]] = field(default_factory=dict)
+    """Name and tool_call_id of what is being written, by the model's run and the index."""
     _held: dict[str, tuple[LlmStart, LlmEnd]] = field(default_factory=dict)
     """Ended calls whose answer nobody has accepted yet, by message id."""
 
@@ -59,14 +61,28 @@ class ModelCalls:
         self._spoke.add(fact.run)
         return (_token(start, fact),)
 
+    def wrote(self, fact: ModelWrote) -> Iterable[Envelope]:
+        """Arguments are told under the model call, and whole once more when the tool begins."""
+        start, place = self.tree.calls.get(fact.run), (fact.run, fact.index)
+        if not isinstance(start, LlmStart) or fact.run in self._voices:
+            return ()
+        if fact.name and fact.tool_call_id:
+            self._writing[place] = (clean_text(fact.name), clean_text(fact.tool_call_id))
+        called = self._writing.get(place)
+        # Without an index every piece is a call of its own; one that is not named cannot be told.
+        if called is None or not fact.text or (fact.index is None and not fact.tool_call_id):
+            return ()
+        return (_piece(start, fact, *called),)
+
     def done(self, fact: ModelDone) -> tuple[LlmStart, Voice] | None:
         """The call that ended, and how it is heard; None if it never began."""
         start = self.tree.close(fact.run)
+        self._hush(fact.run)
         return (start, self._voices.pop(fact.run, "open")) if isinstance(start, LlmStart) else None
 
     def ended(self, fact: ModelDone, start: LlmStart, voice: Voice) -> Iterator[Envelope]:
         used = used_by(start.payload.model, fact.input_tokens, fact.output_tokens)
-        self.usage[used.model] = sum_of(self.usage.get(used.model), used)
+        self.use(used)
         wanted = [self._wanted(*call) for call in fact.tool_calls]
         payload = ModelEnded(
             message_id=clean_text(fact.message_id),
@@ -85,6 +101,13 @@ class ModelCalls:
                 yield _token(start, ModelSpoke(fact.ts, fact.run, fact.text))
             yield end
         self._spoke.discard(fact.run)
+
+    def use(self, used: Usage) -> None:
+        self.usage[used.model] = sum_of(self.usage.get(used.model), used)
+
+    def _hush(self, run: str) -> None:
+        if self._writing:
+            self._writing = {place: called for place, called in self._writing.items() if place[0] != run}
 
     def _wanted(self, name: str, tool_call_id: str, args: object) -> ToolCallRef:
         safe = canonical(args, depth=PAYLOAD_DEPTH)
@@ -109,9 +132,11 @@ class ModelCalls:
 
     def forget(self, run: str) -> bool:
         """A call that was cut off; True if it was held, so that nobody was told of it."""
+        self._hush(run)
         return self._voices.pop(run, None) == "held"
 
     def failed(self, start: LlmStart, run: str, ts: float) -> Iterator[Envelope]:
+        self._hush(run)
         if self._voices.pop(run, None) == "held":
             yield replace(start, ts=ts)
         ended = ModelEnded(message_id=start.call_id, status="error")
@@ -136,4 +161,17 @@ def _token(start: LlmStart, fact: ModelSpoke) -> LlmToken:
         seq=0,
         agent=start.agent,
         payload=Token(text=fact.text, kind=fact.kind, block=fact.block),
+    )
+
+
+def _piece(start: LlmStart, fact: ModelWrote, name: str, tool_call_id: str) -> ToolUpdate:
+    return ToolUpdate(
+        ts=fact.ts,
+        trace_id=start.trace_id,
+        run_id=start.run_id,
+        parent_id=start.parent_id,
+        call_id=start.call_id,
+        seq=0,
+        agent=start.agent,
+        payload=ToolUpdated(phase="args", text=fact.text, tool_call_id=tool_call_id, tool_name=name),
     )

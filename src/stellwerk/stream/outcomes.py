@@ -34,6 +34,11 @@ class Inside:
         for one in used:
             self.usage[one.model] = sum_of(self.usage.get(one.model), one)
 
+    def take_over(self, inner: "Inside") -> None:
+        """What an inner agent used and made, the one around it has used and made too."""
+        self.use(*inner.usage.values())
+        self.files.update(inner.files)
+
     def file(self, file: FileRef) -> None:
         self.files[file.filename] = {"document_id": file.document_id, "mime": file.mime, "size": file.size}
 

@@ -5,6 +5,7 @@ a tool call, and what an MCP server wants to be told. Any other value that a
 graph interrupts itself with is a question too.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -18,7 +19,8 @@ from stellwerk.stream.facts import Interrupted
 
 APPROVAL = "tool_approval"
 ELICITATION = "mcp_elicitation"
-_LONGEST = 2000
+LONGEST = 2000
+"""Characters of data that are shown as text."""
 _WORDS = ("question", "message", "prompt", "description", "text")
 
 
@@ -30,7 +32,7 @@ def asked(ask_id: str, fact: Interrupted) -> tuple[Asked, tuple[Blob, ...]]:
     schema = known.get("schema") or form.value
     question = Asked(
         ask_id=ask_id,
-        question=_question(value),
+        question=words_of(value, _WORDS),
         kind=_kind(known),
         schema=schema if isinstance(schema, dict) else None,
         options=_options(known, schema),
@@ -74,14 +76,13 @@ def check_answer(question: Asked, answer: Answered) -> None:
         raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field="data")
 
 
-def _question(value: Any) -> str:
+def words_of(value: Any, names: Iterable[str]) -> str:
+    """What people read of a value: itself if it is text, the text in it if it has one, else all of it as JSON."""
     if isinstance(value, str):
         return value
-    if isinstance(value, dict):
-        for word in _WORDS:
-            if isinstance(value.get(word), str) and value[word]:
-                return str(value[word])
-    return msgspec.json.encode(value).decode()[:_LONGEST]
+    known = value if isinstance(value, dict) else {}
+    found = next((known[name] for name in names if known.get(name) and isinstance(known[name], str)), None)
+    return found or msgspec.json.encode(value).decode()[:LONGEST]
 
 
 def _options(known: dict[str, Any], schema: Any) -> list[Any] | None:

@@ -1,4 +1,4 @@
-"""Resuming: an adapter takes up a trace where an earlier run of it asked the user.
+"""Resuming: an adapter takes up a trace where it asked the user, or where a crash cut it off.
 
 What that run left open goes on under the same ids; what the framework repeats
 of it is swallowed; what happened inside open calls still counts for them.
@@ -13,24 +13,35 @@ from stellwerk.envelope.model import (
     Envelope,
     LlmEnd,
     LlmToken,
+    Message,
     RunStart,
+    State,
     SubgraphCheckpoint,
+    SubgraphResume,
     ToolEnd,
     ToolStart,
 )
 from stellwerk.envelope.payloads import Checkpointed, Filed
 from stellwerk.envelope.results import FileRef
 from stellwerk.stream.outcomes import Inside
+from stellwerk.stream.states import States
 from stellwerk.stream.tool_calls import ToolCalls
 
 
 class Resuming:
-    def __init__(self, tools: ToolCalls) -> None:
+    def __init__(self, tools: ToolCalls, states: States) -> None:
         self._tools, self._tree = tools, tools.tree
         self._first: dict[str, str] = {}
         """The first attempt of each call."""
         self._texts: defaultdict[str, list[str]] = defaultdict(list)
         self._around: dict[str, str | None] = {}
+        self._states = states
+        self.attempts = 1
+        """How often the trace was taken up, its beginning included."""
+        self.said: set[str] = set()
+        """Messages that this run told."""
+        self.answer: tuple[LlmEnd, str] | None = None
+        """The last words of the outermost agent, which may be its answer."""
         self.checkpoint: Checkpointed | None = None
         """Of the outermost graph, the last one: where it goes on."""
 
@@ -41,18 +52,28 @@ class Resuming:
                     self.checkpoint = saved
                 case RunStart(run_id=str(run_id)):
                     self._tree.runs.add(run_id)
-                case ToolStart():
-                    self._began(envelope)
-                case ToolEnd():
-                    self._ended(envelope)
-                case LlmToken(payload=token) if token.kind == "text":
-                    self._texts[envelope.call_id].append(token.text)
-                case LlmEnd():
-                    self._said(envelope)
-                case Document(payload=filed, parent_id=str(call)):
-                    self._filed(filed, self._around.get(call))
-                case AskUser(payload=asked) if asked.tool_name and asked.tool_call_id:
-                    self._tools.want(envelope.parent_id, [(asked.tool_name, asked.tool_call_id, asked.args)])
+                    self.answer = None
+                case SubgraphResume():
+                    self.attempts += 1
+                case Message(payload=said) if envelope.run_id == self._tree.run_id:
+                    self.said.add(said.message_id)
+                case State() | AskUser():
+                    self._states.take_up(envelope)
+                case _:
+                    self._call(envelope)
+
+    def _call(self, envelope: Envelope) -> None:
+        match envelope:
+            case ToolStart():
+                self._began(envelope)
+            case ToolEnd():
+                self._ended(envelope)
+            case LlmToken(payload=token) if token.kind == "text":
+                self._texts[envelope.call_id].append(token.text)
+            case LlmEnd():
+                self._said(envelope)
+            case Document(payload=filed, parent_id=str(call)):
+                self._filed(filed, self._around.get(call))
 
     def _began(self, start: ToolStart) -> None:
         before = start.payload.retry_of
@@ -69,11 +90,14 @@ class Resuming:
         inside = self._tools.inside.pop(end.call_id, None)
         outer = self._tools.inside.get(end.parent_id or "")
         if inside is not None and outer is not None:
-            outer.use(*inside.usage.values())
-            outer.files.update(inside.files)
+            outer.take_over(inside)
 
     def _said(self, end: LlmEnd) -> None:
         text, done = "".join(self._texts.pop(end.call_id, ())), end.payload
+        if end.run_id == self._tree.run_id and done.usage is not None:
+            self._tools.models.use(done.usage)
+        if done.status == "ok" and text and end.parent_id in self._tree.runs:
+            self.answer = None if done.tool_calls else (end, text)
         self._tools.want(end.parent_id, [(call.name, call.tool_call_id, call.args) for call in done.tool_calls or ()])
         inside = self._tools.inside.get(end.parent_id or "")
         if inside is not None and done.usage is not None:

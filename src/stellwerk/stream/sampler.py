@@ -1,7 +1,8 @@
-"""The sampler: a buffer that merges tokens and progress while they wait, and says when it is due.
+"""The sampler: a buffer that merges words and progress while they wait, and says when it is due.
 
 Text is never dropped and nothing of one call changes its order; of a tool's
-progress in data only the latest of a window is kept. The first token of a burst
+progress in data only the latest of a window is kept. The end of a text that may
+be half of a character, or the beginning of a secret, waits for what follows. The first token of a burst
 is due at once, later ones at the end of their window; windows of all sessions
 end at the same moments, so that one commit serves them all. Time comes in as an
 argument.
@@ -24,19 +25,24 @@ from stellwerk.envelope.model import (
     ToolStart,
     ToolUpdate,
 )
+from stellwerk.envelope.payloads import Token
+from stellwerk.envelope.redaction import Redactor
 
 _BURST = 4
 """Windows of silence after which the next token counts as the first of a burst."""
+_Key = tuple[str, str, int | str | None]
 _AT_ONCE = RunStart | RunEnd | LlmStart | ToolStart | AskUser | Error
 
 
 @dataclass(slots=True)
-class _Tokens:
-    """Tokens of one call that wait to be merged into one."""
+class _Words:
+    """Tokens of one block, or pieces of the arguments of one call, that wait to be merged into one."""
 
-    first: LlmToken
+    first: LlmToken | ToolUpdate
     texts: list[str]
     closed: bool = False
+    held: bool = False
+    """The end of what was taken already."""
 
 
 @dataclass(slots=True)
@@ -49,8 +55,10 @@ class _Progress:
 @dataclass
 class Sampler:
     window: float
-    _buffer: list[Envelope | _Tokens | _Progress] = field(default_factory=list)
-    _growing: dict[tuple[str, str, int], _Tokens] = field(default_factory=dict)
+    redactor: Redactor = field(default_factory=Redactor)
+    """Knows what must not be cut in two, as it would not be found then."""
+    _buffer: list[Envelope | _Words | _Progress] = field(default_factory=list)
+    _growing: dict[_Key, _Words] = field(default_factory=dict)
     _progress: dict[str, _Progress] = field(default_factory=dict)
     """The last update of each call, as long as nothing else of that call came behind it."""
     _due: float | None = None
@@ -58,8 +66,8 @@ class Sampler:
 
     def feed(self, envelope: Envelope, now: float) -> bool:
         """True if it may now be due earlier than before."""
-        if isinstance(envelope, LlmToken):
-            if not self._merge(envelope):
+        if isinstance(envelope, LlmToken) or (isinstance(envelope, ToolUpdate) and envelope.payload.phase == "args"):
+            if not self._merge(envelope) and self._due is not None:
                 return False
             self._due_by(now if now >= self._busy_until else self._window_end(now))
             return True
@@ -76,20 +84,20 @@ class Sampler:
         """When somebody should ``take``; None if there is nothing to take."""
         return self._due
 
-    def take(self, now: float) -> list[Envelope]:
-        """Everything that waits, merged, in order."""
+    def take(self, now: float, *, last: bool = False) -> list[Envelope]:
+        """Everything that waits, merged, in order. ``last`` says that nothing follows."""
         waiting, self._buffer, self._growing, self._progress, self._due = self._buffer, [], {}, {}, None
         self._busy_until = now + _BURST * self.window
-        return [e for item in waiting for e in self._taken(item)]
+        return [e for item in waiting for e in self._taken(item, last)]
 
-    def _merge(self, token: LlmToken) -> bool:
-        """True if the token begins something new, and so may be due; False if it joined what waits already."""
-        key = (token.call_id, token.payload.kind, token.payload.block)
+    def _merge(self, words: LlmToken | ToolUpdate) -> bool:
+        """True if it begins something new, and so may be due; False if it joined what waits already."""
+        key, text = _key(words), words.payload.text or ""
         growing = self._growing.get(key)
-        if growing is not None and self.window > 0:
-            growing.texts.append(token.payload.text)
+        if growing is not None and (self.window > 0 or growing.held):
+            growing.texts.append(text)
             return False
-        self._growing[key] = fresh = _Tokens(token, [token.payload.text])
+        self._growing[key] = fresh = _Words(words, [text])
         self._buffer.append(fresh)
         return True
 
@@ -98,7 +106,7 @@ class Sampler:
         waiting, new = self._progress.get(update.call_id), update.payload
         if waiting is not None and self.window > 0:
             old = waiting.latest.payload
-            if old.phase == new.phase and (old.text is None) == (new.text is None):
+            if (old.text is None) == (new.text is None):
                 text = None if old.text is None or new.text is None else old.text + new.text
                 waiting.latest = replace(waiting.latest, payload=replace(new, text=text))
                 return True
@@ -111,22 +119,22 @@ class Sampler:
             for key in [key for key in self._growing if key[0] == call_id]:
                 self._growing.pop(key).closed = True
 
-    def _taken(self, item: Envelope | _Tokens | _Progress) -> list[Envelope]:
+    def _taken(self, item: Envelope | _Words | _Progress, last: bool) -> list[Envelope]:
         if isinstance(item, _Progress):
             return [item.latest]
-        if not isinstance(item, _Tokens):
+        if not isinstance(item, _Words):
             return [item]
         text = "".join(item.texts)
-        if not item.closed and "\ud800" <= text[-1:] <= "\udbff":
-            # Half of a character: its other half comes with the next token.
-            self._hold(item, text[-1])
-            text = text[:-1]
+        if not (item.closed or last):
+            half = "\ud800" <= text[-1:] <= "\udbff"
+            whole = self.redactor.settled(text[:-1] if half else text)
+            if text[whole:]:
+                self._hold(item, text[whole:])
+            text = text[:whole]
         return [replace(item.first, payload=replace(item.first.payload, text=clean_text(text)))] if text else []
 
-    def _hold(self, item: _Tokens, half: str) -> None:
-        held = _Tokens(item.first, [half])
-        token = item.first.payload
-        self._growing[(item.first.call_id, token.kind, token.block)] = held
+    def _hold(self, item: _Words, rest: str) -> None:
+        self._growing[_key(item.first)] = held = _Words(item.first, [rest], held=True)
         self._buffer.append(held)
 
     def _window_end(self, now: float) -> float:
@@ -134,3 +142,11 @@ class Sampler:
 
     def _due_by(self, moment: float) -> None:
         self._due = moment if self._due is None else min(self._due, moment)
+
+
+def _key(words: LlmToken | ToolUpdate) -> _Key:
+    """What belongs together: a block of what a model says, or the arguments of one call."""
+    said = words.payload
+    if isinstance(said, Token):
+        return words.call_id, said.kind, said.block
+    return words.call_id, said.phase, said.tool_call_id

@@ -4,22 +4,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
-from stellwerk.envelope.model import AskUser, Envelope, Log, State, SubgraphCheckpoint, ToolStart, ToolUpdate, Update
+from stellwerk.envelope.model import (
+    AskUser,
+    Envelope,
+    Log,
+    State,
+    SubgraphCheckpoint,
+    ToolStart,
+    ToolUpdate,
+    Update,
+)
 from stellwerk.envelope.payloads import Checkpointed, Logged, StateChanged, ToolUpdated, Updated
 from stellwerk.ids import digest_id
 from stellwerk.stream.facts import CheckpointSaved, Emitted, Interrupted, Linked, NodeUpdated, ToolSpoke
-from stellwerk.stream.questions import asked
+from stellwerk.stream.questions import LONGEST, asked, words_of
 from stellwerk.stream.tool_calls import ToolCalls
 from stellwerk.stream.tree import Tree, graph_of
 
 STATES = frozenset({"checklist", "plan", "todos", "files"})
 """Keys of a state that readers know by name."""
 _WORDS = ("message", "text", "status")
-_LINE = 2000
-"""Characters of data on the stream that are shown as text."""
 
 
 @dataclass
@@ -36,6 +41,18 @@ class States:
     """Nodes that began since the last checkpoint of their graph, by its namespace."""
     _saved: set[str] = field(default_factory=set)
     """Graphs that made a step of their own in this run."""
+
+    def take_up(self, told: State | AskUser) -> None:
+        """What an earlier run told, or this one before it was cut off."""
+        match told:
+            case State(payload=changed):
+                self._versions[changed.name] = changed.version
+                self._changes += told.run_id == self.tree.run_id
+            case AskUser(payload=asked):
+                if asked.tool_name and asked.tool_call_id:
+                    self.tools.want(told.parent_id, [(asked.tool_name, asked.tool_call_id, asked.args)])
+                if told.run_id == self.tree.run_id:  # those of an earlier run are answered
+                    self.asks[asked.ask_id] = told
 
     def step_began(self, fact: Linked) -> None:
         if fact.node is not None:
@@ -81,7 +98,8 @@ class States:
         owner = self.tree.owner_of(fact.namespace)
         call_id = digest_id("state", self.tree.run_id, str(self._changes))
         place = self.tree.place(fact.ts, owner, call_id, self.tree.agent_of(owner))
-        changed = StateChanged(name=name, version=version, owner=place["agent"], **_change(name, value))
+        who = {"owner": place["agent"], "node": clean_text(fact.node)}
+        changed = StateChanged(name=name, version=version, **who, **_change(name, value))
         return State(**place, payload=changed)
 
     def interrupted(self, fact: Interrupted) -> Iterator[Envelope]:
@@ -111,10 +129,8 @@ class States:
             return
         data = canonical(fact.data, depth=PAYLOAD_DEPTH)
         self.tree.blobs += data.blobs
-        text = data.value if isinstance(data.value, str) else None
-        line = text if text is not None else _line_of(data.value)
-        more = None if text is not None else data.value
-        told = Logged(message=line[:_LINE], data=more, progress=_progress(more))
+        more = None if isinstance(data.value, str) else data.value
+        told = Logged(message=words_of(data.value, _WORDS)[:LONGEST], data=more, progress=_progress(more))
         yield Log(**self.tree.root(fact.ts), payload=told)
 
     def _tool_update(self, start: ToolStart, ts: float, given: Any) -> Envelope:
@@ -126,6 +142,8 @@ class States:
 
     def _writer(self, fact: Emitted) -> ToolStart | None:
         """The call that wrote: the one that is named, or the only one that is open there; else the one around."""
+        if fact.run is not None:
+            return self.tree.tools.get(self.tree.owner(fact.run))
         here = [self.tree.tools[id_] for id_, space in self.tree.where.items() if graph_of(space) == fact.namespace]
         if fact.tool_call_id is not None:
             here = [call for call in here if call.payload.tool_call_id == fact.tool_call_id]
@@ -152,13 +170,6 @@ def _change(name: str, value: Any) -> dict[str, Any]:
             for file, path in paths.items()
         ]
     }
-
-
-def _line_of(data: Any) -> str:
-    """What people read of data: the text in it, if it has one."""
-    words = data if isinstance(data, dict) else {}
-    found = next((words[name] for name in _WORDS if isinstance(words.get(name), str)), None)
-    return found or msgspec.json.encode(data).decode()
 
 
 def _progress(data: Any) -> int | None:

@@ -92,6 +92,7 @@ class ToolCalls:
                 tool_name=clean_text(name),
                 tool_call_id=clean_text(task),
                 input=given.value,
+                node=clean_text(node),
                 kind="graph",
                 retry_of=before,
                 sanitized=list(given.notes) or None,
@@ -102,10 +103,10 @@ class ToolCalls:
         self.inside.setdefault(start.call_id, Inside())
 
     def graph_ended(self, fact: StepEnded) -> Iterator[Envelope]:
-        if not isinstance(self.tree.calls.get(fact.run), ToolStart):
+        start = self.tree.calls.get(fact.run)
+        if not isinstance(start, ToolStart):
             return
-        start = self.tree.close(fact.run)
-        assert isinstance(start, ToolStart)
+        self.tree.close(fact.run)
         name = start.payload.tool_name
         failure = None if fact.failed is None else Failure(message=f"{name} raised {fact.failed}", class_=fact.failed)
         yield from self._end(start, fact.ts, None, failure)
@@ -187,7 +188,8 @@ class ToolCalls:
         yield from self._cut_off(start.call_id, ts)
         inside = self.inside.pop(start.call_id, None)
         if inside is not None:
-            self._pass_on(start, inside)
+            if (outer := self.inside.get(start.parent_id or "")) is not None:
+                outer.take_over(inside)
             yield from self._signal(start, ts, inside)
         ended = ToolEnded(
             tool_name=start.payload.tool_name,
@@ -230,13 +232,6 @@ class ToolCalls:
         result = Json(data=inside.plain())
         done = ToolEnded(tool_name=inside.signal, tool_call_id=call_id, status="ok", result=result)
         yield ToolEnd(**place, payload=done)
-
-    def _pass_on(self, start: ToolStart, inside: Inside) -> None:
-        """What an inner agent used, the one around it has used too."""
-        outer = self.inside.get(start.parent_id or "")
-        if outer is not None:
-            outer.use(*inside.usage.values())
-            outer.files.update(inside.files)
 
     def _filed(self, start: ToolStart, ts: float, file: FileRef) -> Envelope:
         call_id = digest_id("document", start.call_id, file.document_id)

@@ -18,13 +18,15 @@ _SILENT = ("ask_user", "plan_tasks", "update_tasks")
 """Tools whose call is shown by what it brings about: a question, a change of the list."""
 _A_WHILE = 0.4
 """Seconds after which a call is worth a word; what is quicker would only flicker."""
+_ROW = 80
+"""Columns of a narrow terminal; an end that is longer is told in two lines, so that no number is torn from its noun."""
 _ENDS: dict[str, Style] = {"failed": "bad", "stopped": "warn"}
 _LEVELS: dict[str, Style] = {"info": "dim", "warning": "warn", "error": "bad"}
 
 
 @dataclass(slots=True)
 class _Open:
-    """A call that is under way."""
+    """A call that is under way; like that of the whole, its time is without that in which the user thought."""
 
     name: str
     began: float
@@ -49,8 +51,11 @@ class _Total:
         for number, noun in ((self.models, "model call"), (self.tools, "tool call")):
             if number:
                 yield f"{number} {noun}{'s' * (number != 1)}"
+
+    def usage(self) -> Iterator[str]:
         for model, used in self.tokens.items():
-            yield f"{one_line(model)} {used['read']} → {used['written']} tokens"
+            if used.total():
+                yield f"{one_line(model)} {used['read']} → {used['written']} tokens"
 
 
 class Activity:
@@ -66,8 +71,10 @@ class Activity:
         self._streamed: set[str] = set()
         self._spoke: set[Lane] = set()
         self._failed: set[str] = set()
+        self._doubtful: tuple[Mark, ...] = ()
+        """That calls failed: shown when the run goes on all the same, else its own failure says it better."""
         self._total = _Total()
-        self._running, self._latest = False, 0.0
+        self._running, self._latest, self._ended = False, 0.0, 0.0
         self._mapping: dict[type[m.Envelope], Callable[[Any], Iterable[Mark]]] = {
             m.RunStart: self._run_start,
             m.RunEnd: self._run_end,
@@ -82,14 +89,18 @@ class Activity:
             m.Update: self._update,
             m.Log: self._log,
             m.Warning: self._warning,
-            m.Error: self._error,
         }
 
     def feed(self, envelope: m.Envelope) -> Iterable[Mark]:
         """What there is to see of it. Files show as results; questions are shown by whoever asks them."""
         self._latest = envelope.ts
+        if isinstance(envelope, m.Error):
+            return self._error(envelope)
+        before, self._doubtful = self._doubtful, ()
+        if isinstance(envelope, m.RunEnd) and envelope.payload.status == "failed":
+            before = ()
         show = self._mapping.get(type(envelope))
-        return () if show is None else show(envelope)
+        return before if show is None else (*before, *show(envelope))
 
     def standing(self, now: float) -> str:
         """What has been going on for a while, in one line; nothing if nothing has."""
@@ -108,12 +119,14 @@ class Activity:
     def _run_start(self, start: m.RunStart) -> Iterable[Mark]:
         if start.payload.trigger != "answer":
             self._total = _Total()
+        for call in self._open.values():  # those that waited for the answer
+            call.began += start.ts - self._ended
         self._total.began, self._running = start.ts, True
         return ()
 
     def _run_end(self, end: m.RunEnd) -> Iterator[Mark]:
         ended, total = end.payload, self._total
-        self._running = False
+        self._running, self._ended = False, end.ts
         total.took += end.ts - total.began
         for used in ended.usage:
             total.tokens[used.model] = total.tokens.get(used.model, Counter()) + Counter(
@@ -122,7 +135,11 @@ class Activity:
         if ended.status != "awaiting_user":  # then those calls go on that wait for the answer
             self._open.clear()
             facts = " · ".join([f"{ended.status} in {short.seconds(total.took)}", *total.facts()])
-            yield Line(ROOT, ((facts, _ENDS.get(ended.status, "dim")),), whole=True)
+            usage = " · ".join(total.usage())
+            together = " · ".join(text for text in (facts, usage) if text)
+            style = _ENDS.get(ended.status, "dim")
+            for text in (together,) if len(together) < _ROW else (facts, usage):
+                yield Line(ROOT, ((text, style),), whole=True)
 
     def _message(self, message: m.Message) -> Iterator[Mark]:
         """Only what no model call has told already: a node may return a message of its own."""
@@ -241,11 +258,15 @@ class Activity:
     def _warning(self, warning: m.Warning) -> Iterator[Mark]:
         yield Line(ROOT, ((f"! {short.value(warning.payload.message)}", "warn"),), whole=True)
 
-    def _error(self, error: m.Error) -> Iterator[Mark]:
+    def _error(self, error: m.Error) -> Iterable[Mark]:
         """A tool has told of its own failure; the end of the run is told by whoever gives the exit code."""
         problem = error.payload
-        if not problem.fatal and problem.name not in self._failed:
-            yield Line(ROOT, ((f"✗ {short.value(problem.message)}", "bad"),), whole=True)
+        if problem.fatal:
+            self._doubtful = ()
+        elif problem.name not in self._failed:
+            line = Line(ROOT, ((f"✗ {short.value(problem.message)}", "bad"),), whole=True)
+            self._doubtful = (*self._doubtful, line)
+        return ()
 
 
 def _behind(text: str, style: Style = "dim") -> Part:

@@ -74,7 +74,7 @@ class AtTheKeyboard:
             try:
                 given[ask.payload.ask_id] = await self._until_it_fits(ask.payload, before)
             except EOFError:
-                self._view.say("stellwerk: no answer, so the run is left waiting")
+                self._view.say("stellwerk: no answer, so the run ends at its question")
                 return None
         return given
 

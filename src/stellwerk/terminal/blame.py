@@ -20,7 +20,7 @@ def what_happened(error: BaseException, *, debug: bool) -> str:
     """A foreseen error says it itself; of any other its last line, its place, and how to see more."""
     if isinstance(error, StellwerkError):
         return error.message
-    line = short.cut(one_line(f"{type(error).__name__}: {error}".removesuffix(": ")), _LONGEST)
+    line = short.cut(one_line(f"{type(error).__name__}: {error}".removesuffix(": ")), _LONGEST).rstrip(".")
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((*_NOT_THEIRS, "<"))]
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{line}{place}" if debug else f"{line}{place}; --debug shows the whole stack"

@@ -38,6 +38,8 @@ def find(target: str) -> Target:
         SettingsError: there is no such thing, or it has several graphs.
     """
     place, colon, name = target.rpartition(":")
+    if not (name and (place or not colon)):
+        raise SettingsError(f"{target!r} is nothing that can be run; {_FORMS}")
     if colon and place.endswith(".json"):
         return _graph(place, name)
     if place.endswith((".yaml", ".yml")):

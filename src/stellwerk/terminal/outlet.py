@@ -1,7 +1,17 @@
 """The outlet: standard output as a pipe that somebody reads, until he has enough."""
 
 import os
+import sys
 from typing import TextIO
+
+from stellwerk.errors import StellwerkError
+
+
+def attach() -> None:
+    """Standard streams that the caller has closed become empty ones; nobody else has to think of that."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
 class Outlet:
@@ -14,15 +24,22 @@ class Outlet:
         """
         Raises:
             BrokenPipeError: nobody reads any more; stop.
+            StellwerkError: it cannot be written.
         """
         try:
             self._file.write(text)
             self._file.flush()
         except BrokenPipeError:
             self.closed = True
-            # What is left in the buffer goes nowhere, instead of failing once more when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+            self._give_up()
             raise
+        except OSError as error:
+            self._give_up()
+            raise StellwerkError(f"cannot write to standard output: {error.strerror}") from error
+
+    def _give_up(self) -> None:
+        """What is left in the buffer goes nowhere, instead of failing once more when Python ends."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
 
     def flush(self) -> None:
         self._file.flush()

@@ -8,8 +8,10 @@ import asyncio
 import io
 import logging
 import sys
+import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from typing import Any, TextIO
 
 import structlog
@@ -65,14 +67,14 @@ class _Bytes(io.RawIOBase):
 
 
 @contextmanager
-def diverted(say: Callable[[str], None]) -> Iterator[None]:
-    """Also our own warnings go there, and those of the libraries."""
+def diverted(say: Callable[[str], None], *, debug: bool = False) -> Iterator[None]:
+    """Also our own warnings go there, and those of the libraries; the stacks of errors only for ``debug``."""
     loop = asyncio.get_running_loop()
     out, err = _Diverted(sys.stdout, say, loop), _Diverted(sys.stderr, say, loop)
     before = structlog.get_config()
     with redirect_stdout(out), redirect_stderr(err):
         structlog.configure(
-            processors=[_worded],
+            processors=[partial(_worded, debug=debug)],
             logger_factory=structlog.PrintLoggerFactory(sys.stderr),
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         )
@@ -84,6 +86,11 @@ def diverted(say: Callable[[str], None]) -> Iterator[None]:
             err.end()
 
 
-def _worded(logger: object, method: str, event: MutableMapping[str, Any]) -> str:
-    name = str(event.pop("event")).replace("_", " ")
-    return f"! {name}: {', '.join(f'{key} {value}' for key, value in event.items())}"
+def _worded(logger: object, method: str, event: MutableMapping[str, Any], *, debug: bool) -> str:
+    name, error = str(event.pop("event")).replace("_", " "), event.pop("exc_info", None)
+    line = f"! {name}: {', '.join(f'{key} {value}' for key, value in event.items())}"
+    if not isinstance(error, BaseException):
+        return line
+    if not debug:
+        raise structlog.DropEvent  # that it happened is seen where the call ends
+    return "\n".join((line, *"".join(traceback.format_exception(error)).splitlines()))

@@ -14,7 +14,7 @@ from rich.cells import cell_len, chop_cells
 _LETTER = r"\u2e80-\u9fff\ua000-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 _PIECES = re.compile(rf"\n|[^\S\n]+|[{_LETTER}]|[^\s{_LETTER}]+")
 _ALONE = re.compile(f"[{_LETTER}]")
-_HANGING = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])?\s+|\s*")
+_HANGING = re.compile(r"\s*(?:[-*+•?!]|\d{1,3}[.)])?\s+|\s*")
 _LONGEST_WAIT = 80
 """Letters of a word that are held back."""
 

@@ -19,9 +19,9 @@ from stellwerk.terminal.blame import what_happened
 from stellwerk.terminal.interrupts import BY_SIGNAL, Interrupts
 from stellwerk.terminal.keyboard import Keyboard
 from stellwerk.terminal.opening import find, opened
-from stellwerk.terminal.outlet import Outlet
+from stellwerk.terminal.outlet import Outlet, attach
 from stellwerk.terminal.pen import Pen
-from stellwerk.terminal.plain import visible
+from stellwerk.terminal.plain import one_line, visible
 from stellwerk.terminal.prints import diverted
 from stellwerk.terminal.screen import Screen
 from stellwerk.terminal.talk import Talk
@@ -48,11 +48,17 @@ class Wish:
 
 def run(wish: Wish) -> int:
     """Run it, and return the exit code; does not return if something of it was stopped."""
+    attach()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     runner = asyncio.Runner()
     session = _Session(wish)
-    code = runner.run(session.main())
+    try:
+        code = runner.run(session.main())
+    except SystemExit as left:  # somebody's own code ends the process, and every loop lets it
+        runner.get_loop().set_exception_handler(lambda loop, context: None)  # it is told below, in one line
+        runner.close()
+        return session.left(left)
     if code >= BY_SIGNAL:
         # A function on a thread cannot be stopped, and Python would wait for it.
         session.flush()
@@ -78,7 +84,8 @@ class _Session:
         self._loop = asyncio.get_running_loop()
         self._work = asyncio.create_task(self._do())
         beat = asyncio.create_task(self._beat())
-        with self._interrupts.watched(), diverted(lambda line: self._view.say(visible(line), "dim")):
+        shown = diverted(lambda line: self._view.say(visible(line), "dim"), debug=self._wish.debug)
+        with self._interrupts.watched(), shown:
             await asyncio.wait([self._work])
             beat.cancel()
             self._view.note("")
@@ -88,6 +95,12 @@ class _Session:
                 await asyncio.wait(others, timeout=_LEAVING)
         await asyncio.sleep(0)  # what was printed last is shown
         return code
+
+    def left(self, by: SystemExit) -> int:
+        """The code that is run has called ``sys.exit``, whatever for."""
+        why = f": {one_line(str(by.code))}" if isinstance(by.code, str) else ""
+        self._view.say(f"stellwerk: {self._wish.target} ended by sys.exit{why}", "bad")
+        return FAILED if self._talk else MISUSED
 
     def flush(self) -> None:
         self._out.flush()
@@ -102,6 +115,7 @@ class _Session:
     async def _do(self) -> int:
         target, text = find(self._wish.target), self._text()
         self._view.note("starting")
+        self._view.tick()  # at once: what follows may keep the loop busy
         async with opened(target, self._wish.operator, lambda line: self._view.say(f"! {line}", "warn")) as agent:
             self._view.note("")
             asker = AtTheKeyboard(self._view, self._keyboard, agent.name) if self._asks else Defaults(self._view)
@@ -112,11 +126,11 @@ class _Session:
             return await self._converse(self._talk)
 
     def _text(self) -> str | None:
-        if self._wish.words:
-            return " ".join(self._wish.words)
-        if self._asks:
+        if text := " ".join(self._wish.words).strip():
+            return text
+        if self._asks and not self._wish.words:
             return None
-        if not sys.stdin.isatty() and (piped := sys.stdin.read()).strip():
+        if not self._wish.words and not sys.stdin.isatty() and (piped := sys.stdin.read()).strip():
             return piped
         raise SettingsError('there is nothing to run it with; say something: stellwerk run … "text"')
 

@@ -16,6 +16,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     awaiting_user_input: bool = False
     run_id: str | None = None
     """The run of the last round, running or over."""
+    trace_id: str | None = None
+    """What that run belongs to: a message, and all that was asked and answered on the way to its answer."""
+    message_id: str | None = None
+    """Of the message that the trace answers."""
+    system_version: int = 0
+    """To which the trace is pinned."""
+    asked: tuple[str, ...] = ()
+    """Questions of that run, answered or not."""
     open_asks: tuple[str, ...] = ()
     last_activity: float = 0.0
 
@@ -27,10 +35,19 @@ TURNING_POINTS = ("run_start", "ask_user", "user_answer", "run_end")
 def fold(state: Status, envelope: Envelope) -> Status:
     news: dict[str, object]
     match envelope:
-        case RunStart(payload=started, run_id=run_id):
-            news = {"status": "running", "round": started.round, "run_id": run_id, "awaiting_user_input": False}
+        case RunStart(payload=started):
+            news = {
+                "status": "running",
+                "round": started.round,
+                "run_id": envelope.run_id,
+                "trace_id": envelope.trace_id,
+                "message_id": started.message_id or state.message_id,
+                "system_version": started.system_version,
+                "awaiting_user_input": False,
+                "asked": (),
+            }
         case AskUser(payload=asked):
-            news = {"open_asks": (*state.open_asks, asked.ask_id)}
+            news = {"asked": (*state.asked, asked.ask_id), "open_asks": (*state.open_asks, asked.ask_id)}
         case UserAnswer(payload=answered):
             news = {"open_asks": tuple(ask for ask in state.open_asks if ask != answered.ask_id)}
         case RunEnd(payload=ended) if ended.status == "awaiting_user":

@@ -31,6 +31,7 @@ from stellwerk.envelope.model import (
 )
 from stellwerk.envelope.payloads import Asked, FilePart, ModelEnded, Said, TextPart, ToolCalled, ToolEnded
 from stellwerk.envelope.results import Text
+from stellwerk.views import states
 from stellwerk.views.speech import Block, Json, Speech
 
 _ROLES = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
@@ -64,11 +65,6 @@ class Values:
         """Questions that wait for an answer, as LangGraph puts them under ``__interrupt__``."""
         return list(self._asked.values())
 
-    @property
-    def writing(self) -> Speech | None:
-        """Of the models that speak, the one that began last."""
-        return next(reversed(self.speaking.values()), None)
-
     def snapshot(self) -> Json:
         """The whole state. Later envelopes change none of what was given out."""
         derived = {} if "todos" in self._keys else _todos(self._keys.get("checklist"))
@@ -87,7 +83,8 @@ class Values:
             case Message(payload=said):
                 return self._said(envelope, said)
             case State(payload=changed):
-                return self._set({changed.name: self._state(changed.name, changed.snapshot, changed.patch)})
+                state, _ = states.after(self._keys.get(changed.name), changed)
+                return self._set({changed.name: state})
             case Update(payload=updated) if isinstance(updated.delta, dict):
                 return self._set(updated.delta)
             case RunStart(payload=started) if started.replaces:
@@ -111,8 +108,9 @@ class Values:
                 return self._spoken(envelope, self.speaking.pop(call))
             case ToolStart():
                 return self._called(envelope)
-            case ToolUpdate(payload=update) if update.phase == "args":
-                self._written(envelope)
+            case ToolUpdate(payload=update) if call in self.speaking:
+                written = (update.tool_call_id or "", update.tool_name or "", update.text or "")
+                self.touched = self.speaking[call].write(*written)
             case ToolEnd(payload=result) if self._begun.pop(call, None) is not None:
                 return self._put(_tool_message(self._answers[call], result), envelope.run_id)
         return None
@@ -136,12 +134,6 @@ class Values:
         if not speech.has(call_id):
             speech.write(call_id, name, "" if args is None else msgspec.json.encode(args).decode())
         return {"type": "tool_call", "id": call_id, "name": name, "args": args or {}}
-
-    def _written(self, update: ToolUpdate) -> None:
-        """Arguments as a model writes them: the latest one that speaks here, or else they came too late."""
-        called, speech = self._begun.get(update.call_id), self.writing
-        if called is not None and speech is not None:
-            self.touched = speech.write(called.tool_call_id, called.tool_name, update.payload.text or "")
 
     def _called(self, start: ToolStart) -> Json | None:
         called = start.payload
@@ -170,13 +162,6 @@ class Values:
         if said.role == "tool":
             told |= {"tool_call_id": said.parent_message_id or ""}
         return self._put(told | {"content": content}, None if said.role == "user" else envelope.run_id)
-
-    def _state(self, name: str, snapshot: Any, patch: list[Any] | None) -> Any:
-        value = self._keys.get(name, {}) if patch is not None else snapshot
-        for change in patch or ():
-            steps = [step.replace("~1", "/").replace("~0", "~") for step in change["path"].split("/")[1:]]
-            value = _patched(value, steps, change)
-        return value
 
     def _set(self, news: Json) -> Json | None:
         self._keys |= news
@@ -257,20 +242,3 @@ def _todos(checklist: Any) -> Json:
     tasks = [task for task in checklist.get("tasks", ()) if isinstance(task, dict)]
     status = [_TODO_STATUS.get(str(task.get("status")), "pending") for task in tasks]
     return {"todos": [{"content": t.get("title", ""), "status": s} for t, s in zip(tasks, status, strict=True)]}
-
-
-def _patched(value: Any, steps: list[str], change: Json) -> Any:
-    """A copy of ``value`` with one change of RFC 6902 in it: add, replace or remove."""
-    if not steps:
-        return change.get("value")
-    copy: Any = list(value) if isinstance(value, list) else dict(value or {})
-    key: Any = steps[0] if isinstance(copy, dict) else len(copy) if steps[0] == "-" else int(steps[0])
-    if len(steps) > 1:
-        copy[key] = _patched(copy.get(key) if isinstance(copy, dict) else copy[key], steps[1:], change)
-    elif change["op"] == "remove":
-        copy.pop(key, None) if isinstance(copy, dict) else copy.pop(key)
-    elif change["op"] == "add" and isinstance(copy, list):
-        copy.insert(key, change["value"])
-    else:
-        copy[key] = change["value"]
-    return copy

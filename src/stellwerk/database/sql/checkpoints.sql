@@ -107,6 +107,12 @@ SELECT tenant, ?, ns, id, parent_id, run_id, channels, type, body FROM checkpoin
 WHERE tenant = ? AND thread_id = ?
 ON CONFLICT (tenant, thread_id, ns, id) DO NOTHING;
 
+-- One checkpoint of the outermost graph, as the first of another thread.
+-- name: copy_checkpoint
+INSERT INTO checkpoint (tenant, thread_id, ns, id, parent_id, run_id, channels, type, body)
+SELECT tenant, ?1, ns, id, NULL, run_id, channels, type, body FROM checkpoint
+WHERE tenant = ?2 AND thread_id = ?3 AND ns = '' AND id = ?4;
+
 -- name: copy_checkpoint_writes
 INSERT INTO checkpoint_write (tenant, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts)
 SELECT tenant, ?, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts FROM checkpoint_write

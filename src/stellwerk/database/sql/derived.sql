@@ -4,3 +4,11 @@ CREATE TABLE IF NOT EXISTS standing (
     tenant     TEXT NOT NULL,
     state      BLOB NOT NULL
 ) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS overview (
+    session_id TEXT PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    position   INTEGER NOT NULL,
+    form       INTEGER NOT NULL,
+    state      BLOB NOT NULL
+) WITHOUT ROWID;

@@ -7,6 +7,18 @@ INSERT INTO document (tenant, document_id, session_id, filename, mime, size, cre
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM session WHERE id = ?3 AND tenant = ?1)
 ON CONFLICT DO NOTHING;
 
+-- name: copy_documents
+INSERT INTO document (tenant, document_id, session_id, filename, mime, size, created_at)
+SELECT tenant, document_id, ?1, filename, mime, size, ?2 FROM document WHERE tenant = ?3 AND session_id = ?4
+ON CONFLICT DO NOTHING;
+
+-- name: upload_document
+INSERT INTO document (tenant, document_id, session_id, filename, mime, size, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET filename = excluded.filename, mime = excluded.mime;
+
+-- name: drop_document
+DELETE FROM document WHERE tenant = ? AND document_id = ? AND session_id = ?;
+
 -- name: session_of_document
 SELECT 1 FROM document WHERE tenant = ? AND document_id = ? AND session_id = ?;
 

@@ -9,18 +9,21 @@ SELECT 1 FROM tombstone WHERE hash = ?;
 -- name: is_taken
 SELECT 1 FROM session WHERE id = ?;
 
--- name: claim_positions
-UPDATE session SET last_position = last_position + ?1, batch_end = last_position + ?1, batch_no = ?2, touched = ?3
-WHERE id = ?4 AND tenant = ?5 AND epoch = ?6 AND batch_no = ?2 - 1
-RETURNING last_position;
+An append looks at the fences, then moves the heads: in one transaction, and there is only one at a time.
+
+-- name: fences_of
+SELECT json_group_array(json_array(id, tenant, epoch, batch_no, batch_end, last_position)) FROM session
+WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: move_heads
+UPDATE session SET batch_no = head.value ->> 3, batch_end = head.value ->> 4, last_position = head.value ->> 5,
+    touched = ?2
+FROM json_each(?1) AS head WHERE session.id = head.value ->> 0;
 
 -- name: claim_positions_external
 UPDATE session SET last_position = last_position + ?, touched = ?
 WHERE id = ? AND tenant = ?
 RETURNING last_position;
-
--- name: fence_of
-SELECT epoch, batch_no, batch_end FROM session WHERE id = ? AND tenant = ?;
 
 -- name: raise_epoch
 UPDATE session SET epoch = epoch + 1, batch_no = 0 WHERE id = ? AND tenant = ? RETURNING epoch;

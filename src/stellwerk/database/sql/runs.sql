@@ -14,19 +14,72 @@ SELECT min(position) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id
 SELECT count(*) FROM run WHERE state = 'waiting';
 
 -- name: runs_waiting
-SELECT id, session_id, tenant, position FROM run WHERE state = 'waiting' ORDER BY queued_at, id LIMIT ?;
+SELECT id, session_id, tenant, position, attempt FROM run WHERE state = 'waiting' ORDER BY queued_at, id LIMIT ?;
 
 -- name: runs_running
-SELECT id, session_id, tenant, position FROM run WHERE state = 'running' ORDER BY queued_at, id;
+SELECT id, session_id, tenant, position, attempt FROM run WHERE state = 'running' ORDER BY queued_at, id;
 
 -- name: run_of_lease
-SELECT id, session_id, tenant, position FROM run WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
+SELECT id, session_id, tenant, position, attempt FROM run
+WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
+
+-- name: unfinished_run
+SELECT id, session_id, tenant, position, attempt FROM run
+WHERE session_id = ? AND tenant = ? AND state <> 'ended' ORDER BY round DESC LIMIT 1;
 
 -- name: claim_run
-UPDATE run SET state = 'running', epoch = ? WHERE id = ? AND tenant = ?;
+UPDATE run SET state = 'running', epoch = ?, attempt = ? WHERE id = ? AND tenant = ?;
+
+-- Put back into the queue by whoever holds it.
+-- name: release_run
+UPDATE run SET state = 'waiting' WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
 -- name: end_run
-UPDATE run SET state = 'ended' WHERE id = ? AND tenant = ?;
+UPDATE run SET state = 'ended' WHERE id = ? AND tenant = ? AND state <> 'ended';
+
+-- name: put_into_inbox
+INSERT INTO inbox (session_id, position, tenant, message_id, run_id, system, version) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: inbox_of
+SELECT position, message_id, run_id, system, version FROM inbox WHERE session_id = ? AND tenant = ? ORDER BY position;
+
+-- name: take_from_inbox
+DELETE FROM inbox WHERE session_id = ? AND tenant = ? AND position = ?;
+
+-- name: forget_inbox
+DELETE FROM inbox WHERE tenant = ?1 AND session_id = ?2 AND position IN
+    (SELECT position FROM inbox WHERE tenant = ?1 AND session_id = ?2 LIMIT ?3);
+
+-- The questions of a session, the newest last.
+-- name: questions_of
+SELECT body FROM event WHERE session_id = ?1 AND type = 'ask_user'
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
+
+-- name: ends_of_runs
+SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
+
+-- What was told of checkpoints between two positions, the newest first.
+-- name: checkpoints_told
+SELECT body FROM event WHERE session_id = ?1 AND type = 'subgraph_checkpoint' AND position > ?2 AND position <= ?3
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC;
+
+-- name: copy_events
+INSERT INTO event (session_id, position, type, ts, body)
+SELECT ?1, position, type, ts, body FROM event WHERE session_id = ?2 AND position <= ?3
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?2 AND tenant = ?4);
+
+-- name: set_last_position
+UPDATE session SET last_position = ? WHERE id = ? AND tenant = ?;
+
+-- Where the trace of a run began.
+-- name: trace_of_run
+SELECT min(position), min(round) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id =
+    (SELECT trace_id FROM run WHERE id = ?3 AND tenant = ?2);
+
+-- name: messages_of
+SELECT body FROM event WHERE session_id = ?1 AND type = 'message' AND position <= ?2
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position DESC;
 
 -- name: set_standing
 INSERT INTO standing (session_id, tenant, state) VALUES (?, ?, ?)
@@ -54,13 +107,40 @@ SELECT body FROM event WHERE session_id = ?1 AND type IN (SELECT value FROM json
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position;
 
 -- name: newest_system
-SELECT version, digest, body FROM system WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1;
+SELECT version, digest, body, created_at FROM system WHERE tenant = ? AND name = ? AND NOT withdrawn
+ORDER BY version DESC LIMIT 1;
+
+-- name: last_system
+SELECT version, digest FROM system WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1;
 
 -- name: system_names
-SELECT DISTINCT name FROM system WHERE tenant = ? ORDER BY name LIMIT 50;
+SELECT DISTINCT name FROM system WHERE tenant = ? AND NOT withdrawn ORDER BY name LIMIT 50;
+
+-- name: systems
+SELECT name, max(version), min(created_at), max(created_at) FROM system
+WHERE tenant = ? AND name > ? AND NOT withdrawn GROUP BY name ORDER BY name LIMIT ?;
 
 -- name: system_version
-SELECT body FROM system WHERE tenant = ? AND name = ? AND version = ?;
+SELECT body, created_at FROM system WHERE tenant = ? AND name = ? AND version = ?;
+
+-- name: system_versions
+SELECT version FROM system WHERE tenant = ? AND name = ? AND NOT withdrawn ORDER BY version;
+
+-- name: system_bodies
+SELECT name, version, body FROM system WHERE tenant = ? AND name = ?;
+
+-- name: all_systems
+SELECT DISTINCT tenant, name FROM system;
 
 -- name: insert_system
 INSERT INTO system (tenant, name, version, digest, body, created_at) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: reinstate_system
+UPDATE system SET withdrawn = 0 WHERE tenant = ? AND name = ? AND version = ? AND withdrawn;
+
+-- name: withdraw_system
+UPDATE system SET withdrawn = 1 WHERE tenant = ? AND name = ? AND NOT withdrawn;
+
+-- name: purge_systems
+DELETE FROM system WHERE withdrawn AND NOT EXISTS
+    (SELECT 1 FROM session WHERE session.tenant = system.tenant AND session.system = system.name);

@@ -50,7 +50,8 @@ CREATE TABLE tombstone (
 ) WITHOUT ROWID;
 CREATE INDEX tombstone_remains ON tombstone (remains) WHERE remains IS NOT NULL;
 
--- The run table is also the queue: waiting, running, ended. position is that of its run_start.
+-- The run table is also the queue: waiting, running, ended. position is that of its run_start,
+-- attempt how often it was begun: once, and again after each crash.
 CREATE TABLE run (
     id         TEXT PRIMARY KEY,
     session_id TEXT NOT NULL,
@@ -61,11 +62,24 @@ CREATE TABLE run (
     state      TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'ended')),
     epoch      INTEGER NOT NULL,
     queued_at  REAL NOT NULL,
+    attempt    INTEGER NOT NULL DEFAULT 1,
     UNIQUE (session_id, round)
 ) WITHOUT ROWID;
 CREATE INDEX run_unfinished ON run (state, queued_at) WHERE state <> 'ended';
 
--- Registered agent systems, every version that a session may still refer to.
+-- Messages that came while their session was busy, in order; each starts a round when its turn has come.
+CREATE TABLE inbox (
+    session_id TEXT NOT NULL,
+    position   INTEGER NOT NULL,
+    tenant     TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    run_id     TEXT NOT NULL,
+    system     TEXT NOT NULL,
+    version    INTEGER NOT NULL,
+    PRIMARY KEY (session_id, position)
+) WITHOUT ROWID;
+
+-- Registered agent systems, every version that a session may still refer to; withdrawn ones only for that.
 CREATE TABLE system (
     tenant     TEXT NOT NULL,
     name       TEXT NOT NULL,
@@ -73,6 +87,7 @@ CREATE TABLE system (
     digest     TEXT NOT NULL,
     body       BLOB NOT NULL,
     created_at REAL NOT NULL,
+    withdrawn  INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, name, version)
 ) WITHOUT ROWID;
 
@@ -121,7 +136,7 @@ CREATE TABLE checkpoint_item (
 );
 
 -- Which session refers to which document. The bytes lie in a file named by the document's id,
--- once for each tenant, for as long as a session refers to them.
+-- once for each tenant, for as long as a session refers to them. An upload has no session: its id is empty.
 CREATE TABLE document (
     tenant      TEXT NOT NULL,
     document_id TEXT NOT NULL,
@@ -138,5 +153,14 @@ CREATE INDEX document_session ON document (tenant, session_id);
 CREATE TABLE standing (
     session_id TEXT PRIMARY KEY,
     tenant     TEXT NOT NULL,
+    state      BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- position is that of the last event in it, form the version of the folds that made it.
+CREATE TABLE overview (
+    session_id TEXT PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    position   INTEGER NOT NULL,
+    form       INTEGER NOT NULL,
     state      BLOB NOT NULL
 ) WITHOUT ROWID;

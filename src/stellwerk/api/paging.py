@@ -1,0 +1,55 @@
+"""Where log and polling meet: one page of envelopes, and how far it reaches.
+
+What a profile hides is read over: a page is empty only at the end of the log,
+and its ``next`` is never behind what was looked at.
+"""
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.dialects.native import Profile, shown
+from stellwerk.envelope.frames import Stored
+from stellwerk.log.follow import follow
+
+
+class PageWish(BaseModel):
+    """Which page a reader wants."""
+
+    after: str | None = None
+    limit: Annotated[int, Field(ge=1, le=1000)] = 500
+    wait: Annotated[float, Field(ge=0, le=60)] = 0
+    profile: Profile = "user"
+
+
+Page = tuple[list[Stored], int]
+"""Envelopes, and the cursor behind them."""
+
+
+async def page_of(services: Services, session_id: str, wish: PageWish, after: int) -> Page:
+    """The next envelopes that there are for this reader; none if there are none yet, however long he waits."""
+    while read := await services.log.read(LOCAL_TENANT, session_id, after=after, limit=wish.limit):
+        page, after = _cut(read, wish)
+        if page:
+            return page, after
+    return await _awaited(services, session_id, wish, after) if wish.wait else ([], after)
+
+
+async def _awaited(services: Services, session_id: str, wish: PageWish, after: int) -> Page:
+    events = follow(services.log, services.wakes, tenant=LOCAL_TENANT, session_id=session_id, after=after)
+    with suppress(TimeoutError):
+        async with aclosing(events), asyncio.timeout(wish.wait):
+            async for read in events:
+                page, after = _cut(read, wish) if read else ([], after)
+                if page:
+                    return page, after
+    return [], after
+
+
+def _cut(read: list[Stored], wish: PageWish) -> Page:
+    seen = shown(read, wish.profile)
+    page = seen[: wish.limit]
+    return page, page[-1].position if len(page) < len(seen) else read[-1].position

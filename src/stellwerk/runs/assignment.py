@@ -1,0 +1,160 @@
+"""Assignment: what a run is to do, as the log tells it: begin with its input, or go on where it was cut off."""
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from stellwerk.database.port import Database, Transaction
+from stellwerk.envelope.model import (
+    AskUser,
+    Envelope,
+    Message,
+    RunStart,
+    StopRequest,
+    SubgraphCheckpoint,
+    ToolEnd,
+    ToolStart,
+    UserAnswer,
+    decode,
+)
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.follow import story
+from stellwerk.log.log import Lease
+from stellwerk.runs.tables import Claimed
+from stellwerk.stream.questions import resume_value
+
+ATTEMPTS = 2
+"""How often a run is begun in all."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    start: RunStart
+    history: Sequence[Envelope]
+    """Everything of its trace so far."""
+    attempt: int = 1
+
+    @property
+    def own(self) -> Sequence[Envelope]:
+        return [envelope for envelope in self.history if envelope.run_id == self.start.run_id]
+
+    @property
+    def begun(self) -> bool:
+        """Whether more is told of the run than what it was given."""
+        return not all(isinstance(e, RunStart | Message | UserAnswer | StopRequest) for e in self.own)
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """Of the run, those of the graphs inside it too."""
+        return [e.payload.checkpoint_id for e in self.own if isinstance(e, SubgraphCheckpoint)]
+
+    @property
+    def is_in_state(self) -> bool:
+        """Whether the graph has taken up what the run was given: log and checkpoint are one transaction."""
+        return any(isinstance(e, SubgraphCheckpoint) and e.parent_id is None for e in self.own)
+
+    @property
+    def stop(self) -> StopRequest | None:
+        return next((e for e in self.own if isinstance(e, StopRequest)), None)
+
+    def answers(self) -> dict[str, Any]:
+        """What the graph gets for each question of the run before."""
+        wanted = self.start.payload.ask_ids or ()
+        asked = {e.payload.ask_id: e.payload for e in self.history if isinstance(e, AskUser)}
+        given = {e.payload.ask_id: e.payload for e in self.history if isinstance(e, UserAnswer)}
+        return {ask_id: resume_value(asked[ask_id], given[ask_id]) for ask_id in wanted}
+
+    def hindrance(self, repeatable: Collection[str], settled: Collection[str]) -> str | None:
+        """Why the run cannot go on after a crash: a tool whose call would be made a second time, and must not be.
+
+        ``settled`` are the calls whose results are stored with the graph's state.
+        """
+        if self.attempt > ATTEMPTS:
+            return f"it was begun {ATTEMPTS} times"
+        for start, end in _unsettled(self.history):
+            name = start.payload.tool_name
+            if end is None and name not in repeatable:
+                return f"the tool {name} was at work, and nobody knows how far it came"
+            if end is not None and start.payload.tool_call_id not in settled:
+                return f"the tool {name} has done its work, and would do it again"
+        return None
+
+
+def _unsettled(told: Sequence[Envelope]) -> list[tuple[ToolStart, ToolEnd | None]]:
+    """Tool calls behind the last checkpoint of the graph they belong to; an agent that is open is judged by its own."""
+    found: dict[str, tuple[ToolStart, ToolEnd | None]] = {}
+    runs = {envelope.run_id for envelope in told}
+    for envelope in told:
+        match envelope:
+            case ToolStart():
+                found[envelope.call_id] = (envelope, None)
+            case ToolEnd():
+                if envelope.call_id in found:
+                    found[envelope.call_id] = (found[envelope.call_id][0], envelope)
+                found = {id_: pair for id_, pair in found.items() if pair[0].parent_id != envelope.call_id}
+            case SubgraphCheckpoint():
+                graph = runs if envelope.call_id in runs else {envelope.call_id}
+                found = {
+                    id_: (start, end)
+                    for id_, (start, end) in found.items()
+                    if end is None or start.parent_id not in graph
+                }
+    return [(start, end) for start, end in found.values() if end is not None or start.payload.kind == "tool"]
+
+
+async def assignment(log: DurableLog, database: Database, claimed: Claimed) -> Assignment:
+    lease = claimed.lease
+    if claimed.told is not None:
+        told = [decode(stored.body) for stored in claimed.told]
+    else:
+        told = await story(log, tenant=lease.tenant, session_id=lease.session_id, after=claimed.after)
+    start = told[0]
+    if not isinstance(start, RunStart):
+        raise TypeError(f"run {lease.run_id} does not begin with its run_start")
+    if start.trace_id != start.run_id:
+        told = [*await _before(log, database, claimed), *told]
+    return Assignment(start, told, claimed.attempt)
+
+
+async def _before(log: DurableLog, database: Database, claimed: Claimed) -> list[Envelope]:
+    """What the earlier runs of the trace told."""
+    lease, position = claimed.lease, claimed.after + 1
+    row = await database.read(lambda tx: tx.row("start_of_trace", lease.session_id, lease.tenant, position))
+    first = position if row is None else int(row[0])
+    return await story(log, tenant=lease.tenant, session_id=lease.session_id, after=first - 1, before=position)
+
+
+async def message_of(database: Database, claimed: Claimed, work: Assignment) -> Message:
+    """The message that the run is to answer; it may stand in front of the run."""
+    lease, wanted = claimed.lease, work.start.payload.message_id
+    told = work.history
+    if not any(isinstance(e, Message) for e in told):
+        rows = await database.read(lambda tx: tx.rows("messages_of", lease.session_id, claimed.after, lease.tenant))
+        told = [decode(body) for (body,) in rows]
+    found = [e for e in told if isinstance(e, Message) and e.payload.message_id == wanted]
+    if not found:
+        raise TypeError(f"run {lease.run_id} names the message {wanted}, which is not in the log")
+    return found[0]
+
+
+class Replaced(NamedTuple):
+    """A trace whose answer is to be given anew."""
+
+    position: int
+    round: int
+    checkpoint: str | None
+    """Its first: it has the state from before, and the input, which the new one takes the place of."""
+
+
+async def replaced_by(database: Database, lease: Lease, run_id: str) -> Replaced:
+    place = lease.session_id, lease.tenant
+
+    def look(tx: Transaction) -> Replaced:
+        position, round_ = tx.row("trace_of_run", *place, run_id) or (0, 0)
+        told = tx.rows("checkpoints_told", lease.session_id, position, sys.maxsize, lease.tenant)
+        outer = [e for e in (decode(body) for (body,) in told) if isinstance(e, SubgraphCheckpoint)]
+        ids = [e.payload.checkpoint_id for e in outer if e.parent_id is None]
+        return Replaced(position, round_, ids[-1] if ids else None)
+
+    return await database.read(look)

@@ -1,0 +1,281 @@
+"""Intake: what comes from outside becomes envelopes and a run in one transaction, or is refused and changes nothing."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from stellwerk.database.port import Transaction
+from stellwerk.envelope.frames import Stored
+from stellwerk.envelope.model import Envelope, RunStart
+from stellwerk.envelope.payloads import RunStarted
+from stellwerk.errors import Conflict, Overloaded, StellwerkError
+from stellwerk.log import tables as log
+from stellwerk.log.log import Lease, entry, placed
+from stellwerk.runs import commands
+from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop
+from stellwerk.runs.machine import advance, place
+from stellwerk.runs.tables import Claimed, claim, raise_epoch, stand, standing
+from stellwerk.views.status import Status
+
+C = TypeVar("C", bound=Command, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Intake(Generic[C]):
+    """A command that wants to become a run."""
+
+    command: C
+    claim: bool
+    """There is a free slot here: take the lease at once."""
+    depth: int
+    """How many runs may wait."""
+
+
+class Taken(NamedTuple):
+    answer: Accepted
+    claimed: Claimed | None
+    stored: list[Stored]
+
+
+class Halted(NamedTuple):
+    """Where a stop found the session; what it claimed has yet to be closed."""
+
+    status: Status
+    claimed: Claimed | None
+    stored: list[Stored]
+
+
+class _Begun(NamedTuple):
+    last: int
+    after: int
+    claimed: Claimed | None
+    stored: list[Stored]
+
+
+def accept_many(tx: Transaction, intakes: Sequence[Intake[Send]]) -> list[Taken | Exception]:
+    return _each(_accept, tx, intakes)
+
+
+def reply_many(tx: Transaction, intakes: Sequence[Intake[Reply]]) -> list[Taken | Exception]:
+    return _each(_reply, tx, intakes)
+
+
+def regenerate_many(tx: Transaction, intakes: Sequence[Intake[Regenerate]]) -> list[Taken | Exception]:
+    return _each(_regenerate, tx, intakes)
+
+
+def stop_many(tx: Transaction, stops: Sequence[Stop]) -> list[Halted | Exception]:
+    return _each(_stop, tx, stops)
+
+
+def _each(take: Callable[[Transaction, Any], Any], tx: Transaction, items: Sequence[Any]) -> list[Any]:
+    outcomes: list[Any] = []
+    for item in items:
+        try:
+            outcomes.append(take(tx, item))
+        except StellwerkError as refusal:  # raised before anything was written
+            outcomes.append(refusal)
+    return outcomes
+
+
+def _accept(tx: Transaction, intake: Intake[Send]) -> Taken:
+    send = intake.command
+    status, known = _known(tx, send)
+    if known is not None:
+        return Taken(known, None, [])
+    if send.if_busy == "enqueue" and place(status) in ("running", "awaiting"):
+        position, stored = _append(tx, send, [commands.message_of(send, run_id=None)])
+        later = (send.message_id, send.run_id, send.system, send.system_version)
+        tx.run("put_into_inbox", send.session_id, position, send.tenant, *later)
+        begun = _Begun(position, position - 1, None, stored)
+        return _taken(tx, send, status, begun, message_id=send.message_id, status="enqueued")
+    advance(status, "message")
+    start = _start_of_message(send, status)
+    earlier = commands.earlier_messages(send)
+    told = [*earlier, start, commands.message_of(send, run_id=send.run_id)]
+    begun = _begin(tx, intake, start, told)
+    return _taken(tx, send, start, begun, message_id=send.message_id)
+
+
+def start_next(tx: Transaction, tenant: str, session_id: str, *, at: float) -> list[Stored]:
+    """Let the message that waits longest in a session start its round, unless the session is busy."""
+    waiting = tx.row("inbox_of", session_id, tenant)
+    status = standing(tx, tenant, session_id)
+    if waiting is None or place(status) in ("running", "awaiting"):
+        return []
+    position, message_id, run_id, system, version = waiting
+    send = Send(
+        tenant=tenant,
+        session_id=session_id,
+        run_id=run_id,
+        at=at,
+        text="",
+        system=system,
+        system_version=version,
+        message_id=message_id,
+    )
+    start = _start_of_message(send, status)
+    tx.run("take_from_inbox", session_id, tenant, position)
+    return _begin(tx, Intake(send, claim=False, depth=sys.maxsize), start, [start]).stored
+
+
+def _start_of_message(send: Send, status: Status) -> RunStart:
+    started = RunStarted(
+        round=status.round + 1,
+        trigger="message",
+        system=send.system,
+        system_version=send.system_version,
+        message_id=send.message_id,
+    )
+    return commands.start_of(send, started, trace_id=send.run_id)
+
+
+def _reply(tx: Transaction, intake: Intake[Reply]) -> Taken:
+    reply, ask_id = intake.command, intake.command.answer.ask_id
+    status, known = _known(tx, reply)
+    if known is not None:
+        return Taken(known, None, [])
+    _refuse_unasked(ask_id, status)
+    rest = tuple(ask for ask in status.open_asks if ask != ask_id)
+    if rest:  # the graph goes on when it can go on with all of them
+        told = commands.answer_of(reply, trace_id=status.trace_id, run_id=None)
+        position, stored = _append(tx, reply, [told])
+        stand(tx, reply.tenant, reply.session_id, [told])
+        begun = _Begun(position, position - 1, None, stored)
+        return _taken(tx, reply, status, begun, ask_id=ask_id, status="noted", open_asks=rest)
+    start = _start_of_trace(reply, status, "answer", asks=list(status.asked))
+    told = commands.answer_of(reply, trace_id=start.trace_id, run_id=reply.run_id)
+    begun = _begin(tx, intake, start, [start, told])
+    return _taken(tx, reply, start, begun, ask_id=ask_id)
+
+
+def _regenerate(tx: Transaction, intake: Intake[Regenerate]) -> Taken:
+    command = intake.command
+    status, known = _known(tx, command)
+    if known is not None:
+        return Taken(known, None, [])
+    advance(status, "message")
+    if status.message_id is None:
+        raise Conflict("there is no answer yet that could be given anew; send a message", code="nothing_said")
+    if tx.row("trace_of_run", command.session_id, command.tenant, status.run_id) == (None, None):
+        raise Conflict("the last answer was given before this session was forked; send a message", code="nothing_said")
+    started = RunStarted(
+        round=status.round + 1,
+        trigger="regenerate",
+        system=command.system,
+        system_version=command.system_version,
+        message_id=status.message_id,
+        replaces=status.run_id,
+    )
+    start = commands.start_of(command, started, trace_id=command.run_id)
+    return _taken(tx, command, start, _begin(tx, intake, start, [start]), message_id=status.message_id)
+
+
+def _refuse_unasked(ask_id: str, status: Status) -> None:
+    asks = ", ".join(status.open_asks)
+    if not status.awaiting_user_input or not asks:
+        raise Conflict("nothing is asked in this session; send a message instead", code="nothing_asked")
+    if not ask_id:
+        raise Conflict(
+            f"several questions are open; say in ask_id which one is answered: {asks}", code="which_question"
+        )
+    if ask_id not in status.open_asks:
+        raise Conflict(f"the question {ask_id!r} is not open; open are: {asks}", code="not_asked")
+
+
+def _stop(tx: Transaction, stop: Stop) -> Halted:
+    """From here on the driver can write nothing; whoever stops has the lease, and closes what is open."""
+    if tx.row("head", stop.session_id, stop.tenant) is None:
+        raise log.unknown_session(stop.session_id)
+    status = standing(tx, stop.tenant, stop.session_id)
+    withdrawn = _withdraw_enqueued(tx, stop)
+    match place(status):
+        case "running":
+            request = commands.stop_of(stop, trace_id=status.trace_id, run_id=status.run_id or "")
+            _, stored = _append(tx, stop, [*withdrawn, request])
+            row = tx.row("unfinished_run", stop.session_id, stop.tenant)
+            return Halted(status, None if row is None else claim(tx, row), stored)
+        case "awaiting":
+            start = _start_of_trace(stop, status, "stop")
+            request = commands.stop_of(stop, trace_id=start.trace_id, run_id=stop.run_id)
+            begun = _begin(tx, Intake(stop, True, 0), start, [*withdrawn, start, request])
+            return Halted(status, begun.claimed, begun.stored)
+        case _:
+            return Halted(status, None, _append(tx, stop, withdrawn)[1] if withdrawn else [])
+
+
+def _start_of_trace(command: Reply | Stop, status: Status, trigger: Any, asks: list[str] | None = None) -> RunStart:
+    """A run that goes on with a trace: under the same version of the system."""
+    started = RunStarted(
+        round=status.round + 1,
+        trigger=trigger,
+        system=command.system,
+        system_version=status.system_version,
+        ask_ids=asks,
+    )
+    return commands.start_of(command, started, trace_id=status.trace_id or command.run_id)
+
+
+def _withdraw_enqueued(tx: Transaction, stop: Stop) -> list[Envelope]:
+    """Whoever stops a session does not want the messages that wait either."""
+    waiting = tx.rows("inbox_of", stop.session_id, stop.tenant)
+    for position, *_ in waiting:
+        tx.run("take_from_inbox", stop.session_id, stop.tenant, position)
+    return [commands.withdrawn(stop, message_id) for _, message_id, *_ in waiting]
+
+
+def _begin(tx: Transaction, intake: Intake[Command], start: RunStart, told: Sequence[Envelope]) -> _Begun:
+    """Store the first envelopes of a run, and the run."""
+    if not intake.claim and _waiting(tx) >= intake.depth:
+        raise Overloaded("as many runs are waiting as this server takes; send this again in a few seconds")
+    command, round_ = intake.command, start.payload.round
+    last, stored = _append(tx, command, told)
+    first = last - len(told) + 1 + list(told).index(start)
+    stand(tx, command.tenant, command.session_id, told)
+    epoch = raise_epoch(tx, command.tenant, command.session_id) if intake.claim else 0
+    state = "running" if intake.claim else "waiting"
+    place = (command.run_id, command.session_id, command.tenant, start.trace_id, round_, first, state, epoch)
+    tx.run("insert_run", *place, command.at)
+    lease = Lease(command.tenant, command.session_id, command.run_id, epoch)
+    own = [each for each in stored if each.position >= first]
+    return _Begun(last, first - 1, Claimed(lease, first - 1, told=own) if intake.claim else None, stored)
+
+
+def _append(tx: Transaction, command: Command, told: Sequence[Envelope]) -> tuple[int, list[Stored]]:
+    entries = [entry(envelope) for envelope in told]
+    last = log.append_unfenced(tx, command.tenant, command.session_id, entries)
+    return last, placed(last, entries)
+
+
+def _known(tx: Transaction, command: Command) -> tuple[Status, Accepted | None]:
+    """Where the session stands; and what was answered to the same request before."""
+    if tx.row("head", command.session_id, command.tenant) is None:
+        raise log.unknown_session(command.session_id)
+    status = standing(tx, command.tenant, command.session_id)
+    known = command.key and tx.row("recall_answer", command.tenant, command.session_id, f"input {command.key}")
+    if not known:
+        return status, None
+    if known[0] != command.request:
+        raise Conflict("this Idempotency-Key was used with another request; take a new key", code="key_reused")
+    return status, msgspec.json.decode(known[1], type=Accepted)
+
+
+def _taken(tx: Transaction, command: Command, about: RunStart | Status, begun: _Begun, **details: Any) -> Taken:
+    """What is answered, and remembered for whoever asks again. What starts no run is told the round under way."""
+    if isinstance(about, RunStart):
+        round_, run_id = about.payload.round, command.run_id
+    else:
+        round_, run_id = about.round, about.run_id or ""
+    answer = Accepted(round=round_, run_id=run_id, position=begun.last, after=begun.after, **details)
+    if command.key:
+        row = (command.tenant, command.session_id, f"input {command.key}", command.request)
+        tx.run("remember_answer", *row, msgspec.json.encode(answer), command.at)
+    return Taken(answer, begun.claimed, begun.stored)
+
+
+def _waiting(tx: Transaction) -> int:
+    row = tx.row("count_waiting")
+    return int(row[0]) if row else 0

@@ -1,0 +1,18 @@
+"""Where the runs of a process keep what they tell."""
+
+from dataclasses import dataclass
+
+from stellwerk.database.port import Database
+from stellwerk.documents.store import DocumentStore
+from stellwerk.documents.todolists import Todolists
+from stellwerk.log.durable import DurableLog
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where everything lies that belongs to a session."""
+
+    database: Database
+    log: DurableLog
+    documents: DocumentStore
+    todolists: Todolists

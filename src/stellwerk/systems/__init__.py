@@ -1,0 +1,1 @@
+"""Registered agent systems: their versions, and the agents built from them."""

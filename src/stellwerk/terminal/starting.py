@@ -1,0 +1,25 @@
+"""Starting: a word on the screen while Python still loads what a run needs. It must not need any of that itself."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_WORD = "starting"
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """The word stands there as long as the block lasts, and only where somebody sits."""
+    screen = sys.stderr
+    if screen is None or not screen.isatty():
+        yield
+        return
+    screen.write(_WORD)
+    screen.flush()
+    try:
+        yield
+    except KeyboardInterrupt:
+        screen.write("\n")  # the terminal has put a ^C behind it
+        raise
+    screen.write(f"\r{' ' * len(_WORD)}\r")
+    screen.flush()

@@ -1,0 +1,115 @@
+"""The transcript: the conversation as messages, questions and answers among them.
+
+A message stands in the log once, when it is finished, so each one is told from
+its own envelope alone. What was said before and is hidden today, because it was
+removed or another run took its place, is known from a second fold, ``Hidden``.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from stellwerk.envelope.model import AskUser, Envelope, Message, RunStart, UserAnswer
+from stellwerk.envelope.payloads import FilePart, Json, TextPart
+
+TYPES = ("message", "ask_user", "user_answer")
+"""The types that a page of the transcript is made of."""
+
+
+class Hidden(msgspec.Struct, frozen=True, kw_only=True):
+    removed: tuple[str, ...] = ()
+    """Messages that were taken back."""
+    replaced: dict[str, str | None] = {}
+    """Runs whose answer was made anew, and the message that both of them answer."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    position: int
+    """Where it stands in the log; also the cursor of the next page."""
+    kind: Literal["message", "question", "answer"]
+    role: str
+    text: str
+    content: list[TextPart | FilePart] | None = None
+    """Of a message: its parts."""
+    message_id: str | None = None
+    status: str | None = None
+    """Of a message: ``first``, ``step`` or ``last`` of its round."""
+    ask_id: str | None = None
+    options: list[Json] | None = None
+    data: Json = None
+    """Of an answer that is no text."""
+    refused: bool = False
+    documents: list[str] | None = None
+    agent: str | None = None
+    author: str | None = None
+    run_id: str | None = None
+    ts: float
+
+
+def fold(hidden: Hidden, envelope: Envelope) -> Hidden:
+    match envelope:
+        case Message(payload=said) if said.action == "removed":
+            return replace(hidden, removed=(*hidden.removed, said.message_id))
+        case RunStart(payload=started) if started.replaces is not None:
+            return replace(hidden, replaced={**hidden.replaced, started.replaces: started.message_id})
+        case _:
+            return hidden
+
+
+def entry(hidden: Hidden, position: int, envelope: Envelope) -> Entry | None:
+    """What a reader sees of an envelope; None if that is nothing."""
+    match envelope:
+        case Message(payload=said) if said.action == "added" and _visible(hidden, envelope):
+            return _message(position, envelope)
+        case AskUser(payload=asked) if envelope.run_id not in hidden.replaced:
+            return Entry(
+                position=position,
+                kind="question",
+                role="assistant",
+                text=asked.question,
+                ask_id=asked.ask_id,
+                options=asked.options,
+                agent=envelope.agent,
+                run_id=envelope.run_id,
+                ts=envelope.ts,
+            )
+        case UserAnswer(payload=answered) if envelope.run_id not in hidden.replaced:
+            return Entry(
+                position=position,
+                kind="answer",
+                role="user",
+                text=answered.text or "",
+                ask_id=answered.ask_id,
+                data=answered.data,
+                refused=answered.refused,
+                run_id=envelope.run_id,
+                ts=envelope.ts,
+            )
+        case _:
+            return None
+
+
+def _visible(hidden: Hidden, envelope: Message) -> bool:
+    message_id, run_id = envelope.payload.message_id, envelope.run_id
+    if message_id in hidden.removed:
+        return False
+    return run_id not in hidden.replaced or hidden.replaced[run_id] == message_id
+
+
+def _message(position: int, envelope: Message) -> Entry:
+    said = envelope.payload
+    return Entry(
+        position=position,
+        kind="message",
+        role=said.role,
+        text="\n".join(part.text for part in said.content if isinstance(part, TextPart)),
+        content=said.content,
+        message_id=said.message_id,
+        status=said.status,
+        documents=said.documents,
+        agent=envelope.agent,
+        author=said.author,
+        run_id=envelope.run_id,
+        ts=envelope.ts,
+    )

@@ -1,0 +1,70 @@
+"""Usage: what a session has cost so far: tokens for each model, calls, and seconds.
+
+Counted from the ends of the calls, so that a run which is under way, or which a
+crash cut off, counts with what it has used.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from stellwerk.envelope.model import Envelope, LlmEnd, RunEnd, RunStart, ToolEnd
+
+
+class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    calls: int = 0
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    models: dict[str, ModelUsage] = {}
+    """By name; a call whose provider counted nothing is not here, and not lost: see ``model_calls``."""
+    model_calls: int = 0
+    tool_calls: int = 0
+    """Those of agents that are used as tools, too."""
+    runs: int = 0
+    seconds: float = 0.0
+    """In which a run was under way, those that have ended."""
+    since: float | None = None
+    """When the run began that is under way."""
+
+
+def fold(usage: Usage, envelope: Envelope) -> Usage:
+    match envelope:
+        case RunStart(ts=ts):
+            return replace(usage, runs=usage.runs + 1, since=ts)
+        case RunEnd(ts=ts) if usage.since is not None:
+            return replace(usage, seconds=round(usage.seconds + max(0.0, ts - usage.since), 6), since=None)
+        case LlmEnd(payload=ended):
+            spent = ended.usage
+            models: Mapping[str, ModelUsage] = usage.models
+            if spent is not None:
+                before = usage.models.get(spent.model, ModelUsage())
+                counted = ModelUsage(
+                    input_tokens=before.input_tokens + spent.input_tokens,
+                    output_tokens=before.output_tokens + spent.output_tokens,
+                    calls=before.calls + 1,
+                )
+                models = {**usage.models, spent.model: counted}
+            return replace(usage, models=models, model_calls=usage.model_calls + 1)
+        case ToolEnd():
+            return replace(usage, tool_calls=usage.tool_calls + 1)
+        case _:
+            return usage
+
+
+def as_json(usage: Usage) -> dict[str, Any]:
+    """As clients get it: a list of models, and the sum over them."""
+    models = [{"model": name, **msgspec.to_builtins(spent)} for name, spent in sorted(usage.models.items())]
+    return {
+        "input_tokens": sum(spent.input_tokens for spent in usage.models.values()),
+        "output_tokens": sum(spent.output_tokens for spent in usage.models.values()),
+        "model_calls": usage.model_calls,
+        "tool_calls": usage.tool_calls,
+        "runs": usage.runs,
+        "seconds": usage.seconds,
+        "models": models,
+    }

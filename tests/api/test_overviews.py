@@ -1,0 +1,94 @@
+"""Overviews are kept beside the log, and can be lost without harm; to-do lists follow them as files."""
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from stellwerk.settings import Settings
+from tests.api.reading import whole_round
+from tests.conftest import running_server
+from tests.crash.waiting import eventually
+
+
+def kept(data: Path, sid: str) -> int:
+    """How far the overview of a session is kept; 0 if it is not."""
+    connection = sqlite3.connect(data / "stellwerk.db")
+    try:
+        row = connection.execute("SELECT position FROM overview WHERE session_id = ?", [sid]).fetchone()
+    finally:
+        connection.close()
+    return int(row[0]) if row else 0
+
+
+def change(data: Path, statement: str) -> None:
+    connection = sqlite3.connect(data / "stellwerk.db")
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def todolist(data: Path, sid: str) -> Path:
+    return data / "checklists" / f"todolist_{sid}.md"
+
+
+async def begin(client: httpx2.AsyncClient) -> str:
+    return str((await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"])
+
+
+async def until_written(file: Path) -> None:
+    await eventually(partial(Path.exists, file), within=20, what=f"{file} is not written")
+
+
+@pytest.mark.requirement("trust.I6")
+async def test_a_kept_overview_is_gone_on_with_and_tells_the_same(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+        sid = await begin(client)
+        await whole_round(client, sid, "plan it")
+        await eventually(lambda: kept(tmp_path, sid) > 0, within=20, what="nothing is kept")
+        position = kept(tmp_path, sid)
+        events = await whole_round(client, sid, "weather")
+        state = await client.get(f"/sessions/{sid}/state")
+        assert 0 < position < events[-1]["position"] == state.json()["position"]
+        change(tmp_path, "DELETE FROM overview")
+        assert (await client.get(f"/sessions/{sid}/state")).content == state.content
+
+
+async def test_what_another_form_of_the_folds_kept_is_not_used(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+        sid = await begin(client)
+        await whole_round(client, sid, "plan it")
+        before = await client.get(f"/sessions/{sid}/state")
+        await eventually(lambda: kept(tmp_path, sid) > 0, within=20, what="nothing is kept")
+        change(tmp_path, "UPDATE overview SET form = 0, state = 'old'")
+        assert (await client.get(f"/sessions/{sid}/state")).content == before.content
+
+
+@pytest.mark.requirement("004.markdown.state-leads")
+async def test_lists_that_a_crash_left_behind_are_put_right_at_the_next_start(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path)
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+        sid = await begin(client)
+        await whole_round(client, sid, "plan it")
+        await until_written(todolist(tmp_path, sid))
+        text = (await client.get(f"/sessions/{sid}/artifacts/todolist.md")).text
+    todolist(tmp_path, sid).write_text("- [x] changed by hand")
+    todolist(tmp_path, "gone").write_text("of a session that was deleted")
+    change(tmp_path, "DELETE FROM overview")
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+        assert (await client.get(f"/sessions/{sid}/artifacts/todolist.md")).text == text
+        await eventually(lambda: todolist(tmp_path, sid).read_text() == text, within=20, what="it is not put right")
+        assert not todolist(tmp_path, "gone").exists()
+
+
+async def test_a_deleted_session_leaves_neither_overview_nor_list(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+        sid, later = await begin(client), await begin(client)
+        await whole_round(client, sid, "plan it")
+        assert (await client.delete(f"/sessions/{sid}")).status_code == 204
+        await whole_round(client, later, "plan it")
+        await until_written(todolist(tmp_path, later))  # whoever keeps overviews has come by since
+        assert not todolist(tmp_path, sid).exists()
+        assert kept(tmp_path, sid) == 0

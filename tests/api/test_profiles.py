@@ -1,0 +1,135 @@
+"""Profiles over HTTP: the user's is the default of every way to read, and no cursor gets lost behind what it hides."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.types import Message
+
+from stellwerk.api import streaming
+from stellwerk.api.paging import PageWish, page_of
+from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.streaming import EventStream
+from stellwerk.app import _services
+from stellwerk.log.log import Entry
+from stellwerk.log.wake import Wakes
+from stellwerk.settings import Settings
+from tests.api.reading import Event, sse, whole_round, without_origin
+from tests.crash.waiting import eventually
+
+HIDDEN = {"subgraph_checkpoint", "update"}
+ASKED = {"messages": [{"role": "user", "content": "weather"}]}
+
+
+def inside(count: int) -> list[Entry]:
+    return [Entry("update", 0.0, b'{"type":"update"}')] * count
+
+
+def line(text: str) -> Entry:
+    return Entry("log", 0.0, b'{"type":"log","payload":{"message":"%b"}}' % text.encode())
+
+
+@pytest.fixture
+async def services(tmp_path: Path) -> AsyncIterator[Services]:
+    async with _services(Settings(data=tmp_path), Wakes(), {}) as made, asyncio.timeout(20):
+        yield made
+
+
+async def begun(services: Services, *entries: Entry) -> str:
+    session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
+    await services.log.append_external(LOCAL_TENANT, session.id, "first", entries)
+    return session.id
+
+
+async def read(client: httpx2.AsyncClient, sid: str, **params: str) -> list[list[Event]]:
+    """The session as SSE, as NDJSON and as a page."""
+    path, until = f"/sessions/{sid}/stream", {**params, "until": "run_end"}
+    ndjson = await client.get(path, params=until, headers={"Accept": "application/x-ndjson"})
+    page = (await client.get(f"/sessions/{sid}/events", params=params)).json()
+    assert page["next"] == (await client.get(f"/sessions/{sid}")).json()["position"]
+    lines = [json.loads(text) for text in ndjson.text.splitlines()]
+    return [without_origin(events) for events in (await sse(client, path, **until), lines, page["events"])]
+
+
+@pytest.mark.requirement("002.adapter.default-profile-is-user", "002.profile.debug")
+async def test_without_a_choice_a_reader_gets_the_user_profile(client: httpx2.AsyncClient, sid: str) -> None:
+    log = without_origin(await whole_round(client, sid, "weather"))
+    told = [event for event in log if event["type"] not in HIDDEN]
+    assert {event["type"] for event in log} >= HIDDEN - {"update"}
+    assert await read(client, sid) == await read(client, sid, profile="user") == [told] * 3
+    assert await read(client, sid, profile="debug") == [log] * 3
+
+
+@pytest.mark.parametrize("dialect", ["chunks", "events"])
+async def test_a_dialect_that_leaves_the_same_out_is_the_same_in_both_profiles(
+    client: httpx2.AsyncClient, dialect: str
+) -> None:
+    answer = await client.post("/stream-test", json=ASKED, params={"dialect": dialect})
+    path = f"/sessions/{answer.headers['Stellwerk-Session']}/stream"
+    for profile in ("user", "debug"):
+        again = await client.get(path, params={"dialect": dialect, "profile": profile, "until": "run_end"})
+        assert again.text == answer.text
+
+
+async def test_a_profile_that_there_is_not_is_refused(client: httpx2.AsyncClient, sid: str) -> None:
+    params = {"profile": "admin"}
+    answers = [
+        await client.get(f"/sessions/{sid}/stream", params=params),
+        await client.get(f"/sessions/{sid}/stream", params={**params, "dialect": "chunks"}),
+        await client.get(f"/sessions/{sid}/events", params=params),
+        await client.post("/stream-test", json=ASKED, params=params),
+    ]
+    for answer in answers:
+        problem = answer.json()
+        assert (answer.status_code, problem["code"], problem["field"]) == (422, "invalid_field", "profile")
+        assert problem["detail"] == "profile: Input should be 'user' or 'debug'"
+    assert len((await client.get("/sessions")).json()["sessions"]) == 1
+
+
+async def test_a_page_reads_over_what_it_hides(services: Services) -> None:
+    sid = await begun(services, *inside(5), line("one"), *inside(3), line("two"), *inside(4))
+    pages = []
+    after = 0
+    while (page := await page_of(services, sid, PageWish(limit=2), after))[0]:
+        pages.append(([stored.position for stored in page[0]], page[1]))
+        after = page[1]
+    assert pages == [([6], 6), ([10], 10)]
+    assert page == ([], 14)
+
+
+async def test_a_long_poll_waits_for_something_to_see(services: Services) -> None:
+    sid = await begun(services, line("one"), *inside(3))
+    waiting = asyncio.create_task(page_of(services, sid, PageWish(wait=60, limit=1), 1))
+    await eventually(lambda: bool(services.wakes.watched()), within=20, what="nobody waits")
+    more = [*inside(2), line("two"), line("three"), *inside(1)]
+    await services.log.append_external(LOCAL_TENANT, sid, "more", inside(2))
+    await services.log.append_external(LOCAL_TENANT, sid, "and more", more)
+    page, after = await waiting
+    assert ([stored.position for stored in page], after) == ([9], 9)
+
+
+async def test_a_long_poll_that_saw_nothing_still_gets_ahead(services: Services) -> None:
+    sid = await begun(services, line("one"), *inside(3))
+    assert await page_of(services, sid, PageWish(wait=0.01), 1) == ([], 4)
+
+
+async def test_whoever_is_shown_nothing_for_long_hears_that_we_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "STALL", 0.01)
+    sent: list[bytes] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+
+    async def hidden() -> AsyncIterator[bytes]:
+        yield b"one"
+        while sent[-1] != b": ping\n":
+            yield b""
+            await asyncio.sleep(0)
+        yield b"two"
+
+    async with asyncio.timeout(20):
+        await EventStream(hidden(), "text/event-stream", b": ping\n").stream_response(send)
+    assert sent[1:] == [b"one", b": ping\n", b"two", b""]

@@ -1,0 +1,108 @@
+"""Fork and regenerate: another way to go on from what was said, and nothing of the way not taken."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from stellwerk.envelope.order import legal
+from stellwerk.settings import Settings
+from tests.api.reading import without_origin
+from tests.conftest import running_server
+from tests.runs.talking import begin, events, log_of, rest_of_run, send
+
+ECHO = Path(__file__).parent / "house/echo.py"
+
+
+@pytest.fixture
+async def echo(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = Settings(data=tmp_path)
+    async with running_server(settings, own={"echo": f"{ECHO}:graph"}) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            yield client
+
+
+async def say(client: httpx2.AsyncClient, sid: str, text: str) -> tuple[str, int]:
+    """What is answered, and where its run ended."""
+    end = (await rest_of_run(client, sid, (await send(client, sid, text))["after"]))[-1]
+    return end["payload"]["result"], end["position"]
+
+
+async def regenerate(client: httpx2.AsyncClient, sid: str) -> str:
+    accepted = (await client.post(f"/sessions/{sid}/regenerate")).json()
+    told = await rest_of_run(client, sid, accepted["after"])
+    return str(told[-1]["payload"]["result"])
+
+
+async def test_a_fork_has_the_same_log_up_to_there_and_goes_its_own_way(echo: httpx2.AsyncClient) -> None:
+    sid = await begin(echo, "echo")
+    _, first = await say(echo, sid, "one")
+    await say(echo, sid, "two")
+    made = await echo.post(f"/sessions/{sid}/fork", json={"position": first})
+    assert made.status_code == 201, made.text
+    fork = made.json()["id"]
+    assert (made.json()["position"], made.json()["round"], made.json()["status"]) == (first, 1, "completed")
+
+    def plain(told: list[dict[str, object]]) -> list[dict[str, object]]:
+        return [{**one, "session_id": ""} for one in without_origin(told)]
+
+    assert plain(await events(echo, fork)) == plain((await events(echo, sid))[:first])
+    assert (await say(echo, fork, "three"))[0] == "I heard one, three."
+    assert (await say(echo, sid, "four"))[0] == "I heard one, two, four."
+    for each in (sid, fork):
+        assert legal(log_of(await events(echo, each))) == []
+
+
+async def test_a_fork_is_only_made_where_a_run_is_over(echo: httpx2.AsyncClient) -> None:
+    sid = await begin(echo, "echo")
+    assert (await echo.post(f"/sessions/{sid}/fork")).json()["code"] == "no_run_ended"
+    _, first = await say(echo, sid, "one")
+    refused = await echo.post(f"/sessions/{sid}/fork", json={"position": first - 1})
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_a_run_end")
+    assert f"the nearest is {first}" in refused.json()["detail"]
+    assert (await echo.post("/sessions/nobody/fork")).status_code == 404
+    assert (await echo.post(f"/sessions/{sid}/fork")).json()["position"] == first
+
+
+async def test_deleting_either_leaves_the_other(echo: httpx2.AsyncClient) -> None:
+    sid = await begin(echo, "echo")
+    await say(echo, sid, "one")
+    fork = (await echo.post(f"/sessions/{sid}/fork")).json()["id"]
+    assert (await echo.delete(f"/sessions/{sid}")).status_code == 204
+    assert (await say(echo, fork, "two"))[0] == "I heard one, two."
+
+
+async def test_an_answer_is_given_anew_as_if_the_last_had_not_been(echo: httpx2.AsyncClient) -> None:
+    sid = await begin(echo, "echo")
+    for text, heard in (("one", "I heard one."), ("two", "I heard one, two.")):
+        assert (await say(echo, sid, text))[0] == heard
+        for _ in range(2):
+            assert await regenerate(echo, sid) == heard
+    told = await events(echo, sid)
+    assert legal(log_of(told)) == []
+    starts = [e["payload"] for e in told if e["type"] == "run_start"]
+    assert [s["trigger"] for s in starts] == ["message", "regenerate", "regenerate"] * 2
+    runs = [e["run_id"] for e in told if e["type"] == "run_start"]
+    assert [s.get("replaces") for s in starts] == [None, *runs[:2], None, *runs[3:5]]
+    assert (await say(echo, sid, "three"))[0] == "I heard one, two, three."
+
+
+async def test_what_a_session_began_with_is_there_again_too(echo: httpx2.AsyncClient) -> None:
+    said = [
+        {"role": "user", "content": "before"},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": "now"},
+    ]
+    answer = await echo.post("/stream-test", json={"agent_system_id": "echo", "messages": said})
+    sid = answer.headers["Stellwerk-Session"]
+    assert await regenerate(echo, sid) == "I heard before, now."
+
+
+async def test_there_must_be_something_to_give_anew(echo: httpx2.AsyncClient) -> None:
+    sid = await begin(echo, "echo")
+    refused = await echo.post(f"/sessions/{sid}/regenerate")
+    assert (refused.status_code, refused.json()["code"]) == (409, "nothing_said")
+    await say(echo, sid, "one")
+    fork = (await echo.post(f"/sessions/{sid}/fork")).json()["id"]
+    assert (await echo.post(f"/sessions/{fork}/regenerate")).status_code == 409
