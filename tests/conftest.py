@@ -9,12 +9,14 @@ import httpx2
 import pytest
 from hypothesis import settings
 
+from stellwerk.api.server import listener
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.serving import listener, serving
+from stellwerk.serving import serving
 from stellwerk.settings import Settings
 
-# No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties.
-settings.register_profile("stellwerk", deadline=None, max_examples=40)
+# No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties; and the same ones
+# each time, so that a change is judged by itself. `--hypothesis-profile=default` looks for others.
+settings.register_profile("stellwerk", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("stellwerk")
 
 
@@ -36,10 +38,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @asynccontextmanager
-async def running_server(settings: Settings, *, own: Mapping[str, str] | None = None) -> AsyncIterator[str]:
+async def running_server(
+    settings: Settings, *, own: Mapping[str, str] | None = None, port: int = 0
+) -> AsyncIterator[str]:
     """The real server, in this process, on real sockets; yields its address."""
     ready = asyncio.Event()
-    with listener("127.0.0.1", 0) as socket:
+    with listener("127.0.0.1", port) as socket:
         async with serving(settings, ready.set, own=own) as server:
             running = asyncio.create_task(server.serve(sockets=[socket]))
             try:

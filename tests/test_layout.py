@@ -20,7 +20,7 @@ PACKAGE = "src/stellwerk"
 SOURCES = ("src", "tests", "benchmarks", "examples", "console/src", "clients")
 NOT_OURS = {"node_modules", "dist"}
 LONGEST_FILE = 300
-ROOM_CAPS = {"log": 900, "stream": 1800, "runs": 1800}
+ROOM_CAPS = {"log": 900, "stream": 1900, "runs": 1900}
 VAGUE = {"manager", "handler", "helper", "util"}
 # Names that a library makes us override, each with the reason.
 OVERRIDES: dict[str, str] = {}
@@ -210,7 +210,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (long_files, f"{PACKAGE}/dialects/agui.py", "\n" * 301, "agui.py has 301 lines"),
         (long_files, "console/src/ui/Thread.tsx", "\n" * 301, "Thread.tsx has 301 lines"),
         (full_rooms, f"{PACKAGE}/log/log.py", "\n" * 901, "log has 901 lines of 900"),
-        (full_rooms, f"{PACKAGE}/runs/deep/down.py", "\n" * 1801, "runs has 1801 lines of 1800"),
+        (full_rooms, f"{PACKAGE}/runs/deep/down.py", "\n" * 1901, "runs has 1901 lines of 1900"),
         (vague_names, f"{PACKAGE}/utils/text.py", "", "'utils' says util"),
         (vague_names, f"{PACKAGE}/a.py", "class HTTPHandler: ...", "a.py:1: 'HTTPHandler' says handler"),
         (vague_names, f"{PACKAGE}/a.py", "async def redis_managers(): ...", "'redis_managers' says manager"),
@@ -238,7 +238,7 @@ def test_a_planted_violation_is_reported(repository: Path, gate: Gate, name: str
         (long_files, f"{PACKAGE}/a.py", "\n" * 300),
         (long_files, "console/src/schema.d.ts", "\n" * 301),
         (long_files, "clients/js/node_modules/a.ts", "\n" * 301),
-        (full_rooms, f"{PACKAGE}/stream/a.py", "\n" * 1800),
+        (full_rooms, f"{PACKAGE}/stream/a.py", "\n" * 1900),
         (vague_names, f"{PACKAGE}/a.py", "def handle_utilisation(): ...\nclass Managed: ..."),
         (vague_names, "tests/helpers.py", ""),
         (broad_excepts, f"{PACKAGE}/runs/runner.py", "try: ...\nexcept Exception: ..."),

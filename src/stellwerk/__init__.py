@@ -11,6 +11,7 @@ _PUBLIC = {
     "AgentFactory": "stellwerk.agents.factory",
     "AgentSystem": "stellwerk.spec.model",
     "ChatMessage": "stellwerk.spec.chat",
+    "Client": "stellwerk.client.client",
     "CompleteAgent": "stellwerk.spec.model",
     "CustomStateShared": "stellwerk.agents.state",
     "Envelope": "stellwerk.envelope.model",
@@ -20,6 +21,7 @@ _PUBLIC = {
     "ToolResult": "stellwerk.envelope.results",
     "ToolSchema": "stellwerk.spec.model",
     "create_app": "stellwerk.app",
+    "opened": "stellwerk.api.embedding",
     "tool": "stellwerk.agents.tool_spec",
 }
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
 import structlog
 from fastapi import FastAPI
+from fastapi.params import Depends
 from fastapi_offline import FastAPIOffline
 from starlette.responses import RedirectResponse
 
@@ -24,7 +25,7 @@ from stellwerk.agents.references import both
 from stellwerk.agents.stores import open_store
 from stellwerk.agents.targets import graphs_among, served, text_of
 from stellwerk.agents.tracing import trace_in_place
-from stellwerk.api import files, guard, health, problems, resources, sessions, stream_test
+from stellwerk.api import embedding, files, guard, health, problems, resources, sessions, stream_test, websocket
 from stellwerk.api.overviews import Overviews
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.database.sqlite import Sqlite
@@ -32,7 +33,7 @@ from stellwerk.demo import demo_yaml
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.redaction import Redactor
-from stellwerk.errors import SettingsError, StorageGone
+from stellwerk.errors import SettingsError, StorageFull, StorageGone
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.tick import Tick
@@ -42,7 +43,7 @@ from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.stores import Stores
-from stellwerk.settings import LOOPBACK, Settings, provider_keys
+from stellwerk.settings import LOOPBACK, Settings, listed, provider_keys
 from stellwerk.spec.operator import Operator
 from stellwerk.systems import rows as system_rows
 from stellwerk.systems.registry import Systems
@@ -53,11 +54,17 @@ _LOOK_AROUND = 1.0
 _KEEP_OVERVIEWS = 2.0
 
 
-def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    *,
+    own: Mapping[str, str] | None = None,
+    dependencies: Sequence[Depends] = (),
+) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
 
     ``own`` are graphs and agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
-    Run it by ``serve``, or end the streams yourself before the host server waits for them: ``app.state.wakes.close()``.
+    ``dependencies`` of yours come before every route but /docs and /healthz: who may use it is yours to say.
+    Run it by ``serve``; or mount it, and put ``stellwerk.opened(app)`` into the lifespan of the app it is mounted in.
     """
     chosen = settings or Settings()
     wakes = Wakes()
@@ -65,19 +72,30 @@ def create_app(settings: Settings | None = None, *, own: Mapping[str, str] | Non
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with _services(chosen, wakes, own or {}) as services:
-            app.include_router(sessions.routes(services))
-            app.include_router(stream_test.routes(services))
-            for router in resources.routers(services):
-                app.include_router(router)
+            for router in (
+                sessions.routes(services),
+                websocket.routes(services, frame_limit=chosen.body_limit),
+                stream_test.routes(services),
+                *resources.routers(services),
+            ):
+                app.include_router(router, dependencies=dependencies)
             app.include_router(health.routes(services))
             app.add_api_route("/", lambda: RedirectResponse("docs"), include_in_schema=False)
-            yield
+            app.state.opened = True
+            with embedding.ending_with_the_process(wakes):
+                yield
 
     app = FastAPIOffline(redoc_url=None, title="Stellwerk", version=stellwerk.__version__, lifespan=lifespan)
-    app.state.wakes = wakes
+    app.state.wakes, app.state.opened = wakes, False
     problems.install(app)
-    uploads = {files.PATH: chosen.file_limit}
-    app.add_middleware(guard.Guard, hosts=LOOPBACK, body_limit=chosen.body_limit, streamed=uploads)
+    app.add_middleware(embedding.OnlyOpened)
+    app.add_middleware(
+        guard.Guard,
+        hosts=(*LOOPBACK, *listed(chosen.hosts)),
+        origins=listed(chosen.origins),
+        body_limit=chosen.body_limit,
+        streamed={files.PATH: chosen.file_limit},
+    )
     app.add_middleware(problems.Unforeseen)
     return app
 
@@ -152,7 +170,7 @@ async def _look_around(log: DurableLog) -> None:
         await asyncio.sleep(_LOOK_AROUND)
         try:
             await log.look_around()
-        except StorageGone as error:
+        except (StorageFull, StorageGone) as error:
             logger.warning("look_around_failed", error=error.message)
 
 

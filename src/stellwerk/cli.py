@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import stellwerk
+from stellwerk.client.command_line import commands
 
 if TYPE_CHECKING:
     from stellwerk.spec.catalogue import Catalogue
@@ -199,6 +200,9 @@ def schema() -> None:
     from stellwerk.spec.schema import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+app.add_typer(commands)
 
 
 def _read(name: str) -> bytes:

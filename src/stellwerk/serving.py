@@ -5,20 +5,17 @@ import gc
 import json
 import os
 import signal
-import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
 import uvloop
-from fastapi import FastAPI
 
 import stellwerk
 from stellwerk.agents.targets import systems_of
+from stellwerk.api.server import Server, listener
 from stellwerk.app import create_app
 from stellwerk.errors import SettingsError
-from stellwerk.log.wake import Wakes
 from stellwerk.logs import configure
 from stellwerk.settings import LOOPBACK, Settings
 
@@ -26,41 +23,6 @@ _GENERATIONS = (10_000, 5, 1_000_000)
 """Only what is young is searched for garbage by itself: a walk over all that 200 runs hold stops them all."""
 _COLLECT = 300.0
 """Seconds between two such walks. A run leaves about 200 objects to them."""
-_SEND_BUFFER = 128 * 1024
-"""What the kernel may hold for a reader that does not read; it takes twice as much."""
-_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
-
-
-class Server(uvicorn.Server):
-    """uvicorn, with streams that end when the server does, and a word when it is ready."""
-
-    def __init__(self, app: FastAPI, ready: Callable[[], None]) -> None:
-        # The lifespan is entered by `serving`, so that what prevents a start is raised and not only logged.
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http="httptools",
-                lifespan="off",
-                access_log=False,
-                log_config=None,
-                timeout_graceful_shutdown=5,
-            )
-        )
-        self._wakes: Wakes = app.state.wakes
-        self._ready = ready
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # whoever owns the process decides about its signals
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._wakes.close()
-        await super().shutdown(sockets)
 
 
 @asynccontextmanager
@@ -70,7 +32,7 @@ async def serving(
     """Everything opened, and a server that has yet to be told to ``serve``."""
     app = create_app(settings, own=own)
     async with app.router.lifespan_context(app):
-        yield Server(app, ready)
+        yield Server(app, ready, body_limit=settings.body_limit)
 
 
 def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[str] = ()) -> None:
@@ -134,21 +96,3 @@ def greeting(address: str, system: str) -> str:
         f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/docs\n"
         f"Try: curl -s {address}/sessions -H 'Content-Type: application/json' -d '{body}'"
     )
-
-
-def listener(host: str, port: int) -> socket.socket:
-    """A listening socket whose connections notice a dead peer: they inherit these options."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-    for name, value in _KEEPALIVE.items():
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    try:
-        made.bind((host, port))
-    except OSError as error:
-        made.close()
-        raise SettingsError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port") from error
-    return made

@@ -37,6 +37,19 @@ class Settings(BaseSettings):
     """Bytes that one request body may have."""
     file_limit: int = Field(default=25 * 1024 * 1024, ge=1024)
     """Bytes that one uploaded file may have, and the form around it."""
+    hosts: str = ""
+    """Names by which the server may be addressed besides those of loopback, separated by commas; * is any."""
+    origins: str = ""
+    """Origins whose pages may use the server besides its own, separated by commas."""
+    url: str = "http://127.0.0.1:8000"
+    """Where the commands that talk to a server find it."""
+    key: SecretStr | None = None
+    """What those commands send as a bearer token, to a server that asks for one."""
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """What a setting names, separated by commas."""
+    return tuple(part for part in (one.strip().lower() for one in text.split(",")) if part)
 
 
 def provider_keys() -> Mapping[str, SecretStr]:

@@ -229,6 +229,7 @@ async def test_effects_are_a_ceiling_for_the_agent_itself_too() -> None:
         await factory().build(agent("boss", say("x"), tools=["double"], effects=["write"]))
 
 
+@pytest.mark.requirement("002.state.reducer-friendly-deltas")
 async def test_a_deep_agent_keeps_files_and_has_its_limits_also_in_its_general_helper(saver: DurableSaver) -> None:
     steps = [call("write_file", file_path="/notes.md", content="found"), call("double", number=1), say("done")]
     described = agent("deep", *steps, tools=["double"], tool_call_limits={"double": 1})

@@ -98,7 +98,7 @@ async def test_three_levels_two_at_a_time_one_asks_and_nothing_runs_twice(factor
     assert all(names[-1:] == [who] for names, who in models if names), "a model call belongs to the agent that made it"
 
 
-@pytest.mark.requirement("000.inner.agent-wrapped-as-tool")
+@pytest.mark.requirement("000.inner.agent-wrapped-as-tool", "002.completion.normalised-output")
 async def test_what_an_agent_leaves_is_its_messages_its_files_and_what_it_used(factory: AgentFactory) -> None:
     session = Conversation(await factory.build(using(agent("boss", call("w1", task="x"), say("ok")), leaf("w1"))))
     (end,) = ends(await session.send("go"), "w1")
@@ -109,6 +109,7 @@ async def test_what_an_agent_leaves_is_its_messages_its_files_and_what_it_used(f
     assert outcome.usage[0].output_tokens > 0
 
 
+@pytest.mark.requirement("002.completion.research-done")
 async def test_a_completion_signal_brackets_the_result(factory: AgentFactory) -> None:
     researcher = agent("researcher", say("I found it"), completion_signal="research_done")
     session = Conversation(

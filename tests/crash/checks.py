@@ -6,11 +6,11 @@ restarted server serves, and change neither.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
-from stellwerk.envelope.model import Envelope, Message, RunEnd, RunStart, SubgraphCheckpoint, decode
+from stellwerk.envelope.model import Envelope, Message, RunEnd, RunStart, SubgraphCheckpoint, UserAnswer, decode
 from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import TextPart
 from tests.crash.ledger import Book, Ledger, Sent
@@ -33,7 +33,7 @@ def snapshot_problems(ledger: Ledger, found: Snapshot) -> Iterator[str]:
         log = [body for _, body in found.logs[session_id]]
         yield from rewritten(book, log)
         yield from unstored(book, log)
-        yield from lost_messages(book, log)
+        yield from lost_inputs(book, log)
         yield from repeated_rounds(session_id, log, found.rounds[session_id])
 
 
@@ -76,26 +76,46 @@ def unstored(book: Book, log: Sequence[bytes]) -> Iterator[str]:
             yield f"session {book.session_id}: a reader got {line!r}; the log has {stored.get(position)!r}"
 
 
-def lost_messages(book: Book, log: Sequence[bytes]) -> Iterator[str]:
-    """An acknowledged message is at its position, its run before it; no message is there twice."""
+def lost_inputs(book: Book, log: Sequence[bytes]) -> Iterator[str]:
+    """What was acknowledged is at its position, its run before it; nothing is there twice."""
     story = [decode(body) for body in log]
-    for sent in book.answered():
+    for sent in book.answered("messages", "answers"):
         yield from _lost(book, sent, story)
-    for text, times in Counter(_text(e) for e in story if isinstance(e, Message) and e.payload.role == "user").items():
+    for sent in book.answered("stop"):
+        yield from _unstopped(book, sent.accepted(), story)
+    for text, times in Counter(_text(e) for e in story if _is_input(e)).items():
         if times > 1:
             yield f"session {book.session_id}: {text!r} was sent once and is stored {times} times"
 
 
 def _lost(book: Book, sent: Sent, story: Sequence[Envelope]) -> Iterator[str]:
     answer = sent.accepted()
-    at = answer["position"]
-    start, message = (*story[at - 2 : at], None, None)[:2]
-    if not isinstance(start, RunStart) or not isinstance(message, Message):
+    at, enqueued = answer["position"], answer["status"] == "enqueued"
+    start, given = (*([None, *story][at - 1 : at + 1]), None, None)[:2]
+    if not _is_input(given) or not (enqueued or isinstance(start, RunStart)):
         yield f"session {book.session_id}: {answer} was acknowledged and is lost"
         return
-    stored = (start.run_id, start.payload.round, message.payload.message_id, _text(message))
-    if stored != (answer["run_id"], answer["round"], answer["message_id"], sent.text):
+    own = (answer["run_id"], answer["round"])
+    stored = (_id(given), _text(given), own if not isinstance(start, RunStart) or enqueued else _run(start))
+    if stored != (answer.get("message_id", answer.get("ask_id")), sent.text, own):
         yield f"session {book.session_id}: {answer} was acknowledged, but the log has {stored}"
+
+
+def _unstopped(book: Book, answer: dict[str, Any], story: Sequence[Envelope]) -> Iterator[str]:
+    ends = {e.run_id: e.payload.status for e in story if isinstance(e, RunEnd)}
+    if answer["run_id"] and ends.get(answer["run_id"]) != answer["status"]:
+        yield f"session {book.session_id}: the stop was answered with {answer}, but the log has {ends}"
+
+
+def forgotten_messages(book: Book, story: Sequence[Envelope]) -> Iterator[str]:
+    """In a session that does nothing, every message was taken up by a round, or withdrawn."""
+    taken = {e.payload.message_id for e in story if isinstance(e, RunStart)}
+    removed = {e.payload.message_id for e in story if isinstance(e, Message) and e.payload.action == "removed"}
+    for envelope in story:
+        if isinstance(envelope, Message) and envelope.payload.role == "user" and envelope.payload.action != "removed":
+            times = (envelope.payload.message_id in taken) + (envelope.payload.message_id in removed)
+            if times != 1:
+                yield f"session {book.session_id}: {_text(envelope)!r} was taken up or withdrawn {times} times"
 
 
 def repeated_rounds(session_id: str, log: Sequence[bytes], rows: Sequence[int]) -> Iterator[str]:
@@ -105,7 +125,7 @@ def repeated_rounds(session_id: str, log: Sequence[bytes], rows: Sequence[int]) 
 
 
 def recovery_problems(book: Book, log: Sequence[bytes], standing: dict[str, Any]) -> Iterator[str]:
-    """Everything that is wrong with a session that nobody drives, as the restarted server serves it."""
+    """Everything that is wrong with a session in which nothing is under way, as the restarted server serves it."""
     yield from rewritten(book, log)
     yield from unstored(book, log)
     story = [decode(body) for body in log]
@@ -114,6 +134,8 @@ def recovery_problems(book: Book, log: Sequence[bytes], standing: dict[str, Any]
     ended = [e.run_id for e in story if isinstance(e, RunEnd)]
     if started != ended:
         yield f"session {book.session_id}: runs that started: {started}, that ended: {ended}"
+    if not standing.get("awaiting_user_input"):
+        yield from forgotten_messages(book, story)
     if (standing["round"], standing["position"]) != (len(started), len(log)):
         yield f"session {book.session_id} has {len(started)} rounds, {len(log)} events and stands at {standing}"
 
@@ -122,13 +144,29 @@ def changed_answer(book: Book, sent: Sent, again: bytes, log: Sequence[bytes]) -
     """The same key must get the answer that it got before the crash, or would have got."""
     if sent.answer is not None and again != sent.answer:
         yield f"session {book.session_id}: key {sent.key} got {sent.answer!r}, and after the crash {again!r}"
-    places = [n for n, e in enumerate(map(decode, log), 1) if isinstance(e, Message) and _text(e) == sent.text]
+    places = [n for n, e in enumerate(map(decode, log), 1) if _is_input(e) and _text(e) == sent.text]
     if places and msgspec.json.decode(again)["position"] not in places:
         yield f"session {book.session_id}: key {sent.key} was stored at {places}, but got {again!r}"
 
 
-def _text(message: Message) -> str:
-    return "".join(part.text for part in message.payload.content if isinstance(part, TextPart))
+def _is_input(envelope: Envelope | None) -> TypeGuard[Message | UserAnswer]:
+    if isinstance(envelope, Message):
+        return envelope.payload.role == "user" and envelope.payload.action != "removed"
+    return isinstance(envelope, UserAnswer)
+
+
+def _id(given: Message | UserAnswer) -> str:
+    return given.payload.message_id if isinstance(given, Message) else given.payload.ask_id
+
+
+def _text(given: Message | UserAnswer) -> str:
+    if isinstance(given, UserAnswer):
+        return given.payload.text or ""
+    return "".join(part.text for part in given.payload.content if isinstance(part, TextPart))
+
+
+def _run(start: RunStart) -> tuple[str | None, int]:
+    return start.run_id, start.payload.round
 
 
 def _excerpt(positions: Sequence[int]) -> str:

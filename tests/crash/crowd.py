@@ -4,7 +4,7 @@ import asyncio
 import resource
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +80,7 @@ async def _crowded_run(server: ServerProcess, client: httpx2.AsyncClient, sessio
     path = f"/sessions/{session_id}/stream?profile=debug"
     stalled = [connect_and_never_read(server.address, path) for _ in range(STALLED)]
     turnstile = asyncio.Semaphore(_CONNECTING)
-    readers = await asyncio.gather(*(_enter(server.address, path, turnstile) for _ in range(READING)))
+    readers = await asyncio.gather(*(enter(server.address, path, turnstile) for _ in range(READING)))
     scene.sockets_with_crowd = server.sockets()
     listening = [asyncio.create_task(_listen(reader)) for reader, _ in readers]
     lines = await run(client, session_id)
@@ -94,7 +94,7 @@ async def _crowded_run(server: ServerProcess, client: httpx2.AsyncClient, sessio
         stuck.close()
 
 
-async def _enter(
+async def enter(
     address: str, path: str, turnstile: asyncio.Semaphore
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connected when the server has begun to answer."""
@@ -123,8 +123,10 @@ async def _sockets_left(server: ServerProcess, expected: int) -> int:
     return server.sockets()
 
 
-def connect_and_never_read(address: str, path: str, *, buffer: int | None = None) -> socket.socket:
-    return say_and_never_read(address, wire.request(address, path), buffer=buffer)
+def connect_and_never_read(
+    address: str, path: str, headers: Mapping[str, str] | None = None, *, buffer: int | None = None
+) -> socket.socket:
+    return say_and_never_read(address, wire.request(address, path, **headers or {}), buffer=buffer)
 
 
 def say_and_never_read(address: str, words: bytes, *, buffer: int | None = None) -> socket.socket:
@@ -137,9 +139,9 @@ def say_and_never_read(address: str, words: bytes, *, buffer: int | None = None)
     return made
 
 
-def reset_at_once(address: str, path: str) -> None:
+def reset_at_once(address: str, path: str, headers: Mapping[str, str] | None = None) -> None:
     """Ask, and leave with a RST before the first byte of the answer."""
-    asking = connect_and_never_read(address, path)
+    asking = connect_and_never_read(address, path, headers)
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     asking.close()
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import stellwerk.serving as real
+from stellwerk.api.server import listener
 from stellwerk.log.wake import Wakes
 from stellwerk.settings import Settings
 
@@ -19,7 +20,7 @@ class Inside(NamedTuple):
 async def serving(settings: Settings) -> AsyncIterator[Inside]:
     """On real sockets, like any other; ends with the block."""
     ready = asyncio.Event()
-    with real.listener("127.0.0.1", 0) as socket:
+    with listener("127.0.0.1", 0) as socket:
         async with real.serving(settings, ready.set) as server:
             composed: Any = server.config.app
             running = asyncio.create_task(server.serve(sockets=[socket]))

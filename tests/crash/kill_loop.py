@@ -1,9 +1,11 @@
 """kill -9 under load, again and again, on one data folder that lives through it all.
 
-``python -m tests.crash.kill_loop --kills 50`` drives ten sessions over HTTP,
-kills the server in mid-sentence, compares the ledger of the clients with what
-the crash left and with what the restarted server serves, and goes on. It ends
-with 1 and the evidence if anything acknowledged or shown was lost or changed.
+``python -m tests.crash.kill_loop --kills 150`` drives twenty sessions over HTTP
+that talk, order, delegate, answer, enqueue and stop; kills the server in
+mid-sentence, compares the ledger of the clients and the effects of the tools
+with what the crash left and with what the restarted server serves, and goes on.
+It ends with 1 and the evidence if anything acknowledged or shown was lost or
+changed, said twice or done twice.
 """
 
 import argparse
@@ -13,24 +15,25 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import msgspec
 
-from tests.crash import checks, process, snapshot
-from tests.crash.ledger import Book, Ledger, Sent
+from stellwerk.envelope.model import SubgraphResume, decode
+from tests.crash import checks, effects, process, served, snapshot
+from tests.crash.ledger import Book, Ledger
 from tests.crash.load import Load
 from tests.crash.waiting import eventually
-from tests.crash.wire import NDJSON
 
-SHORTEST, LONGEST = 0.060, 0.900
+SHORTEST, LONGEST = 0.060, 1.200
 """Seconds of load before a kill."""
-_ENDED_BY_RECOVERY, _ENDED_FROM_THE_QUEUE = 5, 60
-_PAGE = 1000
+TAKEN_UP = 5
+"""Seconds after which every run that was under way has gone on, or has ended."""
+_ALL_ENDED = 90
+YARD = Path(__file__).parent / "yard"
 
 Say = Callable[[str], object]
 
@@ -43,14 +46,20 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
     kills: int = 0
     cut: int = 0
-    """Runs that a kill interrupted."""
+    """Sessions in which a kill interrupted a run."""
+    resumed: int = 0
+    effects: int = 0
+    slowest_recovery: float = 0.0
     resent: int = 0
     slowest_start: float = 0.0
     last: snapshot.Snapshot | None = None
 
 
 class KillLoop:
-    def __init__(self, folder: Path, *, seed: int, say: Say) -> None:
+    def __init__(self, folder: Path, *, seed: int, say: Say, taken_up: float = TAKEN_UP) -> None:
+        self._yard, self._taken_up = folder / "yard", taken_up
+        shutil.copytree(YARD, self._yard, dirs_exist_ok=True)
+        (self._yard / "operator.yaml").write_text("tools: [tools.py:tools]\n")
         self._data, self._scratch, self._errors = folder / "data", folder / "copy", folder / "stderr.txt"
         self._random, self._say = random.Random(seed), say
         self.outcome = Outcome()
@@ -65,7 +74,7 @@ class KillLoop:
                 await self._kill_under_load(server, lived, number % 3)
                 found = self._look_at_the_file()
                 server = self._start()
-                async with _client(server) as client:
+                async with served.client(server) as client:
                     await self._after_the_crash(client, found)
                 self._tell(number, lived)
                 if self.outcome.problems:
@@ -80,7 +89,8 @@ class KillLoop:
         began = time.monotonic()
         # Now and then with fewer slots than sessions, so that the queue goes through a crash, too.
         slots = self._random.choice((200, 200, 6))
-        server = process.start(self._data, errors=self._errors, slots=slots)
+        serves, config = [str(self._yard / "system.yaml")], self._yard / "operator.yaml"
+        server = process.start(self._data, errors=self._errors, serves=serves, config=config, slots=slots)
         self.outcome.slowest_start = max(self.outcome.slowest_start, time.monotonic() - began)
         return server
 
@@ -88,7 +98,7 @@ class KillLoop:
         """The time counts from the first request, the first acknowledgement or the first event, in turn."""
         progress = (self._requests, self.outcome.ledger.acknowledgements, self.outcome.ledger.frames)[begun]
         before = progress()
-        async with _client(server) as client:
+        async with served.client(server) as client:
             clients = asyncio.create_task(self._load.run(client))
             await eventually(lambda: progress() > before, within=60, what="the load does not begin")
             await asyncio.wait([clients], timeout=seconds)
@@ -108,61 +118,95 @@ class KillLoop:
         return found
 
     async def _after_the_crash(self, client: httpx2.AsyncClient, found: snapshot.Snapshot) -> None:
-        for waiting, patience in ((found.waiting, _ENDED_BY_RECOVERY), (set[str](), _ENDED_FROM_THE_QUEUE)):
-            await self._all_runs_end(client, except_for=waiting, within=patience)
-        standings = await _standings(client)
+        await self._all_are_taken_up(client, found)
+        await self._all_runs_end(client)
+        standings = await served.standings(client)
         for book in self.outcome.ledger.books.values():
             if book.session_id in standings:  # a lost one was noted already
                 await self._compare(client, book, standings[book.session_id])
-        await asyncio.gather(*(self._send_again(client, book) for book in self._load.talking))
-        await self._one_more_round(client)
+        self._look_at_the_effects()
+        idle = [book for book in self._load.talking if not standings[book.session_id]["awaiting_user_input"]]
+        await asyncio.gather(*(self._send_again(client, book) for book in idle))
+        await self._one_more_round(client, idle)
 
-    async def _all_runs_end(self, client: httpx2.AsyncClient, *, except_for: set[str], within: float) -> None:
-        running: set[str] = set()
+    async def _all_are_taken_up(self, client: httpx2.AsyncClient, found: snapshot.Snapshot) -> None:
+        """Each run that was under way has an owner, who shows it: its log grows. What waits for a slot may wait."""
 
-        async def none_is_running() -> bool:
-            nonlocal running
-            standings = await _standings(client)
-            running = {name for name, found in standings.items() if found["status"] == "running"} - except_for
-            return not running
+        async def orphans() -> set[str]:
+            under_way = {name: each for name, each in (await served.standings(client)).items() if served.works(each)}
+            return {
+                name for name, each in under_way.items() if each["position"] == found.heads.get(name)
+            } - found.waiting
+
+        taken = await self._none_is_left(orphans, within=self._taken_up, what="has no owner")
+        self.outcome.slowest_recovery = max(self.outcome.slowest_recovery, taken)
+
+    async def _all_runs_end(self, client: httpx2.AsyncClient) -> None:
+        async def at_work() -> set[str]:
+            return {name for name, each in (await served.standings(client)).items() if served.works(each)}
+
+        await self._none_is_left(at_work, within=_ALL_ENDED, what="is still running")
+
+    async def _none_is_left(self, look: Callable[[], Awaitable[set[str]]], *, within: float, what: str) -> float:
+        left: set[str] = set()
+
+        async def none() -> bool:
+            nonlocal left
+            left = await look()
+            return not left
 
         try:
-            await eventually(none_is_running, within=within, what="")
+            return await eventually(none, within=within, what="")
         except AssertionError:
-            self._note([f"still running {within} s after the restart: {sorted(running)}"])
+            self._note([f"{within} s after the restart, session {name} {what}" for name in sorted(left)])
+            return within
 
     async def _compare(self, client: httpx2.AsyncClient, book: Book, standing: dict[str, Any]) -> None:
         if standing["position"] == len(book.log):
             return  # nothing was added to what the file has shown
-        log = await _read_log(client, book.session_id)
+        log = await served.read_log(client, book.session_id)
         self.outcome.cut += len(log) > len(book.log)
         self._note(checks.recovery_problems(book, log, standing))
+        story, told = [decode(body) for body in log], book.session_id
+        for look in (effects.repeated_calls, effects.doubled_text):
+            self._note(f"session {told}: {problem}" for problem in look(story))
+        self.outcome.resumed += sum(isinstance(e, SubgraphResume) for e in story[len(book.log) :])
         book.log = log
+
+    def _look_at_the_effects(self) -> None:
+        done = effects.read(self._yard / "effects")
+        self.outcome.effects = done.total()
+        stories = ([decode(body) for body in book.log] for book in self.outcome.ledger.books.values())
+        self._note(effects.effect_problems(done, stories))
 
     async def _send_again(self, client: httpx2.AsyncClient, book: Book) -> None:
         """What has a key is sent once more: it gets the answer it had, or has its first effect now."""
         for sent in [*book.open(), *[s for s in book.answered() if s.key][-2:]]:
-            again = Sent(sent.text, sent.key)
+            again = replace(sent, answer=None)
             await self._load.send(client, book, again)
             self.outcome.resent += 1
+            if again.answer is None and sent.kind == "answers" and sent.answer is None:
+                sent.refused = True  # the run that it would have answered was stopped
+                continue
             if again.answer is None:
                 self._note([f"session {book.session_id}: key {sent.key} was refused when it was sent again"])
                 continue
             self._note(checks.changed_answer(book, sent, again.answer, book.log))
             sent.answer = again.answer
-            await _run_end(client, book, sent)
+            if sent.accepted()["status"] != "enqueued":  # that one may wait behind a question, for ever
+                await served.run_end(client, book, sent)
 
-    async def _one_more_round(self, client: httpx2.AsyncClient) -> None:
-        if not self._load.talking:
+    async def _one_more_round(self, client: httpx2.AsyncClient, idle: Sequence[Book]) -> None:
+        if not idle:
             return
-        book = self._random.choice(self._load.talking)
-        sent = self._load.new_message()
+        book = self._random.choice(idle)
+        sent = self._load.new_message("order it")
         book.sent.append(sent)
         await self._load.send(client, book, sent)
         if sent.answer is None:
             self._note([f"session {book.session_id} takes no message after the crash"])
             return
-        end = await _run_end(client, book, sent)
+        end = await served.run_end(client, book, sent)
         if end["payload"]["status"] != "completed" or end["run_id"] != sent.accepted()["run_id"]:
             self._note([f"session {book.session_id}: a round after the crash ended as {end}"])
 
@@ -177,57 +221,15 @@ class KillLoop:
         )
 
 
-def _client(server: process.ServerProcess) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(base_url=server.address, timeout=60)
-
-
-async def _run_end(client: httpx2.AsyncClient, book: Book, sent: Sent) -> dict[str, Any]:
-    """The end of the run that the message started, as soon as it is there."""
-    path = f"/sessions/{book.session_id}/stream?profile=debug&until=run_end&after={sent.accepted()['after']}"
-    answer = await client.get(path, headers={"Accept": NDJSON})
-    return msgspec.json.decode(answer.content.strip().split(b"\n")[-1], type=dict[str, Any])
-
-
-async def _standings(client: httpx2.AsyncClient) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    query: dict[str, str | int] = {"limit": 500}
-    while True:
-        page = (await client.get("/sessions", params=query)).json()
-        found |= {session["id"]: session for session in page["sessions"]}
-        if page["next"] is None:
-            return found
-        query["before"] = page["next"]
-
-
-async def _read_log(client: httpx2.AsyncClient, session_id: str) -> list[bytes]:
-    """The bodies that the server serves, from the first on."""
-    log: list[bytes] = []
-    while True:
-        query: dict[str, str | int] = {"after": len(log), "limit": _PAGE, "profile": "debug"}
-        answer = await client.get(f"/sessions/{session_id}/events", params=query)
-        page = msgspec.json.decode(answer.content, type=_Page).events
-        log += [_body(bytes(event), session_id, len(log) + n) for n, event in enumerate(page, 1)]
-        if len(page) < _PAGE:
-            return log
-
-
-class _Page(msgspec.Struct):
-    events: list[msgspec.Raw]
-
-
-def _body(event: bytes, session_id: str, position: int) -> bytes:
-    front = f'{{"position":{position},"origin":"replay","session_id":"{session_id}",'.encode()
-    if not event.startswith(front):
-        raise AssertionError(f"expected {front!r}, the server sent {event[:120]!r}")
-    return b"{" + event[len(front) :]
-
-
 def summary(outcome: Outcome, *, seed: int, folder: Path) -> str:
     ledger = outcome.ledger
     lines = [
         f"{outcome.kills} kills (seed {seed}): {len(ledger.books)} sessions, "
         f"{ledger.acknowledgements()} acknowledgements and {ledger.frames()} received events checked, "
-        f"{outcome.cut} runs cut, {outcome.resent} keys sent again, slowest start {outcome.slowest_start:.1f} s",
+        f"among them {ledger.count('answers')} answers, {ledger.count('stop')} stops, "
+        f"{ledger.count('messages', enqueued=True)} messages to wait; {outcome.resent} keys sent again",
+        f"{outcome.cut} sessions cut, {outcome.resumed} runs went on, {outcome.effects} effects of tools; "
+        f"slowest start {outcome.slowest_start:.1f} s, slowest recovery {outcome.slowest_recovery:.1f} s",
         *outcome.problems[:50],
         f"{len(outcome.problems)} problems; the evidence is in {folder}" if outcome.problems else "nothing was lost",
     ]
@@ -236,7 +238,7 @@ def summary(outcome: Outcome, *, seed: int, folder: Path) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.kill_loop", description=__doc__)
-    parser.add_argument("--kills", type=int, default=50, help="how often to kill the server (default: 50)")
+    parser.add_argument("--kills", type=int, default=150, help="how often to kill the server (default: 150)")
     parser.add_argument("--seed", type=int, help="repeat the choices of an earlier run; time still plays its part")
     parser.add_argument("--data", type=Path, help="an empty folder to work in (default: a temporary one)")
     chosen = parser.parse_args(arguments)

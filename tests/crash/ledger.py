@@ -5,22 +5,31 @@ holds what clients know, and nothing that only the server could know.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from tests.crash.wire import Frame
 
+Kind = Literal["messages", "answers", "stop"]
+
 
 @dataclass
 class Sent:
-    """A message that was sent; without an answer its fate is open: stored or not, but never twice."""
+    """What was sent; without an answer its fate is open: stored or not, but never twice."""
 
     text: str
-    key: str | None
+    key: str | None = None
+    kind: Kind = "messages"
+    enqueue: bool = False
     answer: bytes | None = None
-    """The body of the 202."""
+    """The body of the 202, or of the 200 for a stop."""
     refused: bool = False
+
+    def body(self) -> dict[str, str]:
+        if self.kind == "stop":
+            return {"reason": self.text}
+        return {"text": self.text, **({"if_busy": "enqueue"} if self.enqueue else {})}
 
     def accepted(self) -> dict[str, Any]:
         return msgspec.json.decode(self.answer or b"{}", type=dict[str, Any])
@@ -56,11 +65,11 @@ class Book:
             )
 
     def open(self) -> list[Sent]:
-        """Messages with a key whose fate nobody knows yet."""
+        """What has a key and whose fate nobody knows yet."""
         return [s for s in self.sent if s.key and s.answer is None and not s.refused]
 
-    def answered(self) -> list[Sent]:
-        return [s for s in self.sent if s.answer is not None]
+    def answered(self, *kinds: Kind) -> list[Sent]:
+        return [s for s in self.sent if s.answer is not None and (not kinds or s.kind in kinds)]
 
 
 @dataclass
@@ -72,3 +81,6 @@ class Ledger:
 
     def frames(self) -> int:
         return sum(len(book.received) for book in self.books.values())
+
+    def count(self, *kinds: Kind, enqueued: bool = False) -> int:
+        return sum(s.enqueue or not enqueued for book in self.books.values() for s in book.answered(*kinds))

@@ -1,4 +1,4 @@
-"""Load: clients that begin sessions, talk and listen until the server is gone, and note down every answer."""
+"""Load: clients that begin sessions, talk, answer, stop and listen until the server is gone, and note every answer."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -10,10 +10,12 @@ import httpx2
 from tests.crash.ledger import Book, Ledger, Sent
 from tests.crash.wire import NDJSON, SSE, Inbox
 
-SESSIONS = 10
-FRESH = 3
+SESSIONS = 20
+FRESH = 5
 """Sessions that are begun under load; as many of the older ones fall silent."""
-_TEXTS = ("What is the weather like", "Tell me something", "weather and wind", "Good\u2028morning, it is “späť” here")
+_WISHES = ("order it", "delegate it", "ask me", "Tell me something", "Good\u2028morning, it is “späť” here")
+_ENQUEUED, _STOPPED = 0.25, 0.2
+"""Shares of the messages that another one follows at once, or a stop."""
 
 
 @dataclass
@@ -36,23 +38,26 @@ class Load:
     async def send(self, client: httpx2.AsyncClient, book: Book, sent: Sent) -> None:
         """Send it and note the answer; whoever gets none may raise TransportError."""
         headers = {"Idempotency-Key": sent.key} if sent.key else {}
-        path = f"/sessions/{book.session_id}/messages"
-        answer = await client.post(path, json={"text": sent.text}, headers=headers)
-        if answer.status_code == 202:
+        path = f"/sessions/{book.session_id}/{sent.kind}"
+        answer = await client.post(path, json=sent.body(), headers=headers)
+        if answer.status_code in (200, 202):
             sent.answer = answer.content
         elif answer.status_code == 409:
             sent.refused = True
         else:
             book.surprises.append(f"session {book.session_id}: {answer.status_code} {answer.text}")
 
-    def new_message(self) -> Sent:
+    def new_message(self, wish: str | None = None, *, enqueue: bool = False) -> Sent:
+        return self._new(f"{wish or self.random.choice(_WISHES)}?", enqueue=enqueue)
+
+    def _new(self, text: str, *, enqueue: bool = False, answers: bool = False) -> Sent:
         number = next(self._numbers)
         key = f"key-{number}" if self.random.random() < 0.6 else None
-        return Sent(f"{self.random.choice(_TEXTS)}? ({number})", key)
+        return Sent(f"{text} ({number})", key, "answers" if answers else "messages", enqueue)
 
     async def _begin(self, client: httpx2.AsyncClient) -> None:
         try:
-            answer = await client.post("/sessions", json={"agent_system_id": "demo"})
+            answer = await client.post("/sessions", json={"agent_system_id": "yard"})
         except httpx2.TransportError:
             return
         book = Book(answer.json()["id"], self.random.choice((SSE, NDJSON)))
@@ -63,22 +68,32 @@ class Load:
     async def _take_part(self, client: httpx2.AsyncClient, book: Book) -> None:
         quiet = asyncio.Event()
         listening = asyncio.create_task(self._listen(client, book, quiet))
-        await self._talk(client, book, listening, quiet)
-        await listening
-
-    async def _talk(
-        self, client: httpx2.AsyncClient, book: Book, listening: "asyncio.Task[None]", quiet: asyncio.Event
-    ) -> None:
-        """One message after the other, each when the run before it is over."""
         try:
             while not listening.done():
-                sent = self.new_message()
-                book.sent.append(sent)
-                quiet.clear()
-                await self.send(client, book, sent)
-                await quiet.wait()
+                await self._one_turn(client, book, quiet)
         except httpx2.TransportError:
-            return
+            pass
+        await listening
+
+    async def _one_turn(self, client: httpx2.AsyncClient, book: Book, quiet: asyncio.Event) -> None:
+        """A message or an answer, when nothing is under way; and perhaps something that does not wait."""
+        quiet.clear()
+        standing = (await client.get(f"/sessions/{book.session_id}")).json()
+        if standing["status"] != "running":
+            await self._send_new(client, book, self.new_message())
+            if self.random.random() < _ENQUEUED:
+                await self._send_new(client, book, self.new_message(enqueue=True))
+            if self.random.random() < _STOPPED:
+                await asyncio.sleep(self.random.uniform(0, 0.3))
+                await self._send_new(client, book, Sent("enough", kind="stop"))
+                return
+        elif standing["awaiting_user_input"]:
+            await self._send_new(client, book, self._new("that way", answers=True))
+        await quiet.wait()
+
+    async def _send_new(self, client: httpx2.AsyncClient, book: Book, sent: Sent) -> None:
+        book.sent.append(sent)
+        await self.send(client, book, sent)
 
     async def _listen(self, client: httpx2.AsyncClient, book: Book, quiet: asyncio.Event) -> None:
         headers = {"Accept": book.media_type, "Last-Event-ID": str(book.last)}

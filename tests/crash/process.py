@@ -62,7 +62,13 @@ class ServerProcess:
 
 
 def start(
-    data: Path, *, errors: Path, inside: Sequence[str] = (), serves: Sequence[str] = (), **settings: object
+    data: Path,
+    *,
+    errors: Path,
+    inside: Sequence[str] = (),
+    serves: Sequence[str] = (),
+    port: int = 0,
+    **settings: object,
 ) -> ServerProcess:
     """Start ``stellwerk serve`` and wait until it says where it listens.
 
@@ -70,7 +76,7 @@ def start(
     as the environment variables they are.
     """
     environment = [f"STELLWERK_{name.upper()}={value}" for name, value in settings.items()]
-    serve = [sys.executable, "-m", "stellwerk", "serve", *serves, "--port", "0", "--data", str(data)]
+    serve = [sys.executable, "-m", "stellwerk", "serve", *serves, "--port", str(port), "--data", str(data)]
     with errors.open("ab") as stderr:
         process = subprocess.Popen(
             [*inside, "env", *environment, *serve], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
@@ -94,9 +100,15 @@ def _address(process: subprocess.Popen[bytes]) -> str:
 
 @contextmanager
 def server_process(
-    data: Path, *, errors: Path, inside: Sequence[str] = (), serves: Sequence[str] = (), **settings: object
+    data: Path,
+    *,
+    errors: Path,
+    inside: Sequence[str] = (),
+    serves: Sequence[str] = (),
+    port: int = 0,
+    **settings: object,
 ) -> Iterator[ServerProcess]:
-    server = start(data, errors=errors, inside=inside, serves=serves, **settings)
+    server = start(data, errors=errors, inside=inside, serves=serves, port=port, **settings)
     try:
         yield server
     finally:

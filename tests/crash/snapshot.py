@@ -18,7 +18,7 @@ class Snapshot:
     logs: dict[str, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
     rounds: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     checkpoints: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Of each session's outermost graph."""
+    """Of each session's graphs."""
     waiting: set[str] = field(default_factory=set)
     """Sessions with a run that was accepted and not begun."""
 
@@ -43,7 +43,7 @@ def _read(connection: sqlite3.Connection) -> Snapshot:
         found.logs[session_id].append((position, body))
     for session_id, round_ in connection.execute("SELECT session_id, round FROM run ORDER BY session_id, round"):
         found.rounds[session_id].append(round_)
-    for session_id, checkpoint_id in connection.execute("SELECT thread_id, id FROM checkpoint WHERE ns = ''"):
+    for session_id, checkpoint_id in connection.execute("SELECT thread_id, id FROM checkpoint"):
         found.checkpoints[session_id].add(checkpoint_id)
     found.waiting = {row[0] for row in connection.execute("SELECT session_id FROM run WHERE state = 'waiting'")}
     return found

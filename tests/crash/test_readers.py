@@ -16,6 +16,10 @@ from tests.crash.inside import Inside, serving
 from tests.crash.waiting import eventually
 
 KIB = 1024
+UPGRADE = {
+    **{"Upgrade": "websocket", "Connection": "Upgrade"},
+    **{"Sec_WebSocket_Key": "MDEyMzQ1Njc4OWFiY2RlZg==", "Sec_WebSocket_Version": "13"},
+}
 SETTLING = 2 + 8
 """Seconds after which nothing may be left; two would do on a machine that does nothing else."""
 
@@ -56,17 +60,21 @@ def test_readers_that_left_or_were_reset_leave_no_socket_open(scene: Scene) -> N
 
 
 @pytest.mark.requirement("trust.I18")
-async def test_whoever_leaves_stalls_or_sends_garbage_leaves_no_task_and_no_watch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["stream", "ws"])
+async def test_whoever_leaves_stalls_or_sends_garbage_leaves_no_task_and_no_watch(tmp_path: Path, way: str) -> None:
+    upgrade = UPGRADE if way == "ws" else {}
     async with serving(Settings(data=tmp_path / "data")) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             session_id = await crowd.begin(client)
-            path = f"/sessions/{session_id}/stream?profile=debug"
+            path = f"/sessions/{session_id}/{way}?profile=debug"
             before = len(asyncio.all_tasks())
             for _ in range(crowd.RESET):
-                await asyncio.to_thread(crowd.reset_at_once, server.address, path)
-            stuck = [crowd.connect_and_never_read(server.address, path) for _ in range(STALLED)]
+                await asyncio.to_thread(crowd.reset_at_once, server.address, path, upgrade)
+            stuck = [crowd.connect_and_never_read(server.address, path, upgrade) for _ in range(STALLED)]
             stuck += [crowd.say_and_never_read(server.address, garbage) for garbage in GARBAGE]
-            writers = [(await wire.connect(server.address, path))[1] for _ in range(STALLED)]
+            writers = [(await wire.connect(server.address, path, **upgrade))[1] for _ in range(STALLED)]
+            for writer in writers if upgrade else ():
+                writer.write(b"\x81\xfe no frame that anybody speaks")
             lines = await crowd.run(client, session_id)
             assert b'"type":"run_end"' in lines[-1]
             for socket in stuck:
@@ -87,14 +95,16 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("trust.I18")
+@pytest.mark.parametrize("way", ["stream", "ws"])
 async def test_a_reader_that_takes_nothing_is_let_go_and_the_run_goes_on(
-    data: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setattr(streaming, "STALL", 0.5)
     session_id = await long_session(data)
     async with serving(Settings(data=data)) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            stuck = crowd.connect_and_never_read(server.address, f"/sessions/{session_id}/stream", buffer=4 * KIB)
+            path, upgrade = f"/sessions/{session_id}/{way}", UPGRADE if way == "ws" else {}
+            stuck = crowd.connect_and_never_read(server.address, path, upgrade, buffer=4 * KIB)
             await eventually(lambda: bool(server.wakes.watched()), within=20, what="nobody reads")
             run = asyncio.create_task(crowd.run(client, session_id))
             await let_go(server, run)

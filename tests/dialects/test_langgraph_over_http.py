@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from stellwerk.api.server import listener
 from stellwerk.dialects import langgraph_runs as runs
 from stellwerk.dialects import langgraph_threads as threads
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope
-from stellwerk.serving import listener
 from tests.dialects.stories import parallel, positions, questions, troubled
 
 

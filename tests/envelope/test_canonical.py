@@ -146,6 +146,7 @@ CASES: list[tuple[int, Any, Any, str | None]] = [
 ]
 
 
+@pytest.mark.requirement("002.coercion.own-json-form", "002.coercion.models", "002.coercion.new-classes-are-additive")
 @pytest.mark.parametrize(("case", "value", "expected", "note"), CASES, ids=[f"case {case[0]}" for case in CASES])
 def test_what_broke_others_becomes_plain_json(case: int, value: Any, expected: Any, note: str | None) -> None:
     found = canonical(value)

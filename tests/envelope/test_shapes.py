@@ -37,6 +37,7 @@ CALL = {"name": "search", "args": {"q": "x"}, "id": "c1", "type": "tool_call"}
 ANSWER = ToolMessage([BLOCK], tool_call_id="c1", artifact=Client())
 
 
+@pytest.mark.requirement("002.coercion.mappings", "002.coercion.models")
 @pytest.mark.parametrize(
     ("value", "plain"),
     [

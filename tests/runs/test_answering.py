@@ -41,6 +41,7 @@ def asks_in(told: list[Event]) -> dict[str, str]:
     return {e["payload"]["question"]: e["payload"]["ask_id"] for e in told if e["type"] == "ask_user"}
 
 
+@pytest.mark.requirement("004.answers.accepted", "004.answers.resumes")
 async def test_an_answer_lets_the_round_go_on_in_a_run_of_the_same_trace(client: httpx2.AsyncClient, sid: str) -> None:
     asked = await whole_round(client, sid, "ask")
     assert asked[-1]["payload"]["status"] == "awaiting_user"
@@ -61,6 +62,7 @@ async def test_a_message_while_one_question_is_open_is_its_answer(client: httpx2
     assert text_of(await rest_of_run(client, sid, accepted["after"])) == "You answered: red"
 
 
+@pytest.mark.requirement("004.answers.text-required")
 async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_open(
     client: httpx2.AsyncClient, sid: str
 ) -> None:
@@ -175,6 +177,31 @@ async def test_a_message_may_interrupt_what_is_under_way(client: httpx2.AsyncCli
     assert (await rest_of_run(client, sid, accepted["after"]))[-1]["payload"]["status"] == "completed"
     ends = [e["payload"]["status"] for e in await events(client, sid) if e["type"] == "run_end"]
     assert ends == ["stopped", "completed"]
+
+
+async def test_an_interruption_that_is_sent_again_does_not_stop_its_own_run(
+    client: httpx2.AsyncClient, sid: str
+) -> None:
+    body, headers = {"text": "hello", "if_busy": "interrupt"}, {"Idempotency-Key": "k1"}
+    first, again = [await client.post(f"/sessions/{sid}/messages", json=body, headers=headers) for _ in range(2)]
+    assert first.json() == again.json()
+    assert (await rest_of_run(client, sid, first.json()["after"]))[-1]["payload"]["status"] == "completed"
+
+
+async def test_messages_that_wait_for_a_session_that_waits_for_a_slot_are_all_answered(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path, slots=1)
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        sid, other = await begin(client), await begin(client)
+        first = await send(client, sid, "table")
+        await send(client, sid, "weather", if_busy="enqueue")
+        await send(client, other, "hello")
+        told = await rest_of_run(client, sid, first["after"])
+        await send(client, sid, "file", if_busy="enqueue")
+        ends = []
+        for _ in range(2):
+            told = await rest_of_run(client, sid, told[-1]["position"])
+            ends.append(told[-1]["payload"]["result"][:12])
+    assert ends == ["It is sunny.", "The bytes ar"]
 
 
 async def test_who_stops_a_session_does_not_want_what_waits_in_it(client: httpx2.AsyncClient, sid: str) -> None:

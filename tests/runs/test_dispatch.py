@@ -7,7 +7,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 
+from stellwerk.runs import dispatch
 from stellwerk.settings import Settings
 from tests.api.reading import Event, sse, whole_round
 from tests.conftest import running_server
@@ -59,8 +61,8 @@ async def test_after_a_restart_what_was_running_goes_on_and_what_was_waiting_is_
         await send(client, running)
         await send(client, waiting)
     async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
-        assert (await ending(client, running))["payload"]["status"] == "completed"
-        assert (await ending(client, waiting))["payload"]["status"] == "completed"
+        for sid in (running, waiting):
+            assert (await ending(client, sid))["payload"]["status"] == "completed"
         assert (await whole_round(client, running, "again"))[0]["payload"]["round"] == 2
 
 
@@ -73,6 +75,7 @@ async def test_a_run_whose_driver_dies_is_closed_and_the_session_goes_on(client:
     assert (await whole_round(client, sid, "again"))[-1]["payload"]["status"] == "completed"
 
 
+@pytest.mark.requirement("004.stream.decoupled-from-post")
 async def test_a_message_whose_sender_left_is_run_all_the_same(tmp_path: Path) -> None:
     async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
         sids = [await begin(client) for _ in range(10)]
@@ -125,3 +128,14 @@ async def test_a_second_process_cannot_open_the_same_data_folder(tmp_path: Path)
         _, errors = await process.communicate()
     assert process.returncode != 0
     assert b"another Stellwerk uses the data folder" in errors
+
+
+@pytest.mark.requirement("002.practice.missing-completion-is-noticed")
+async def test_a_run_that_does_not_end_is_told_to_the_operator(
+    client: httpx2.AsyncClient, sid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "LONG", 0.01)
+    with capture_logs() as logs:
+        await whole_round(client, sid, "hello")
+    (told,) = [line for line in logs if line["event"] == "run_lasts_long"]
+    assert (told["session"], told["log_level"]) == (sid, "warning")

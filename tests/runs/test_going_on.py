@@ -1,6 +1,7 @@
 """A server that is killed: its runs go on where they were, if nothing is done twice by that; else they end visibly."""
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from stellwerk.envelope.order import legal
 from tests.api.reading import Event
 from tests.crash.process import ServerProcess, server_process
+from tests.crash.waiting import eventually
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run, seen, send
 
 HOUSE = Path(__file__).parent / "house"
@@ -34,6 +36,10 @@ class House:
         path = self.folder / "ledger"
         return path.read_text().splitlines() if path.exists() else []
 
+    async def at_work(self, count: int) -> None:
+        """Wait until tools have been called that often: their start is told before that."""
+        await eventually(lambda: len(self.ledger()) >= count, within=60, what="no tool is at work")
+
     def open_gate(self) -> None:
         (self.folder / "gate").touch()
 
@@ -44,12 +50,13 @@ def house(tmp_path: Path) -> House:
 
 
 async def cut_off(house: House, text: str, *, at: str, count: int) -> str:
-    """Send a message and kill the server when so many envelopes of a type are in the log."""
+    """Send a message and kill the server when so many envelopes of a type are in the log, and two tools at work."""
     with house.server() as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             sid = await begin(client, "house")
             await send(client, sid, text)
             await seen(client, sid, at, count=count)
+            await house.at_work(2)
         server.kill()
     return sid
 
@@ -117,6 +124,7 @@ async def test_a_run_that_is_cut_off_twice_ends_as_crashed(house: House) -> None
     with house.server() as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             await seen(client, sid, "tool_start", count=3)
+            await house.at_work(3)
         server.kill()
     told = await what_became_of(house, sid)
     assert (told[-1]["payload"]["status"], told[-1]["payload"]["code"]) == ("failed", "crashed")
@@ -129,6 +137,7 @@ async def test_a_server_that_is_told_to_end_pauses_its_runs_and_they_are_no_seco
             sid = await begin(client, "house")
             await send(client, sid, "careful")
             await seen(client, sid, "tool_start", count=2)
+            await house.at_work(2)
             server.process.terminate()
             house.open_gate()
         server.stop()
@@ -136,3 +145,14 @@ async def test_a_server_that_is_told_to_end_pauses_its_runs_and_they_are_no_seco
     assert told[-1]["payload"]["status"] == "completed"
     assert house.ledger() == ["book room", "look_up garden"], "the step was ended before the server was"
     assert [e["payload"].get("status") for e in told if e["type"] in ("tool_end", "llm_end")].count("abandoned") == 0
+
+
+async def test_a_server_starts_though_it_was_killed_in_the_middle_of_a_deletion(house: House) -> None:
+    sid = await cut_off(house, "risky", at="tool_start", count=2)
+    with sqlite3.connect(house.data / "stellwerk.db") as database:  # what a deletion commits first
+        database.execute("DELETE FROM session WHERE id = ?", (sid,))
+    database.close()
+    with house.server() as server:
+        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+            assert (await client.get("/readyz")).status_code == 200
+            assert (await client.get(f"/sessions/{sid}")).status_code == 404

@@ -13,6 +13,7 @@ from tests.conftest import running_server
 from tests.runs.talking import begin, events, log_of, seen, send, stop
 
 
+@pytest.mark.requirement("trust.I11")
 async def test_a_stop_in_mid_tool_closes_what_is_open_and_the_next_message_works(
     client: httpx2.AsyncClient, sid: str
 ) -> None:

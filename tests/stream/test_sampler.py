@@ -53,11 +53,26 @@ def test_starts_and_ends_pass_in_order_and_starts_are_due_at_once() -> None:
     sampler = Sampler(WINDOW)
     sampler.take(10.0)
     sampler.feed(llm_end(), now=10.01)
-    assert sampler.due() == pytest.approx(10.05)
     sampler.feed(tool_start(), now=10.02)
     assert sampler.due() == 10.02
     sampler.feed(run_end(), now=10.03)
     assert [type(e).__name__ for e in sampler.take(10.03)] == ["LlmEnd", "ToolStart", "RunEnd"]
+
+
+@pytest.mark.requirement("trust.I14")
+def test_the_end_of_a_call_waits_for_what_is_stored_with_it_but_not_for_long() -> None:
+    sampler = Sampler(WINDOW)
+    sampler.take(10.0)
+    sampler.feed(token("word"), now=10.01)
+    sampler.feed(llm_end(), now=10.02)
+    assert [type(e).__name__ for e in sampler.take_due(10.05)] == ["LlmToken"]
+    assert sampler.due() == pytest.approx(11.02)
+    sampler.feed(token("from elsewhere", call="y"), now=10.06)
+    assert texts(sampler.take_due(10.5)) == ["from elsewhere"]
+    assert [type(e).__name__ for e in sampler.take_due(11.03)] == ["LlmEnd"]
+    sampler.feed(llm_end(), now=12.0)
+    sampler.feed(tool_start(), now=12.01)
+    assert [type(e).__name__ for e in sampler.take_due(12.01)] == ["LlmEnd", "ToolStart"], "order goes first"
 
 
 def test_tokens_of_parallel_calls_are_merged_apart() -> None:

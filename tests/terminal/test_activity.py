@@ -1,5 +1,6 @@
 """What a run looks like: whole screens, of real agents."""
 
+import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from msgspec import structs
@@ -68,6 +69,7 @@ async def test_where_the_answer_goes_elsewhere_only_the_steps_before_it_are_show
     )
 
 
+@pytest.mark.requirement("002.adapter.nested-calls-can-be-rendered")
 async def test_agents_in_agents_are_indented_and_say_who_they_are() -> None:
     clerk = agent("clerk", call("count_words", text="one two"), say("Counted."), tools=["count_words"])
     head = over(agent("head", call("clerk", task="count"), say("My clerk is done.")), clerk)

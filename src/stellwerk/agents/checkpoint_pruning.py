@@ -74,10 +74,10 @@ def _delete(tx: Transaction, tenant: str, keys: Collection[Row]) -> None:
     tx.run_many("delete_checkpoint", rows)
     tx.run_many("delete_writes_of_checkpoint", rows)
     for thread_id in {key[0] for key in keys}:
-        _sweep(tx, tenant, thread_id)
+        sweep(tx, tenant, thread_id)
 
 
-def _sweep(tx: Transaction, tenant: str, thread_id: str) -> None:
+def sweep(tx: Transaction, tenant: str, thread_id: str) -> None:
     """Delete the items of a thread that nothing refers to any more."""
     stored = {name: decode_parts(body) if body else [] for name, body in tx.rows("items_of_thread", tenant, thread_id)}
     waiting = [decode_parts(row[0]) for row in tx.rows("writes_of_thread", tenant, thread_id)]

@@ -20,6 +20,9 @@ class Journal(Protocol):
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         """Commit the item together with all that was told so far, and the fact."""
 
+    async def stored(self) -> None:
+        """Return when all that was told so far is stored."""
+
     async def keep(self, blobs: Sequence[Blob]) -> None:
         """Store what results refer to; it is there when this returns."""
 
@@ -36,6 +39,16 @@ async def keep(blobs: Sequence[Blob]) -> None:
     journal = _journal.get()
     if journal is not None:
         await journal.keep(blobs)
+
+
+async def announced() -> None:
+    """Wait until the log has the start of the call we are in.
+
+    Whatever a tool does after this, a crash cannot hide that it had begun.
+    """
+    journal = _journal.get()
+    if journal is not None:
+        await journal.stored()
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 
+from stellwerk.agents.journal import announced
 from stellwerk.agents.mcp_progress import Progress
 from stellwerk.agents.mcp_results import error_text, value_of
 from stellwerk.agents.mcp_schemas import flaw
@@ -61,6 +62,8 @@ class McpTool(BaseTool):
         raise ToolFailed(self.name, "is a tool of an MCP server and only runs in asynchronous code")
 
     async def _arun(self, arguments: dict[str, Any], tool_call_id: str | None) -> tuple[str, dict[str, Any]]:
+        if not (self.metadata or {}).get(ARTIFACT_KEY, {}).get("idempotent"):
+            await announced()
         given = await _called(self.session, self.tool, arguments, tool_call_id)
         if given.is_error:
             raise self._failed(f"says: {error_text(given)}")

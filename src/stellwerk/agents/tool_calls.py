@@ -18,6 +18,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel
 
+from stellwerk.agents.journal import announced
 from stellwerk.agents.tool_process import Made, run_in_process
 from stellwerk.agents.tools import ARTIFACT_KEY, ToolSpec
 from stellwerk.envelope.results import to_result
@@ -72,6 +73,8 @@ def langchain_tool(
 
 
 async def _run(spec: ToolSpec, checked: BaseModel, injected: dict[str, Any]) -> Made:
+    if not spec.idempotent:
+        await announced()
     if spec.runs_in == "process":
         return await run_in_process(spec, checked.model_dump_json())
     # By the instance's dictionary: a parameter may be called like a method of the model.

@@ -2,7 +2,8 @@
 
 A web page in the operator's browser can reach 127.0.0.1 and can make a host
 name of its own point there. So the Host must be one of ours, and so must the
-Origin, if there is one. Pure ASGI, because the streams pass through here.
+Origin, if there is one; of a WebSocket as well, which no browser asks us about
+beforehand. Pure ASGI, because the streams pass through here.
 """
 
 import re
@@ -16,49 +17,65 @@ from stellwerk.errors import Refused, StellwerkError, TooLarge
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 
 
+_BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS")
+ANY = "*"
+"""Whoever embeds the server behind checks of his own may leave the Host to them."""
+
+
 class Guard:
     def __init__(
-        self, app: ASGIApp, *, hosts: Collection[str], body_limit: int, streamed: Mapping[str, int] | None = None
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Collection[str],
+        origins: Collection[str] = (),
+        body_limit: int,
+        streamed: Mapping[str, int] | None = None,
     ) -> None:
         """``streamed`` are paths whose bodies have a limit of their own and are never held in memory."""
-        self._app, self._hosts, self._limit = app, frozenset(hosts), body_limit
+        self._app, self._hosts, self._origins, self._limit = app, frozenset(hosts), frozenset(origins), body_limit
         self._streamed = streamed or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         try:
-            admitted = await self._admitted(scope, receive)
+            self._check_caller(scope["headers"])
+            admitted = await self._admitted(scope, receive) if scope["type"] == "http" else receive
         except StellwerkError as refusal:
             await problem_of(refusal)(scope, receive, send)
             return
         if admitted is not None:
             await self._app(scope, admitted, send)
 
-    async def _admitted(self, scope: Scope, receive: Receive) -> Receive | None:
-        """Where the body may be read from; None if the client left before it had sent it."""
-        headers: list[tuple[bytes, bytes]] = scope["headers"]
-        given = dict(headers)
+    def _check_caller(self, headers: list[tuple[bytes, bytes]]) -> None:
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         self._check_host(hosts)
-        self._check_origin(given.get(b"origin"), hosts[0])
+        for name, value in headers:
+            if name == b"origin":
+                self._check_origin(value.decode("latin-1"), hosts[0])
+
+    async def _admitted(self, scope: Scope, receive: Receive) -> Receive | None:
+        """Where the body may be read from; None if the client left before it had sent it."""
+        given = dict(scope["headers"])
         limit = self._streamed.get(scope["path"].removeprefix(scope.get("root_path", "")))
         self._check_length(given.get(b"content-length", b"0"), self._limit if limit is None else limit)
-        if b"transfer-encoding" not in given:
+        # HTTP/2 tells no length of what it sends in pieces, and names no encoding either.
+        if b"transfer-encoding" not in given and (b"content-length" in given or scope["method"] in _BODILESS):
             return receive
         return await self._measured(receive) if limit is None else self._counted(receive, limit)
 
     def _check_host(self, hosts: list[str]) -> None:
         named = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-        if named is None or named[1].strip("[]") not in self._hosts:
-            raise Refused("the Host header names a machine that this server is not; use 127.0.0.1 or localhost")
+        if named is None or not {ANY, named[1].strip("[]").lower()} & self._hosts:
+            raise Refused(
+                "the Host header names a machine that this server is not; use 127.0.0.1 or localhost, "
+                "or let its operator add the name to STELLWERK_HOSTS"
+            )
 
-    def _check_origin(self, origin: bytes | None, host: str) -> None:
-        if origin is not None and origin.decode("latin-1") not in (f"http://{host}", f"https://{host}"):
+    def _check_origin(self, origin: str, host: str) -> None:
+        if origin not in (f"http://{host}", f"https://{host}") and origin not in self._origins:
             raise Refused(
                 "this Origin may not use the server; serve the page through a proxy under the server's address"
             )

@@ -18,6 +18,7 @@ logger = structlog.get_logger(__name__)
 
 _TITLES = {
     400: "Bad request",
+    401: "Unauthorized",
     403: "Refused",
     404: "Not found",
     405: "Method not allowed",
@@ -83,9 +84,14 @@ async def _invalid(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
         return Problem(422, "invalid_field", "body: send it with Content-Type: application/json", field="body")
-    where = [str(part) for part in first["loc"] if not isinstance(part, int)]
+    return of_invalid(first, what="body")
+
+
+def of_invalid(first: Mapping[str, Any], *, what: str) -> Problem:
+    """The first thing that Pydantic found wrong with a body, or with a frame."""
+    where = [str(part) for part in first["loc"] if not isinstance(part, int)] or ["type"]
     if first["type"] == "json_invalid":
-        return Problem(400, "malformed_json", f"the body is not JSON: {first['ctx']['error']}", field="body")
+        return Problem(400, "malformed_json", f"the {what} is not JSON: {first['ctx']['error']}", field=what)
     field = ".".join(where[1:]) or where[0]
     said = _REMEDIES.get(first["type"], first["msg"])
     return Problem(422, "invalid_field", f"{field}: {said}", field=field)
@@ -93,10 +99,13 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    method = request.scope.get("method", "")[:20]  # a WebSocket has none
     told = {
         400: ("malformed_json", "the body cannot be read as JSON; it is broken, or nested too deep"),
+        401: ("unauthorized", str(error.detail)),
+        403: ("refused", str(error.detail)),
         404: ("unknown_path", f"there is nothing at {request.url.path[:200]}; /docs lists what there is"),
-        405: ("method_not_allowed", f"Method {request.method[:20]} is not for this path; /docs lists what is"),
+        405: ("method_not_allowed", f"Method {method} is not for this path; /docs lists what is"),
     }
     code, detail = told.get(error.status_code, ("bad_request", str(error.detail)))
     return Problem(error.status_code, code, detail, headers=error.headers)

@@ -18,7 +18,7 @@ from stellwerk.envelope import frames
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import InvalidField
-from stellwerk.runs.commands import IfBusy
+from stellwerk.runs.commands import Accepted, IfBusy, Stopped
 from stellwerk.runs.sessions import Session
 
 TEXT_LIMIT = 64 * 1024
@@ -46,7 +46,7 @@ class NewMessage(Body):
 
 class NewAnswer(Body):
     ask_id: Annotated[str, Field(max_length=200)] = ""
-    text: Text | None = None
+    text: Annotated[Text | None, Field(examples=["blue"])] = None
     data: Any = None
     refused: bool = False
 
@@ -56,7 +56,7 @@ class ForkWish(Body):
 
 
 class StopWish(Body):
-    reason: Annotated[str | None, Field(max_length=500)] = None
+    reason: Annotated[str | None, Field(max_length=500, examples=["I have seen enough"])] = None
 
 
 class Wish(BaseModel):
@@ -86,34 +86,29 @@ def routes(services: Services) -> APIRouter:
 
 
 def _add_commands(router: APIRouter, services: Services) -> None:
-    @router.post("", status_code=201, summary="Begin a session with an agent system", responses=may(404, 422, 507))
-    async def begin(body: NewSession) -> Response:
+    @router.post("", status_code=201, summary="Begin a session with an agent system", responses=may(400, 404, 422, 507))
+    async def begin(request: Request, body: NewSession) -> Response:
         session = await services.sessions.begin(LOCAL_TENANT, body.agent_system_id, body.user_id)
-        return Json(session, 201, {"Location": f"/sessions/{session.id}"})
+        mounted_at = request.scope.get("root_path", "")
+        return Json(session, 201, {"Location": f"{mounted_at}/sessions/{session.id}"})
 
     @router.post(
         "/{sid}/messages",
         status_code=202,
         summary="Send a message; it starts the next round",
-        responses=may(404, 409, 422, 429, 507),
+        responses=may(400, 404, 409, 422, 429, 507),
     )
     async def send(sid: str, body: NewMessage, key: Key = None) -> Response:
-        if not body.text.strip():
-            raise InvalidField("text: this must not be empty", field="text")
-        sent = await services.sessions.send(LOCAL_TENANT, sid, body.text, key=key, if_busy=body.if_busy)
-        return Json(sent, 202)
+        return Json(await sent(services, sid, body, key), 202)
 
     @router.post(
         "/{sid}/answers",
         status_code=202,
         summary="Answer a question; the round goes on",
-        responses=may(404, 409, 422, 429, 507),
+        responses=may(400, 404, 409, 422, 429, 507),
     )
     async def answer(sid: str, body: NewAnswer, key: Key = None) -> Response:
-        text = None if body.text is None else clean_text(body.text)
-        data = canonical(body.data, depth=PAYLOAD_DEPTH).value
-        given = Answered(ask_id=body.ask_id, text=text, data=data, refused=body.refused)
-        return Json(await services.sessions.answer(LOCAL_TENANT, sid, given, key=key), 202)
+        return Json(await answered(services, sid, body, key), 202)
 
     @router.post(
         "/{sid}/regenerate",
@@ -128,21 +123,39 @@ def _add_commands(router: APIRouter, services: Services) -> None:
         "/{sid}/fork",
         status_code=201,
         summary="Begin another session with what was said in this one, up to the end of a run",
-        responses=may(404, 409, 422, 507),
+        responses=may(400, 404, 409, 422, 507),
     )
-    async def fork(sid: str, body: ForkWish | None = None) -> Response:
+    async def fork(request: Request, sid: str, body: ForkWish | None = None) -> Response:
         session = await services.sessions.fork(LOCAL_TENANT, sid, body.position if body else None)
-        return Json(session, 201, {"Location": f"/sessions/{session.id}"})
+        return Json(session, 201, {"Location": f"{request.scope.get('root_path', '')}/sessions/{session.id}"})
 
-    @router.post("/{sid}/stop", summary="Stop what is under way; nothing happens if nothing is", responses=may(404))
+    @router.post(
+        "/{sid}/stop", summary="Stop what is under way; nothing happens if nothing is", responses=may(400, 404)
+    )
     async def stop(sid: str, body: StopWish | None = None) -> Response:
-        reason = clean_text(body.reason) if body and body.reason else None
-        return Json(await services.sessions.stop(LOCAL_TENANT, sid, reason=reason))
+        return Json(await stopped(services, sid, body or StopWish()))
 
     @router.delete("/{sid}", status_code=204, summary="Delete a session and all it left", responses=may(404))
     async def delete(sid: str) -> Response:
         await services.sessions.delete(LOCAL_TENANT, sid)
         return Response(status_code=204)
+
+
+async def sent(services: Services, sid: str, body: NewMessage, key: str | None) -> Accepted:
+    if not body.text.strip():
+        raise InvalidField("text: this must not be empty", field="text")
+    return await services.sessions.send(LOCAL_TENANT, sid, body.text, key=key, if_busy=body.if_busy)
+
+
+async def answered(services: Services, sid: str, body: NewAnswer, key: str | None) -> Accepted:
+    text = None if body.text is None else clean_text(body.text)
+    data = canonical(body.data, depth=PAYLOAD_DEPTH).value
+    given = Answered(ask_id=body.ask_id, text=text, data=data, refused=body.refused)
+    return await services.sessions.answer(LOCAL_TENANT, sid, given, key=key)
+
+
+async def stopped(services: Services, sid: str, body: StopWish) -> Stopped:
+    return await services.sessions.stop(LOCAL_TENANT, sid, reason=clean_text(body.reason) if body.reason else None)
 
 
 def _add_reading(router: APIRouter, services: Services) -> None:

@@ -38,7 +38,7 @@ def routes(services: Services) -> APIRouter:
     @router.post(
         "/stream-test",
         summary="Ask an agent system, and read its answer as it comes, as NDJSON",
-        responses={200: {"content": {"application/x-ndjson": {}}}, **may(404, 422, 429, 507)},
+        responses={200: {"content": {"application/x-ndjson": {}}}, **may(400, 404, 422, 429, 507)},
     )
     async def stream_test(
         body: StreamAgentRequest, dialect: Name = "chunks", live: Live = False, profile: Profile = "user"

@@ -160,7 +160,7 @@ class EventStream(StreamingResponse):
         super().__init__(chunks, headers=headers, media_type=media_type)
 
     async def stream_response(self, send: Send) -> None:
-        watch = _StallWatch()
+        watch = StallWatch()
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for chunk in self.body_iterator:
@@ -178,7 +178,7 @@ class EventStream(StreamingResponse):
             watch.stop()
 
 
-class _StallWatch:
+class StallWatch:
     """Looks now and then whether the same piece is still being sent; cheaper than a timeout per piece."""
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ def _add_writing(router: APIRouter, services: Services) -> None:
             return Json(_described(services, await services.systems.check(text, source=_SOURCE)))
         registered = await services.systems.register(LOCAL_TENANT, text, source=_SOURCE)
         answer = {"id": registered.name, "version": registered.version}
-        place = {"Location": f"/agent-systems/{registered.name}"}
+        place = {"Location": f"{request.scope.get('root_path', '')}/agent-systems/{registered.name}"}
         return Json({**answer, "warnings": told(registered.warnings, source=_SOURCE)}, 201, place)
 
     @router.delete(

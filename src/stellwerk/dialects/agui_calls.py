@@ -106,7 +106,8 @@ class Calls:
     def started(self, start: ToolStart) -> Iterator[Chunk]:
         called = start.payload
         key = self._key(start.parent_id, called.tool_call_id)
-        known, _ = self._announced.pop(key, (None, None))
+        # No model asks for a graph inside a graph, whatever its id looks like.
+        known, _ = (None, None) if called.kind == "graph" else self._announced.pop(key, (None, None))
         id_ = known or self._fresh(called.tool_call_id, start.call_id)
         call = self._open[start.call_id] = _Call(start, id_, self.owner(start.parent_id), self._wanted.get(key))
         if called.kind != "graph" and known is None:

@@ -50,7 +50,7 @@ class SharedState:
             missing = [_AGENTS] * (not self._agents), [_AGENTS, owner] * (owner not in self._agents)
             yield from (_add(above, {}) for above in missing if above)
             place, known = [_AGENTS, owner, name], self._agents.setdefault(owner, {})
-        if changed.payload.patch is not None and name not in known:
+        if changed.payload.patch is not None and known.get(name) is None:
             yield _add(place, {})
         known[name], done = states.after(known.get(name), changed.payload)
         yield from ({**operation, "path": states.pointer(place) + operation["path"]} for operation in done)

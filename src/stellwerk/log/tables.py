@@ -161,6 +161,7 @@ def _delete(tx: Transaction, item: Deletion) -> None | Exception:
         return unknown_session(item.session_id)
     tx.run("bury", _grave(item.session_id), item.tenant, item.at, tx.flush, head[0], item.session_id)
     tx.run("delete_session", item.session_id, item.tenant)
+    tx.run("end_runs_of", item.session_id, item.tenant)  # nobody can claim what has no session
     return None
 
 

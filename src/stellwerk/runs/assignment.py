@@ -21,6 +21,7 @@ from stellwerk.envelope.model import (
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.follow import story
 from stellwerk.log.log import Lease
+from stellwerk.log.tables import unknown_session
 from stellwerk.runs.tables import Claimed
 from stellwerk.stream.questions import resume_value
 
@@ -46,8 +47,8 @@ class Assignment:
 
     @property
     def checkpoints(self) -> list[str]:
-        """Of the run, those of the graphs inside it too."""
-        return [e.payload.checkpoint_id for e in self.own if isinstance(e, SubgraphCheckpoint)]
+        """Of the trace, those of the graphs inside it too."""
+        return [e.payload.checkpoint_id for e in self.history if isinstance(e, SubgraphCheckpoint)]
 
     @property
     def is_in_state(self) -> bool:
@@ -89,8 +90,10 @@ def _unsettled(told: Sequence[Envelope]) -> list[tuple[ToolStart, ToolEnd | None
         match envelope:
             case ToolStart():
                 found[envelope.call_id] = (envelope, None)
-            case ToolEnd():
-                if envelope.call_id in found:
+            case ToolEnd(payload=ended):
+                if ended.status == "abandoned":  # it was judged when it was cut off; what repeats it is another call
+                    found.pop(envelope.call_id, None)
+                elif envelope.call_id in found:
                     found[envelope.call_id] = (found[envelope.call_id][0], envelope)
                 found = {id_: pair for id_, pair in found.items() if pair[0].parent_id != envelope.call_id}
             case SubgraphCheckpoint():
@@ -109,6 +112,8 @@ async def assignment(log: DurableLog, database: Database, claimed: Claimed) -> A
         told = [decode(stored.body) for stored in claimed.told]
     else:
         told = await story(log, tenant=lease.tenant, session_id=lease.session_id, after=claimed.after)
+    if not told:
+        raise unknown_session(lease.session_id)  # deleted meanwhile
     start = told[0]
     if not isinstance(start, RunStart):
         raise TypeError(f"run {lease.run_id} does not begin with its run_start")
@@ -129,7 +134,7 @@ async def message_of(database: Database, claimed: Claimed, work: Assignment) -> 
     """The message that the run is to answer; it may stand in front of the run."""
     lease, wanted = claimed.lease, work.start.payload.message_id
     told = work.history
-    if not any(isinstance(e, Message) for e in told):
+    if not any(isinstance(e, Message) and e.payload.message_id == wanted for e in told):
         rows = await database.read(lambda tx: tx.rows("messages_of", lease.session_id, claimed.after, lease.tenant))
         told = [decode(body) for (body,) in rows]
     found = [e for e in told if isinstance(e, Message) and e.payload.message_id == wanted]
@@ -148,13 +153,22 @@ class Replaced(NamedTuple):
 
 
 async def replaced_by(database: Database, lease: Lease, run_id: str) -> Replaced:
-    place = lease.session_id, lease.tenant
-
     def look(tx: Transaction) -> Replaced:
-        position, round_ = tx.row("trace_of_run", *place, run_id) or (0, 0)
+        position, round_ = _first_answer(tx, lease, run_id)
         told = tx.rows("checkpoints_told", lease.session_id, position, sys.maxsize, lease.tenant)
         outer = [e for e in (decode(body) for (body,) in told) if isinstance(e, SubgraphCheckpoint)]
         ids = [e.payload.checkpoint_id for e in outer if e.parent_id is None]
         return Replaced(position, round_, ids[-1] if ids else None)
 
     return await database.read(look)
+
+
+def _first_answer(tx: Transaction, lease: Lease, run_id: str) -> tuple[int, int]:
+    """Where the message was answered for the first time, and in which round; what replaced that is passed over."""
+    while True:
+        position, round_ = tx.row("trace_of_run", lease.session_id, lease.tenant, run_id) or (0, 0)
+        ((_, body),) = tx.rows("read_events", lease.session_id, position - 1, lease.tenant, 1)
+        start = decode(body)
+        if not isinstance(start, RunStart) or start.payload.replaces is None:
+            return position, round_
+        run_id = start.payload.replaces

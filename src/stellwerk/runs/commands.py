@@ -45,10 +45,12 @@ class Send(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Command):
-    """The answer to a question, which it is known to fit."""
+    """The answer to a question."""
 
     system: str
     answer: Answered
+    is_checked: bool
+    """The question was open when it came, and it fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,20 +5,21 @@ without ending it is closed like one that a crash left behind.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import structlog
 
 from stellwerk.agents.turn import Pause
 from stellwerk.database.port import Operation
-from stellwerk.errors import StorageFull, StorageGone
+from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.ids import Clock
 from stellwerk.log.log import Lease
 from stellwerk.runs import intake, tables
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop, Stopped
 from stellwerk.runs.intake import Intake
-from stellwerk.runs.recovery import close, close_broken, orphans
+from stellwerk.runs.recovery import close, orphans
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.stores import Stores
 from stellwerk.runs.tables import Claimed
@@ -29,6 +30,8 @@ _RETRY = 1.0
 """Seconds between two looks at a disk that is full."""
 _DRAIN = 4.0
 """Seconds that runs have to end their step when the server goes down."""
+LONG = 900.0
+"""Seconds after which the operator is told that a run is still under way."""
 _GRACE = 3.0
 """Seconds that a driver has to end when it is cancelled; after that it is left to its fence."""
 
@@ -45,7 +48,7 @@ class Dispatch:
         """Drivers whose run is over for everybody but them; they hold no slot."""
         self._stopping: dict[tuple[str, str], asyncio.Task[Stopped]] = {}
         self._errands: set[asyncio.Task[Any]] = set()
-        self._claiming = False
+        self._claiming = self._claim_again = False
         self._closing = False
 
     async def send(self, send: Send) -> Accepted:
@@ -92,12 +95,13 @@ class Dispatch:
     async def abandon(self, session_id: str) -> None:
         """Stop driving the session's run, if there is one, without another word about it."""
         task = self._dismiss(session_id)
-        self.claim()
+        self.claim()  # its slot is free
         if task is not None:
             await asyncio.wait([task], timeout=_GRACE)
 
     def claim(self) -> None:
         """Take up what waits, as far as there are slots."""
+        self._claim_again = True  # whoever is looking now may have looked too early
         if not self._claiming and not self._closing:
             self._claiming = True
             self._errand(self._claim_waiting())
@@ -108,7 +112,9 @@ class Dispatch:
         try:
             item = Intake(command, claim, self._depth)
             taken = await self._log.commit(operation, item, command.session_id, lambda done: done.stored)
-            if taken.claimed is not None:
+            if taken.claimed is not None and self._closing:
+                await self._database.submit(tables.release_many, taken.claimed.lease)
+            elif taken.claimed is not None:
                 self._start(taken.claimed)
         finally:
             self._reserved -= claim
@@ -122,7 +128,11 @@ class Dispatch:
         if claimed is None:
             head = await self._log.head(stop.tenant, stop.session_id)
             return Stopped(status=before.status, round=before.round, run_id=before.run_id, position=head.position)
-        position = await self._patiently(lambda: close(self._database, self._log, self._clock, claimed))
+        try:
+            position = await self._patiently(partial(close, self._database, self._log, self._clock, claimed))
+        except Fenced:
+            await self._log.head(stop.tenant, stop.session_id)  # says so, if it was deleted meanwhile
+            raise
         self.claim()
         own = claimed.lease.run_id != before.run_id
         return Stopped(status="stopped", round=before.round + own, run_id=claimed.lease.run_id, position=position)
@@ -138,16 +148,18 @@ class Dispatch:
 
     async def _claim_waiting(self) -> None:
         try:
-            while (free := self._slots - len(self._running) - self._reserved) > 0:
-                if await self._claim_some(free) < free:
-                    return
+            while self._claim_again:
+                self._claim_again = False
+                while (free := self._slots - len(self._running) - self._reserved) > 0:
+                    if await self._claim_some(free) < free:
+                        break
         finally:
             self._claiming = False
 
     async def _claim_some(self, free: int) -> int:
-        if await self._database.read(lambda tx: tx.row("runs_waiting", 1)) is None:
-            return 0
         try:
+            if await self._database.read(lambda tx: tx.row("runs_waiting", 1)) is None:
+                return 0
             claimed = await self._database.submit(tables.claim_many, free)
         except (StorageFull, StorageGone):
             await asyncio.sleep(_RETRY)
@@ -160,7 +172,9 @@ class Dispatch:
         lease, pause = claimed.lease, Pause()
         task = asyncio.create_task(self._runner.run(claimed, pause), name=f"run {lease.run_id}")
         self._running[lease.session_id] = task, pause
+        watch = asyncio.get_running_loop().call_later(LONG, _lasts_long, lease)
         task.add_done_callback(lambda done: self._ended(lease, done))
+        task.add_done_callback(lambda _: watch.cancel())
 
     def _ended(self, lease: Lease, task: "asyncio.Task[bool]") -> None:
         if task in self._leaving:
@@ -176,10 +190,13 @@ class Dispatch:
         self.claim()
 
     async def _close_broken(self, lease: Lease) -> None:
-        await self._patiently(lambda: close_broken(self._database, self._log, self._clock, lease))
+        """Close a run whose driver ended before it did; nothing, if somebody else has seen to it."""
+        reclaim = partial(self._database.submit, tables.reclaim_many, lease, urgent=True)
+        for orphan in await self._patiently(reclaim):
+            await self._patiently(partial(close, self._database, self._log, self._clock, orphan))
         self.claim()
 
-    async def _patiently(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    async def _patiently(self, work: Callable[[], Awaitable[Any]]) -> Any:
         while True:
             try:
                 return await work()
@@ -192,3 +209,7 @@ class Dispatch:
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
         return task
+
+
+def _lasts_long(lease: Lease) -> None:
+    logger.warning("run_lasts_long", session=lease.session_id, run=lease.run_id, seconds=LONG)

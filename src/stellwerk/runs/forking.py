@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stellwerk.agents.checkpoint_pruning import sweep
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.model import FORMAT, RunEnd, SubgraphCheckpoint, decode
 from stellwerk.errors import Conflict, StellwerkError
@@ -45,6 +46,7 @@ def _fork(tx: Transaction, fork: Fork) -> None:
     if checkpoint is not None:
         tx.run("copy_checkpoint", new, tenant, old, checkpoint)
         tx.run("copy_checkpoint_items", new, tenant, old)
+        sweep(tx, tenant, new)  # nothing of what came later
     stand_anew(tx, tenant, new)
 
 

@@ -139,6 +139,8 @@ def _reply(tx: Transaction, intake: Intake[Reply]) -> Taken:
     if known is not None:
         return Taken(known, None, [])
     _refuse_unasked(ask_id, status)
+    if not reply.is_checked:
+        raise Conflict("the question was not open yet when this came; send it again", code="not_asked")
     rest = tuple(ask for ask in status.open_asks if ask != ask_id)
     if rest:  # the graph goes on when it can go on with all of them
         told = commands.answer_of(reply, trace_id=status.trace_id, run_id=None)

@@ -116,6 +116,15 @@ class Recorder:
                 kept = append.entries[: len(append.entries) - len(telling)]
                 self._launch(replace(append, entries=kept))
 
+    async def stored(self) -> None:
+        """Wait until all that was fed so far is in the log; it need not wait for its window."""
+        await self._clear()
+        append = self._batch(self._take())
+        if append.entries:
+            self._landing = asyncio.get_running_loop().create_future()
+            self._launch(append)
+            await self._clear()
+
     async def finish(self, last_words: Iterable[Envelope], asks: Sequence[Envelope] = ()) -> None:
         """Commit the last envelopes and the end of the run, however long it takes; nothing can follow.
 
@@ -155,15 +164,17 @@ class Recorder:
     def _flush(self) -> None:
         self._due = None
         if self._landing is None and self._sampler.due() is not None:
-            append = self._batch(self._take())
+            append = self._batch(map(self.calls.stamp, self._sampler.take_due(self._tick.now())))
             if append.entries:
                 self._landing = asyncio.get_running_loop().create_future()
                 self._launch(append)
+            else:
+                self._schedule()
 
     def _take(self, *, last: bool = False) -> list[Envelope]:
         return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now(), last=last)]
 
-    def _batch(self, envelopes: Sequence[Envelope]) -> Append:
+    def _batch(self, envelopes: Iterable[Envelope]) -> Append:
         entries = [entry(envelope, self._log.redactor) for envelope in envelopes]
         self._batch_no += bool(entries)
         return Append(self._lease, self._batch_no, entries)
@@ -220,7 +231,8 @@ class Recorder:
 
     def _give_up(self, error: BaseException) -> None:
         self.failure = self.failure if isinstance(self.failure, Fenced) else error
-        self._lost()
+        if not self._over:  # the last words wait as long as it takes
+            self._lost()
 
 
 async def _one_by_one(work: Sequence[Callable[[], Awaitable[None]]]) -> None:

@@ -13,7 +13,7 @@ from stellwerk.database.port import Database
 from stellwerk.envelope.model import RunEnd
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import Lease, entry
+from stellwerk.log.log import entry
 from stellwerk.log.tables import Append
 from stellwerk.runs import tables
 from stellwerk.runs.assignment import assignment
@@ -28,12 +28,6 @@ async def orphans(database: Database) -> list[tables.Claimed]:
     if await database.read(lambda tx: tx.row("runs_running")) is None:
         return []
     return await database.submit(tables.orphans, None, urgent=True)
-
-
-async def close_broken(database: Database, log: DurableLog, clock: Clock, lease: Lease) -> None:
-    """Close a run of this process whose driver ended before it did; nothing, if somebody else has seen to it."""
-    for orphan in await database.submit(tables.reclaim_many, lease, urgent=True):
-        await close(database, log, clock, orphan)
 
 
 async def close(database: Database, log: DurableLog, clock: Clock, claimed: tables.Claimed) -> int:

@@ -59,6 +59,10 @@ class Runner:
         except Fenced:
             logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
             return False
+        except asyncio.CancelledError:
+            if pause.drain_requested:  # its step took too long; that is no crash, and no attempt is lost
+                await self._release(lease, recorder)
+            raise
         return True
 
     async def _release(self, lease: Lease, recorder: Recorder) -> bool:
@@ -157,6 +161,9 @@ class _Run:
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         await self.recorder.commit_with(operation, item, () if fact is None else self.adapter.feed(fact))
+
+    async def stored(self) -> None:
+        await self.recorder.stored()
 
     def fail(self, error: BaseException) -> None:
         """A foreseen error speaks for itself; any other is named, and told only to the operator."""

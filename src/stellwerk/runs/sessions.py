@@ -68,17 +68,19 @@ class Sessions:
         While exactly one question is open, a message is its answer.
         """
         head, status = await self._standing(tenant, session_id)
-        if if_busy == "interrupt" and status.status == "running":
-            await self.stop(tenant, session_id)
-        elif if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
+        if if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
             answer = Answered(ask_id=status.open_asks[0], text=clean_text(text))
             return await self.answer(tenant, session_id, answer, key=key, request=digest_id(text))
+        version = await self._systems.current(tenant, head.system)
+        if if_busy == "interrupt" and status.status == "running":
+            if not await self._is_repeated(tenant, session_id, key):
+                await self.stop(tenant, session_id)
         send = Send(
             tenant=tenant,
             session_id=session_id,
             text=clean_text(text),
             system=head.system,
-            system_version=await self._systems.current(tenant, head.system),
+            system_version=version,
             run_id=self._ids.new(),
             message_id=self._ids.new(),
             at=self._clock.now(),
@@ -100,7 +102,8 @@ class Sessions:
         """
         head, status = await self._standing(tenant, session_id)
         ask_id = answer.ask_id or (status.open_asks[0] if len(status.open_asks) == 1 else "")
-        if ask_id in status.open_asks:
+        is_open = status.awaiting_user_input and ask_id in status.open_asks
+        if is_open:
             rows = await self._database.read(lambda tx: tx.rows("questions_of", session_id, tenant))
             told = [e.payload for e in (decode(body) for (body,) in rows) if isinstance(e, AskUser)]
             check_answer(next(asked for asked in reversed(told) if asked.ask_id == ask_id), answer)
@@ -112,6 +115,7 @@ class Sessions:
             key=key,
             system=head.system,
             answer=replace(answer, ask_id=ask_id),
+            is_checked=is_open,
             request=request or digest_id(msgspec.json.encode(answer).decode()),
         )
         return await self._dispatch.reply(reply)
@@ -150,6 +154,15 @@ class Sessions:
             asked=StopAsked(by="user", reason=reason),
         )
         return await self._dispatch.stop(stop)
+
+    async def _is_repeated(self, tenant: str, session_id: str, key: str | None) -> bool:
+        """Whether a request with this key was answered before."""
+        if key is None:
+            return False
+        return (
+            await self._database.read(lambda tx: tx.row("recall_answer", tenant, session_id, f"input {key}"))
+            is not None
+        )
 
     async def _standing(self, tenant: str, session_id: str) -> tuple[Head, Status]:
         head = await self._log.head(tenant, session_id)

@@ -32,17 +32,17 @@ class Claimed(NamedTuple):
 
 def claim_many(tx: Transaction, counts: Sequence[int]) -> list[list[Claimed] | Exception]:
     """The runs that have waited longest, each with a lease of its own."""
-    return [[claim(tx, row) for row in tx.rows("runs_waiting", count)] for count in counts]
+    return [_claimed(tx, tx.rows("runs_waiting", count)) for count in counts]
 
 
 def orphans(tx: Transaction, _items: Sequence[None]) -> list[list[Claimed] | Exception]:
     """Runs that a crash left without an owner; the old owner, if it still lives, is fenced off."""
-    return [[claim(tx, row, again=True) for row in tx.rows("runs_running")]]
+    return [_claimed(tx, tx.rows("runs_running"), again=True)]
 
 
 def reclaim_many(tx: Transaction, leases: Sequence[Lease]) -> list[list[Claimed] | Exception]:
     """A run whose driver is gone, if nobody else has taken it up or ended it meanwhile."""
-    return [[claim(tx, row) for row in tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch)] for x in leases]
+    return [_claimed(tx, tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch)) for x in leases]
 
 
 def release_many(tx: Transaction, leases: Sequence[Lease]) -> list[bool | Exception]:
@@ -50,11 +50,20 @@ def release_many(tx: Transaction, leases: Sequence[Lease]) -> list[bool | Except
     return [tx.run("release_run", lease.run_id, lease.tenant, lease.epoch) > 0 for lease in leases]
 
 
-def claim(tx: Transaction, row: tuple[Any, ...], *, again: bool = False) -> Claimed:
+def claim(tx: Transaction, row: tuple[Any, ...], *, again: bool = False) -> Claimed | None:
+    """None if its session is gone; then nobody will ever want the run."""
     run_id, session_id, tenant, position, attempt = row
-    epoch = raise_epoch(tx, tenant, session_id)
-    tx.run("claim_run", epoch, attempt + again, run_id, tenant)
-    return Claimed(Lease(tenant, session_id, run_id, epoch), position - 1, attempt + again)
+    raised = tx.row("raise_epoch", session_id, tenant)
+    if raised is None:
+        tx.run("end_run", run_id, tenant)
+        return None
+    tx.run("claim_run", raised[0], attempt + again, run_id, tenant)
+    return Claimed(Lease(tenant, session_id, run_id, int(raised[0])), position - 1, attempt + again)
+
+
+def _claimed(tx: Transaction, rows: Iterable[tuple[Any, ...]], *, again: bool = False) -> list[Claimed]:
+    found = (claim(tx, row, again=again) for row in rows)
+    return [claimed for claimed in found if claimed is not None]
 
 
 def stand(tx: Transaction, tenant: str, session_id: str, envelopes: Iterable[Envelope]) -> None:

@@ -4,8 +4,10 @@ Text is never dropped and nothing of one call changes its order; of a tool's
 progress in data only the latest of a window is kept. The end of a text that may
 be half of a character, or the beginning of a secret, waits for what follows. The first token of a burst
 is due at once, later ones at the end of their window; windows of all sessions
-end at the same moments, so that one commit serves them all. Time comes in as an
-argument.
+end at the same moments, so that one commit serves them all. The end of a call
+waits a little longer, for the state that holds its result: stored together, no
+crash comes between them, and nothing that has ended is done or said again. Time
+comes in as an argument.
 """
 
 from dataclasses import dataclass, field
@@ -16,12 +18,16 @@ from msgspec.structs import replace
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import (
     AskUser,
+    Document,
     Envelope,
     Error,
+    LlmEnd,
     LlmStart,
     LlmToken,
+    Message,
     RunEnd,
     RunStart,
+    ToolEnd,
     ToolStart,
     ToolUpdate,
 )
@@ -31,6 +37,9 @@ from stellwerk.envelope.redaction import Redactor
 _BURST = 4
 """Windows of silence after which the next token counts as the first of a burst."""
 _Key = tuple[str, str, int | str | None]
+_HELD = 1.0
+"""Seconds that the result of a call waits for the state of its graph."""
+_RESULTS = LlmEnd | ToolEnd | Message | Document
 _AT_ONCE = RunStart | RunEnd | LlmStart | ToolStart | AskUser | Error
 
 
@@ -63,6 +72,7 @@ class Sampler:
     """The last update of each call, as long as nothing else of that call came behind it."""
     _due: float | None = None
     _busy_until: float = 0.0
+    _held_since: float | None = None
 
     def feed(self, envelope: Envelope, now: float) -> bool:
         """True if it may now be due earlier than before."""
@@ -77,17 +87,37 @@ class Sampler:
         if not isinstance(envelope, ToolUpdate):
             self._progress.pop(envelope.call_id, None)
             self._buffer.append(envelope)
-        self._due_by(now if isinstance(envelope, _AT_ONCE) else self._window_end(now))
+        if isinstance(envelope, _RESULTS):
+            self._held_since = now if self._held_since is None else self._held_since
+            self._due_by(self._held_since + _HELD)
+        else:
+            self._due_by(now if isinstance(envelope, _AT_ONCE) else self._window_end(now))
         return True
 
     def due(self) -> float | None:
         """When somebody should ``take``; None if there is nothing to take."""
         return self._due
 
+    def take_due(self, now: float) -> list[Envelope]:
+        """What waits, without the results of calls that only words of others have followed yet."""
+        since, tail = self._held_since, len(self._buffer)
+        if since is None or now >= since + _HELD:
+            return self.take(now)
+        while tail and isinstance(self._buffer[tail - 1], _RESULTS | _Words | _Progress):
+            tail -= 1
+        held = [item for item in self._buffer[tail:] if isinstance(item, _RESULTS)]
+        self._buffer[tail:] = [item for item in self._buffer[tail:] if not isinstance(item, _RESULTS)]
+        taken = self.take(now)
+        if held:
+            self._buffer += held
+            self._held_since = since
+            self._due_by(since + _HELD)
+        return taken
+
     def take(self, now: float, *, last: bool = False) -> list[Envelope]:
         """Everything that waits, merged, in order. ``last`` says that nothing follows."""
         waiting, self._buffer, self._growing, self._progress, self._due = self._buffer, [], {}, {}, None
-        self._busy_until = now + _BURST * self.window
+        self._busy_until, self._held_since = now + _BURST * self.window, None
         return [e for item in waiting for e in self._taken(item, last)]
 
     def _merge(self, words: LlmToken | ToolUpdate) -> bool:

@@ -64,7 +64,18 @@ class States:
         self._saved.add(fact.namespace)
         ran = ",".join(self._ran.pop(fact.namespace, ["__start__"]))
         payload = Checkpointed(checkpoint_id=fact.checkpoint_id, node=ran, state_digest=fact.state_digest)
-        yield SubgraphCheckpoint(**self._inside(fact.ts, fact.namespace), payload=payload)
+        yield SubgraphCheckpoint(**self._of_graph(fact), payload=payload)
+
+    def _of_graph(self, fact: CheckpointSaved) -> dict[str, Any]:
+        """Only the outermost graph's checkpoints are the run's own: who goes on from there relies on it."""
+        if not fact.namespace:
+            return self.tree.root(fact.ts)
+        start = self.tree.tools.get(self.tree.call_of(fact.namespace) or "")
+        if start is not None:
+            return self.tree.place(fact.ts, start.parent_id, start.call_id, start.payload.title or start.agent)
+        owner = self.tree.owner_of(fact.namespace)  # a graph in a node, in which nothing has happened yet
+        call_id = digest_id(self.tree.trace_id, fact.namespace, "checkpoints")
+        return self.tree.place(fact.ts, owner, call_id, self.tree.agent_of(owner))
 
     def updated(self, fact: NodeUpdated) -> Iterator[Envelope]:
         if fact.repeated and self.resumed and fact.namespace not in self._saved:

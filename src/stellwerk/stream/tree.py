@@ -92,6 +92,12 @@ class Tree:
             namespace = graph_of(namespace)
         return self.run_id
 
+    def call_of(self, graph: str) -> str | None:
+        """The call that runs a nested graph, also before anything happened in it; None if it has no call yet."""
+        if graph in self._owners:
+            return self._owners[graph]
+        return next((call_id for call_id, task in self.where.items() if task == graph), None)
+
     def agent_of(self, owner: str | None) -> str | None:
         """The name of the agent that a call stands for; None for a run and for tools that are none."""
         start = self.tools.get(owner or "")

@@ -63,7 +63,7 @@ class Systems:
         self._agents: dict[_Key, RunnableAgent] = {}
         self._folders: dict[_Key, str] = {}
         self._given: set[tuple[str, str]] = set()
-        self._building = asyncio.Lock()
+        self._building: dict[_Key, asyncio.Lock] = {}
 
     async def register(self, tenant: str, text: str, *, source: str) -> Registered:
         """Check and store a system.
@@ -166,16 +166,18 @@ class Systems:
             SystemChanged: it was registered, but can no longer be built here.
         """
         key = (tenant, name, version)
-        async with self._building:
-            if key not in self._agents:
-                self._agents[key] = await self._built(tenant, name, version)
-            return self._agents[key]
+        if key not in self._agents:
+            async with self._building.setdefault(key, asyncio.Lock()):  # one slow system holds up no other
+                if key not in self._agents:
+                    self._agents[key] = await self._built(tenant, name, version)
+        return self._agents[key]
 
     async def checklist_folder(self, tenant: str, name: str) -> str:
         """Where the to-do lists of its sessions go today: as its last version says."""
         row = await self._database.read(lambda tx: tx.row("last_system", tenant, name))
         folders = await self.checklist_folders(tenant, name)
-        return Storage().checklist_dir if row is None else folders[int(row[0])]
+        default = Storage().checklist_dir  # also if it is withdrawn while we look
+        return default if row is None else folders.get(int(row[0]), default)
 
     async def checklist_folders(self, tenant: str, name: str) -> dict[int, str]:
         """Where to-do lists of its sessions may lie, by version."""

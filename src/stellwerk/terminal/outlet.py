@@ -31,13 +31,13 @@ class Outlet:
             self._file.flush()
         except BrokenPipeError:
             self.closed = True
-            self._give_up()
+            self.abandon()
             raise
         except OSError as error:
-            self._give_up()
+            self.abandon()
             raise StellwerkError(f"cannot write to standard output: {error.strerror}") from error
 
-    def _give_up(self) -> None:
+    def abandon(self) -> None:
         """What is left in the buffer goes nowhere, instead of failing once more when Python ends."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
 

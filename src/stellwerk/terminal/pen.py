@@ -52,6 +52,11 @@ class Pen:
         """Something stands in the row."""
         self._standing = ""
 
+    @property
+    def closed(self) -> bool:
+        """Whoever watched has gone."""
+        return self._console.quiet
+
     def room(self, lane: Lane) -> int | None:
         """Cells of a row that are left for what the lane has to say; in a file there is no end."""
         if not self._wraps:

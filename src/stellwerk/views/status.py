@@ -46,6 +46,8 @@ def fold(state: Status, envelope: Envelope) -> Status:
                 "awaiting_user_input": False,
                 "asked": (),
             }
+        case AskUser(payload=asked) if asked.ask_id in state.asked:
+            return state
         case AskUser(payload=asked):
             news = {"asked": (*state.asked, asked.ask_id), "open_asks": (*state.open_asks, asked.ask_id)}
         case UserAnswer(payload=answered):

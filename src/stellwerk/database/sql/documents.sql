@@ -7,9 +7,11 @@ INSERT INTO document (tenant, document_id, session_id, filename, mime, size, cre
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM session WHERE id = ?3 AND tenant = ?1)
 ON CONFLICT DO NOTHING;
 
+-- Those that the copied events name.
 -- name: copy_documents
 INSERT INTO document (tenant, document_id, session_id, filename, mime, size, created_at)
 SELECT tenant, document_id, ?1, filename, mime, size, ?2 FROM document WHERE tenant = ?3 AND session_id = ?4
+    AND EXISTS (SELECT 1 FROM event WHERE event.session_id = ?1 AND instr(event.body, document.document_id) > 0)
 ON CONFLICT DO NOTHING;
 
 -- name: upload_document

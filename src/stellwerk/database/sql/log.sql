@@ -78,6 +78,9 @@ DELETE FROM event WHERE session_id = ?2 AND ?1 IS NOT NULL AND position IN
 DELETE FROM idempotency WHERE tenant = ?1 AND session_id = ?2 AND key IN
     (SELECT key FROM idempotency WHERE tenant = ?1 AND session_id = ?2 LIMIT ?3);
 
+-- name: end_runs_of
+UPDATE run SET state = 'ended' WHERE session_id = ? AND tenant = ?;
+
 -- name: forget_runs
 DELETE FROM run WHERE id IN (SELECT id FROM run WHERE tenant = ?1 AND session_id = ?2 LIMIT ?3);
 

@@ -1,0 +1,183 @@
+"""/sessions/{sid}/ws: the same envelopes over a WebSocket, and commands the other way.
+
+What goes out is ``{"id", "event"}`` for each envelope, and for each frame that
+came in ``{"ok"}`` or ``{"problem"}``: the body with which HTTP would have answered.
+Nothing that a client sends closes the socket, unless it is far too large.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+import structlog
+from fastapi import APIRouter, WebSocket
+from pydantic import Field, TypeAdapter, ValidationError
+from starlette.types import Message
+from starlette.websockets import WebSocketDisconnect
+
+from stellwerk.api.problems import of_invalid, problem_of
+from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.sessions import NewAnswer, NewMessage, StopWish, answered, sent, stopped
+from stellwerk.api.streaming import STALL, Form, Reader, StallWatch, cursor
+from stellwerk.dialects.native import Profile
+from stellwerk.envelope import frames
+from stellwerk.envelope.frames import Origin, Stored
+from stellwerk.errors import InvalidField, InvalidInput, StellwerkError, TooLarge
+from stellwerk.runs.sessions import Session
+
+logger = structlog.get_logger(__name__)
+
+NORMAL, GOING_AWAY, BROKEN = 1000, 1001, 1011
+
+Key = Annotated[str | None, Field(min_length=1, max_length=255)]
+
+
+class MessageFrame(NewMessage):
+    type: Literal["message"]
+    key: Key = None
+
+
+class AnswerFrame(NewAnswer):
+    type: Literal["answer"]
+    key: Key = None
+
+
+class StopFrame(StopWish):
+    type: Literal["stop"]
+    key: Key = None
+
+
+_FRAMES: TypeAdapter[MessageFrame | AnswerFrame | StopFrame] = TypeAdapter(
+    Annotated[MessageFrame | AnswerFrame | StopFrame, Field(discriminator="type")]
+)
+
+
+def _frame(session_id: str, stored: Stored, origin: Origin) -> bytes:
+    """With a line feed behind it, so that frames which readers share can be told apart again."""
+    return b'{"id":%d,"event":%b}\n' % (stored.position, frames.line(session_id, stored, origin))
+
+
+FRAMES = Form("websocket", _frame, heartbeat=b"", farewell=b"")
+
+
+def routes(services: Services, *, frame_limit: int) -> APIRouter:
+    router = APIRouter()
+
+    @router.websocket("/sessions/{sid}/ws")
+    async def talk(websocket: WebSocket, sid: str) -> None:
+        # What is raised before the socket is accepted is the answer to the handshake, as to any request.
+        after, profile = cursor(websocket.query_params.get("after")), _profile(websocket)
+        session = await services.sessions.find(LOCAL_TENANT, sid)
+        await websocket.accept()
+        await _Talk(services, websocket, session, profile, frame_limit).run(after)
+
+    return router
+
+
+def _profile(websocket: WebSocket) -> Profile:
+    wanted = websocket.query_params.get("profile", "user")
+    for profile in get_args(Profile):
+        if wanted == profile:
+            return profile  # type: ignore[no-any-return]
+    raise InvalidField("profile: Input should be 'user' or 'debug'", field="profile")
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    services: Services
+    websocket: WebSocket
+    session: Session
+    profile: Profile
+    frame_limit: int
+
+    async def run(self, after: int) -> None:
+        """Until one side leaves. A command that has begun is never cut off, whoever leaves."""
+        telling = asyncio.create_task(self._tell(after))
+        try:
+            while (message := await self._received(telling)) is not None:
+                await self._send(await self._obey(message))
+        except WebSocketDisconnect:
+            pass
+        finally:
+            telling.cancel()
+            await asyncio.wait([telling])
+        if not telling.cancelled():
+            telling.result()
+
+    async def _received(self, telling: "asyncio.Task[None]") -> Message | None:
+        """The next frame; None if there is nobody to talk to any more."""
+        receiving = asyncio.create_task(self.websocket.receive())
+        try:
+            await asyncio.wait({receiving, telling}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            receiving.cancel()
+        if telling.done() or receiving.result()["type"] == "websocket.disconnect":
+            return None
+        return receiving.result()
+
+    async def _tell(self, after: int) -> None:
+        services, watch = self.services, StallWatch()
+        reader = Reader(
+            *(services.log, services.wakes, services.shared, LOCAL_TENANT, self.session.id, FRAMES, self.profile)
+        )
+        try:
+            async for chunk in reader.stream(after=after, head=self.session.position, until_run_end=False):
+                for frame in chunk.split(b"\n")[:-1]:
+                    watch.sending = True
+                    await self._send(frame)
+                    watch.taken()
+            if services.wakes.closed:
+                await self.websocket.close(GOING_AWAY, "the server is going down; come back with your last id")
+            else:
+                await self.websocket.close(NORMAL, "the session was deleted")
+        except WebSocketDisconnect:
+            pass
+        except StellwerkError as error:  # the log cannot be read
+            await self._send(_reply("problem", msgspec.Raw(problem_of(error).body), None))
+            await self.websocket.close(BROKEN)
+        except asyncio.CancelledError:
+            if not watch.stalled:
+                raise
+            logger.info("reader_stalled", seconds=STALL)
+        finally:
+            watch.stop()
+
+    async def _send(self, frame: bytes) -> None:
+        try:
+            await self.websocket.send_text(frame.decode())
+        except RuntimeError as error:  # so the server says that it has closed the socket itself, as no ping came back
+            raise WebSocketDisconnect(1006) from error
+
+    async def _obey(self, message: Message) -> bytes:
+        key = None
+        try:
+            frame = self._read(message)
+            key = frame.key
+            return _reply("ok", await self._done(frame), key)
+        except StellwerkError as error:
+            return _reply("problem", msgspec.Raw(problem_of(error).body), key)
+        except ValidationError as error:
+            return _reply("problem", msgspec.Raw(of_invalid(error.errors()[0], what="frame").body), key)
+
+    def _read(self, message: Message) -> MessageFrame | AnswerFrame | StopFrame:
+        text = message.get("text")
+        if text is None:
+            raise InvalidInput("a frame of bytes cannot be understood; send JSON as text")
+        if len(text) > self.frame_limit:
+            raise TooLarge(f"the frame has more than {self.frame_limit} characters; send a long text in several")
+        return _FRAMES.validate_json(text)
+
+    async def _done(self, frame: MessageFrame | AnswerFrame | StopFrame) -> Any:
+        match frame:
+            case MessageFrame():
+                return await sent(self.services, self.session.id, frame, frame.key)
+            case AnswerFrame():
+                return await answered(self.services, self.session.id, frame, frame.key)
+            case StopFrame():
+                return await stopped(self.services, self.session.id, frame)
+
+
+def _reply(kind: Literal["ok", "problem"], body: Any, key: str | None) -> bytes:
+    """With the key of the frame that it answers, if that had one."""
+    return msgspec.json.encode({kind: body} if key is None else {kind: body, "key": key})

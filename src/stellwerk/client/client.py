@@ -1,0 +1,147 @@
+"""The client: a server's sessions from Python. Asynchronous, over HTTP, and without the server's own code."""
+
+from collections.abc import AsyncGenerator, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from stellwerk.client.answers import Accepted, Event, Listing, Page, Session, Stopped
+from stellwerk.client.following import Following, Lost, nothing_said
+from stellwerk.client.problems import Unreachable, problem_of, reason_of
+
+URL = "http://127.0.0.1:8000"
+Profile = Literal["user", "debug"]
+IfBusy = Literal["reject", "enqueue", "interrupt"]
+
+_PAGE = 1000
+_CONNECTING, _ANSWERING = 10.0, 60.0
+_Said = TypeVar("_Said")
+
+
+class Client:
+    """Sessions of the server at ``url``; to be used as ``async with Client() as client``.
+
+    ``key`` is sent as a bearer token, to a server that asks for one.
+    Every method raises ``Problem`` for what the server refuses, and ``Unreachable`` if nobody answers.
+    """
+
+    def __init__(self, url: str = URL, key: str | None = None) -> None:
+        self.url = url.rstrip("/")
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        timeout = httpx2.Timeout(_ANSWERING, connect=_CONNECTING)
+        self._http = httpx2.AsyncClient(headers=headers, timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def sessions(self, *, limit: int = 50) -> list[Session]:
+        """The newest, newest first."""
+        found: list[Session] = []
+        before: dict[str, Any] = {}
+        while len(found) < limit:
+            wanted = {"limit": min(limit - len(found), 500), **before}
+            page = await self._ask(Listing, "GET", "/sessions", params=wanted)
+            found += page.sessions
+            if page.next is None:
+                break
+            before = {"before": page.next}
+        return found
+
+    async def session(self, session_id: str) -> Session:
+        return await self._ask(Session, "GET", f"/sessions/{_part(session_id)}")
+
+    async def begin(self, system: str = "demo", *, user: str | None = None) -> Session:
+        body = {"agent_system_id": system} if user is None else {"agent_system_id": system, "user_id": user}
+        return await self._ask(Session, "POST", "/sessions", json=body)
+
+    async def send(self, session_id: str, text: str, *, if_busy: IfBusy = "reject", key: str | None = None) -> Accepted:
+        """A message. With a ``key`` it may be sent again when nobody knows whether it arrived."""
+        body = {"text": text, "if_busy": if_busy}
+        return await self._ask(Accepted, "POST", f"/sessions/{_part(session_id)}/messages", json=body, key=key)
+
+    async def answer(
+        self,
+        session_id: str,
+        text: str | None = None,
+        *,
+        data: Any = None,
+        ask_id: str = "",
+        refused: bool = False,
+        key: str | None = None,
+    ) -> Accepted:
+        """To a question; to the only one if ``ask_id`` is left out."""
+        body = {"text": text, "data": data, "ask_id": ask_id, "refused": refused}
+        return await self._ask(Accepted, "POST", f"/sessions/{_part(session_id)}/answers", json=body, key=key)
+
+    async def stop(self, session_id: str, *, reason: str | None = None) -> Stopped:
+        return await self._ask(Stopped, "POST", f"/sessions/{_part(session_id)}/stop", json={"reason": reason})
+
+    async def delete(self, session_id: str) -> None:
+        await self._answer("DELETE", f"/sessions/{_part(session_id)}")
+
+    async def events(
+        self, session_id: str, *, after: int = 0, profile: Profile = "user"
+    ) -> AsyncGenerator[Event, None]:
+        """What is in the log now."""
+        while True:
+            wanted = {"after": after, "limit": _PAGE, "profile": profile}
+            page = await self._ask(Page, "GET", f"/sessions/{_part(session_id)}/events", params=wanted)
+            for line in page.events:
+                yield Event(bytes(line))
+            if page.next == after:
+                return
+            after = page.next
+
+    def follow(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        until: Literal["run_end"] | None = None,
+        profile: Profile = "user",
+        lost: Lost = nothing_said,
+    ) -> AsyncGenerator[Event, None]:
+        """What is behind ``after``, then whatever comes, each event once, however often the connection breaks.
+
+        Only the first attempt must succeed; later it comes back by position until the server is there again, and
+        ``lost`` is told of every attempt that fails. Ends with the next end of a run, if ``until`` says so.
+        Whoever leaves earlier and goes on with something else puts it into ``contextlib.aclosing``.
+        """
+        wanted = {"profile": profile} if until is None else {"profile": profile, "until": until}
+        path = f"/sessions/{_part(session_id)}/stream"
+        return Following(self._http, (self.url, path), wanted, lambda: self.session(session_id), lost).events(after)
+
+    async def _ask(self, kind: type[_Said], method: str, path: str, *, key: str | None = None, **more: Any) -> _Said:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        answer = await self._answer(method, path, headers=headers, **more)
+        try:
+            return msgspec.json.decode(answer.content, type=kind)
+        except msgspec.DecodeError as error:
+            raise Unreachable(self.url, f"what answers is no Stellwerk ({reason_of(error)})") from error
+
+    async def _answer(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> httpx2.Response:
+        try:
+            answer = await self._http.request(method, self.url + path, headers=headers, **more)
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            raise Unreachable(self.url, reason_of(error)) from error
+        if not answer.is_success:
+            raise problem_of(answer)
+        return answer
+
+
+def _part(session_id: str) -> str:
+    """One part of a path, whatever somebody typed."""
+    return quote(session_id, safe="")

@@ -1,0 +1,203 @@
+"""Stellwerk inside somebody else's app: with his auth, under his path, by his server, and gone when it goes."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+import stellwerk
+from stellwerk.client import Client, Problem
+from stellwerk.settings import Settings
+from tests.api.reading import parse_sse
+from tests.client.test_command_line import stellwerk as command
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples/embedding"
+KEY = {"Authorization": "Bearer let-me-in"}
+PATIENCE = 60
+
+
+@asynccontextmanager
+async def hosted(app: str, data: Path, **settings: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    """An app of the example, by plain uvicorn, in a process of its own."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "uvicorn", "--app-dir", str(EXAMPLE), f"{app}:app"),
+            *("--fd", str(listening.fileno()), "--log-level", "warning"),
+            pass_fds=[listening.fileno()],
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "STELLWERK_DATA": str(data), **settings},  # noqa: TID251
+        )
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        try:
+            listening.listen()  # whoever comes before it is ready waits
+            yield address, process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+
+async def test_the_app_of_before_and_the_one_of_after_give_the_same_answers(tmp_path: Path) -> None:
+    async with hosted("before", tmp_path) as (address, _):
+        async with httpx2.AsyncClient(base_url=address, headers=KEY, timeout=PATIENCE) as client:
+            chat = (await client.post("/chats")).json()["id"]
+            before = []
+            for path, text in (("messages", "Where is it?"), ("messages", "cancel it"), ("answers", "yes")):
+                told = await client.post(f"/chats/{chat}/{path}", json={"text": text})
+                before.append([json.loads(line[6:]) for line in told.text.splitlines() if line])
+            assert (await client.get("/hello", headers={"Authorization": "x"})).status_code == 401
+    async with hosted("app", tmp_path) as (address, _), Client(f"{address}/agents", "let-me-in") as agents:
+        session = await agents.begin("assistant")
+        after = []
+        for text in ("Where is it?", "cancel it", "yes"):
+            accepted = await agents.send(session.id, text)
+            after.append([e async for e in agents.follow(session.id, after=accepted.after, until="run_end")])
+    assert before[0][-1]["text"] == after[0][-1].data["payload"]["result"] == "Your order is on its way to you."
+    tokens = [e.data["payload"]["text"] for e in after[0] if e.type == "llm_token"]
+    assert "".join(tokens) == "".join(e["text"] for e in before[0] if e["type"] == "token")
+    (asked,) = [e.data["payload"]["question"] for e in after[1] if e.type == "ask_user"]
+    assert asked == before[1][-1]["text"] == "Cancel the order?"
+    assert before[2][-1]["text"] == after[2][-1].data["payload"]["result"] == "The order is cancelled."
+
+
+async def test_the_dependency_of_the_host_stands_before_every_route_and_the_socket(tmp_path: Path) -> None:
+    async with hosted("app", tmp_path) as (address, _):
+        async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE) as client:
+            for method, path in (("GET", "/sessions"), ("POST", "/stream-test"), ("DELETE", "/sessions/x")):
+                refused = await client.request(method, f"/agents{path}")
+                assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+                assert refused.headers["www-authenticate"] == "Bearer"
+            assert (await client.get("/agents/healthz")).status_code == 200
+            begun = await client.post("/agents/sessions", json={"agent_system_id": "demo"}, headers=KEY)
+        sid, ws = begun.json()["id"], address.replace("http", "ws")
+        with pytest.raises(InvalidStatus) as denied:
+            async with connect(f"{ws}/agents/sessions/{sid}/ws"):
+                pass
+        assert denied.value.response.status_code == 401
+        async with connect(f"{ws}/agents/sessions/{sid}/ws", additional_headers=KEY) as talk:
+            await talk.send('{"type": "stop"}')
+            assert json.loads(await talk.recv())["ok"]["status"] == "idle"
+        async with Client(f"{address}/agents", "wrong") as client_without:
+            with pytest.raises(Problem, match="send Authorization: Bearer") as problem:
+                await client_without.sessions()
+        assert problem.value.code == "unauthorized"
+        listed = await command("sessions", STELLWERK_URL=f"{address}/agents", STELLWERK_KEY="let-me-in")
+        assert sid in listed[1]
+
+
+async def test_addresses_and_docs_are_right_under_the_mount(tmp_path: Path) -> None:
+    async with hosted("app", tmp_path) as (address, _):
+        async with httpx2.AsyncClient(base_url=address, headers=KEY, timeout=PATIENCE) as client:
+            begun = await client.post("/agents/sessions", json={"agent_system_id": "demo"})
+            found = await client.get(begun.headers["location"])
+            assert found.json()["id"] == begun.json()["id"]
+            page = await client.get("/agents/", follow_redirects=True)
+            assert page.url.path == "/agents/docs"
+            for place in re.findall(r'(?:src|href)="([^"]+)"|url: \'([^\']+)\'', page.text):
+                answer = await client.get("".join(place))
+                assert answer.status_code == 200, place
+            schema = (await client.get("/agents/openapi.json")).json()
+            assert schema["servers"] == [{"url": "/agents"}]
+            assert (await client.get("/hello")).json() == "hello"
+
+
+async def test_open_streams_do_not_hold_up_the_end_of_the_host(tmp_path: Path) -> None:
+    async with hosted("app", tmp_path) as (address, process):
+        async with httpx2.AsyncClient(base_url=address, headers=KEY, timeout=PATIENCE) as client:
+            sid = (await client.post("/agents/sessions", json={"agent_system_id": "demo"})).json()["id"]
+            path = f"/agents/sessions/{sid}"
+            await client.post(f"{path}/messages", json={"text": "hello"})
+            async with (
+                connect(f"{address.replace('http', 'ws')}{path}/ws", additional_headers=KEY) as talk,
+                client.stream("GET", f"{path}/stream") as stream,
+                asyncio.timeout(PATIENCE),
+            ):
+                text = ""
+                pieces = stream.aiter_text()
+                while '"type":"run_end"' not in text:
+                    text += await anext(pieces)
+                process.send_signal(signal.SIGTERM)
+                text += "".join([piece async for piece in pieces])
+                with pytest.raises(ConnectionClosed) as closed:
+                    while True:
+                        await talk.recv()
+            assert text.endswith(": the server is going down; come back with your last id\n")
+            assert parse_sse(text)[-1]["type"] == "run_end"
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1001
+            async with asyncio.timeout(PATIENCE):
+                _, complaints = await process.communicate()
+            assert process.returncode in (0, -signal.SIGTERM)
+            assert b"Traceback" not in complaints
+
+
+async def test_names_and_origins_of_the_host_are_let_in_when_they_are_named(tmp_path: Path) -> None:
+    theirs = {**KEY, "Host": "desk.example.org", "Origin": "https://app.example.org"}
+    async with hosted("app", tmp_path / "a") as (address, _), httpx2.AsyncClient(timeout=PATIENCE) as client:
+        refused = await client.get(f"{address}/agents/sessions", headers=theirs)
+        assert (refused.status_code, refused.json()["code"]) == (403, "refused")
+        assert "STELLWERK_HOSTS" in refused.json()["detail"]
+    for hosts in ("other.example.org, desk.example.org", "*"):
+        settings = {"STELLWERK_HOSTS": hosts, "STELLWERK_ORIGINS": "https://app.example.org"}
+        async with hosted("app", tmp_path / "a", **settings) as (address, _):
+            async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE) as client:
+                assert (await client.get("/agents/sessions", headers=theirs)).status_code == 200
+                foreign = {**theirs, "Origin": "https://evil.test"}
+                assert (await client.get("/agents/sessions", headers=foreign)).status_code == 403
+
+
+async def test_whoever_mounts_it_and_does_not_open_it_is_told_how(tmp_path: Path) -> None:
+    host = FastAPI()
+    host.mount("/agents", stellwerk.create_app(Settings(data=tmp_path)))
+    transport = httpx2.ASGITransport(host)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.get("/agents/sessions")
+    assert (answer.status_code, answer.json()["code"]) == (503, "not_opened")
+    assert "stellwerk.opened" in answer.json()["detail"]
+
+
+async def test_a_lifespan_of_the_hosts_own_opens_it_among_other_things(tmp_path: Path) -> None:
+    agents, told = stellwerk.create_app(Settings(data=tmp_path)), list[str]()
+    before = signal.getsignal(signal.SIGTERM)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with stellwerk.opened(agents):
+            told.append("opened")
+            yield
+        told.append("closed")
+
+    host = FastAPI(lifespan=lifespan)
+    host.mount("/deep/down", agents)
+    async with host.router.lifespan_context(host):
+        transport = httpx2.ASGITransport(host)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            begun = await client.post("/deep/down/sessions", json={"agent_system_id": "demo"})
+            assert begun.headers["location"] == f"/deep/down/sessions/{begun.json()['id']}"
+    assert told == ["opened", "closed"]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_the_page_quotes_the_example_and_counts_its_lines() -> None:
+    page = (ROOT / "docs/howto/replace-your-endpoint.md").read_text("utf-8")
+    sources = {name: (EXAMPLE / f"{name}.py").read_text("utf-8") for name in ("before", "app")}
+    quoted = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert quoted
+    assert all(any(block in source for source in sources.values()) for block in quoted)
+    lines = {name: len(text.splitlines()) for name, text in sources.items()}
+    assert f"{lines['before']} lines" in page
+    assert f"{lines['app']} lines" in page

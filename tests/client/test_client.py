@@ -1,0 +1,197 @@
+"""The client against a real server: each call, each refusal, and following over lines that break."""
+
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from stellwerk.client import Client, Event, Problem, Unreachable, following
+from stellwerk.envelope.model import AskUser, RunEnd
+from stellwerk.settings import Settings
+from tests.client.cutting import cutting
+from tests.conftest import running_server
+
+PATIENCE = 60
+
+
+@pytest.fixture
+async def talker(address: str) -> AsyncIterator[Client]:
+    async with Client(address) as made:
+        yield made
+
+
+async def run_of(client: Client, session_id: str, text: str) -> list[Event]:
+    accepted = await client.send(session_id, text)
+    async with asyncio.timeout(PATIENCE):
+        return [event async for event in client.follow(session_id, after=accepted.after, until="run_end")]
+
+
+async def test_a_conversation_is_begun_followed_read_again_listed_and_deleted(talker: Client) -> None:
+    session = await talker.begin("demo", user="ada")
+    heard = await run_of(talker, session.id, "weather")
+    assert isinstance(heard[-1].envelope, RunEnd)
+    assert heard[-1].envelope.payload.status == "completed"
+    read = [event async for event in talker.events(session.id)]
+    assert [event.position for event in read] == [event.position for event in heard]
+    whole = [event async for event in talker.events(session.id, profile="debug")]
+    assert [event.position for event in whole] == list(range(1, whole[-1].position + 1))
+    (found,) = await talker.sessions()
+    assert (found.id, found.user_id, found.status, found.round) == (session.id, "ada", "completed", 1)
+    assert found == await talker.session(session.id)
+    await talker.delete(session.id)
+    assert await talker.sessions() == []
+
+
+async def test_more_sessions_than_a_page_has_are_listed_in_their_order(talker: Client) -> None:
+    begun = [(await talker.begin()).id for _ in range(5)]
+    assert [session.id for session in await talker.sessions(limit=3)] == begun[:1:-1]
+    assert [session.id for session in await talker.sessions(limit=5)] == begun[::-1]
+
+
+async def test_a_question_is_answered_and_a_run_is_stopped(talker: Client) -> None:
+    session = await talker.begin()
+    asked = [event.envelope for event in await run_of(talker, session.id, "ask")]
+    (ask,) = [envelope for envelope in asked if isinstance(envelope, AskUser)]
+    assert (await talker.session(session.id)).awaiting_user_input
+    accepted = await talker.answer(session.id, "blue", ask_id=ask.payload.ask_id, key="once")
+    assert accepted == await talker.answer(session.id, "blue", ask_id=ask.payload.ask_id, key="once")
+    async with asyncio.timeout(PATIENCE):
+        rest = [event async for event in talker.follow(session.id, after=accepted.after, until="run_end")]
+    assert "blue" in rest[-1].data["payload"]["result"]
+    await talker.send(session.id, "slow")
+    enqueued = await talker.send(session.id, "hello", if_busy="enqueue")
+    assert enqueued.status == "enqueued"
+    assert (await talker.stop(session.id, reason="enough")).status == "stopped"
+
+
+async def test_what_the_server_refuses_is_raised_with_its_code_and_detail(talker: Client) -> None:
+    with pytest.raises(Problem, match="there is no session") as unknown:
+        await talker.session("nobody?x=1")
+    assert (unknown.value.status, unknown.value.code) == (404, "unknown_session")
+    assert unknown.value.detail == str(unknown.value)
+    with pytest.raises(Problem) as invalid:
+        await talker.send((await talker.begin()).id, " ")
+    assert (invalid.value.code, invalid.value.field) == ("invalid_field", "text")
+    with pytest.raises(Problem) as gone:
+        async for _ in talker.follow("nobody"):
+            pass
+    assert gone.value.code == "unknown_session"
+
+
+async def test_nobody_at_home_is_one_error_with_a_remedy() -> None:
+    with socket.socket() as held:  # a port on which nobody listens
+        held.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{held.getsockname()[1]}"
+        async with Client(nowhere) as client:
+            for ask in (client.sessions(), anext(aiter(client.follow("x")))):
+                with pytest.raises(Unreachable, match=f"no server answers at {nowhere}: .*stellwerk serve") as error:
+                    await ask
+                assert error.value.code == "unreachable"
+    for wrong in ("nonsense", "ftp://127.0.0.1", "http://"):
+        async with Client(wrong) as client:
+            with pytest.raises(Unreachable):
+                await client.sessions()
+
+
+@pytest.mark.requirement("002.replay.no-duplicates")
+async def test_a_line_that_breaks_anywhere_gives_each_event_once(
+    address: str, talker: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "FIRST_PAUSE", 0.001)
+    session = await talker.begin()
+    whole = [event.data for event in await run_of(talker, session.id, "delegate")]
+    cuts = iter([1, 40, 200, 333, 500, 777, 1024, 1500, 2222, 3000, 4001, 5555, 7000])
+    async with cutting(address, cuts) as broken, Client(broken) as client:
+        # The first attempt must succeed, so the line holds until the answer has begun.
+        next(cuts), next(cuts)
+        async with asyncio.timeout(PATIENCE):
+            heard = [event.data async for event in client.follow(session.id, until="run_end")]
+    assert [one["position"] for one in heard] == [one["position"] for one in whole]
+    assert [_bare(one) for one in heard] == [_bare(one) for one in whole]
+
+
+def _bare(event: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in event.items() if name != "origin"}
+
+
+async def test_following_goes_on_when_the_server_was_restarted(tmp_path: Path) -> None:
+    settings, heard, losses = Settings(data=tmp_path), list[Event](), list[str]()
+    once, lost = asyncio.Event(), asyncio.Event()
+
+    def note(error: Problem | Unreachable) -> None:
+        losses.append(error.code)
+        lost.set()
+
+    async def listen(client: Client, session_id: str) -> None:
+        async with aclosing(client.follow(session_id, profile="debug", lost=note)) as stream:
+            async for event in stream:
+                heard.append(event)
+                if event.type == "run_end" and once.is_set():
+                    return
+                if event.type == "run_end":
+                    once.set()
+
+    async with running_server(settings) as address:
+        client = Client(address)
+        session = await client.begin()
+        listening = asyncio.create_task(listen(client, session.id))
+        await client.send(session.id, "hello")
+        async with asyncio.timeout(PATIENCE):
+            await once.wait()
+    async with asyncio.timeout(PATIENCE):
+        await lost.wait()
+    async with running_server(settings, port=int(address.rpartition(":")[2])):
+        await client.send(session.id, "again")
+        async with asyncio.timeout(PATIENCE):
+            await listening
+        await client.close()
+    assert [event.position for event in heard] == list(range(1, len(heard) + 1))
+    assert [event.type for event in heard].count("run_end") == 2
+    assert set(losses) == {"unreachable"}
+
+
+async def test_whoever_follows_to_the_end_of_a_run_of_a_session_at_rest_is_not_kept_waiting(talker: Client) -> None:
+    session = await talker.begin()
+    async with asyncio.timeout(PATIENCE):
+        assert [event async for event in talker.follow(session.id, until="run_end")] == []
+        heard = await run_of(talker, session.id, "hello")
+        after = heard[-1].position
+        assert [event async for event in talker.follow(session.id, after=after, until="run_end")] == []
+
+
+async def test_following_ends_with_the_session(talker: Client) -> None:
+    session = await talker.begin()
+    await talker.send(session.id, "hello")
+    with pytest.raises(Problem) as gone:
+        async with asyncio.timeout(PATIENCE):
+            async for event in talker.follow(session.id):
+                if event.type == "run_end":
+                    await talker.delete(session.id)
+    assert gone.value.code == "unknown_session"
+
+
+def test_the_client_brings_neither_the_server_nor_a_framework() -> None:
+    heavy = ("langchain", "langchain_core", "langgraph", "fastapi", "starlette", "uvicorn", "stellwerk.runs")
+    probe = (
+        f"import sys, stellwerk; stellwerk.Client; sys.exit(','.join(n for n in {heavy!r} if n in sys.modules) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_the_program_of_the_docs_runs(address: str, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/client.md").read_text("utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "program.py"
+    file.write_text(program.replace("http://127.0.0.1:8000", address), "utf-8")
+    process = await asyncio.create_subprocess_exec(sys.executable, str(file), stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(PATIENCE):
+        output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert b"It is sunny" in output

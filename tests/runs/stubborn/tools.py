@@ -1,0 +1,60 @@
+"""Tools that do not want to stop. Each says when it begins, waits for a gate, and leaves a file when it is done."""
+
+import asyncio
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from stellwerk.agents.tool_spec import tool
+
+HERE = Path(__file__).parent
+"""The test copies this file into a folder of its own, where the gate is."""
+
+
+def _began(name: str) -> None:
+    (HERE / f"{name} began").touch()
+
+
+def _wait(name: str) -> str:
+    _began(name)
+    while not (HERE / "gate").exists():
+        time.sleep(0.01)
+    (HERE / f"{name} done").touch()
+    return "late"
+
+
+@tool(effects="write")
+def block() -> str:
+    """Block a thread, which nobody can end."""
+    return _wait("block")
+
+
+@tool(effects="write", runs_in="process")
+def child() -> str:
+    """Block a process, which can be ended."""
+    return _wait("child")
+
+
+@tool(effects="write")
+async def cling() -> str:
+    """Ignore every stop."""
+    _began("cling")
+    while not (HERE / "gate").exists():
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            (HERE / "cling ignored it").touch()
+    (HERE / "cling done").touch()
+    return "late"
+
+
+@tool(effects="write")
+def peek() -> str:
+    """Look whether the log has this call already."""
+    with closing(sqlite3.connect(HERE / "data" / "stellwerk.db")) as database:
+        (count,) = database.execute("SELECT count(*) FROM event WHERE type = 'tool_start'").fetchone()
+    return f"{count} in the log"
+
+
+tools = [block, child, cling, peek]
