@@ -15,7 +15,20 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import append, attacks, checkpoints, end_to_end, fanout, follow, growth, replay, start, state, tokens
+from benchmarks import (
+    append,
+    attacks,
+    checkpoints,
+    end_to_end,
+    fanout,
+    follow,
+    growth,
+    polling,
+    replay,
+    start,
+    state,
+    tokens,
+)
 from benchmarks.figures import Figure, number, seen
 
 RESULTS = Path(__file__).parent / "results.json"
@@ -46,6 +59,7 @@ SUBJECTS: dict[str, tuple[str, Callable[[Path], Awaitable[list[Figure]]]]] = {
     "growth": ("long sessions against short ones", growth.measure),
     "state": ("the state of a long session", state.measure),
     "fanout": ("1 run, 1,000 readers", fanout.measure),
+    "polling": ("200 clients that poll 50 workflows", polling.measure),
     "tokens": ("a token through adapter and sampler", tokens.measure),
     "end_to_end": ("the whole server against LangGraph alone", end_to_end.measure),
     "checkpoints": ("LangGraph's checkpoints in our database", _checkpoints),

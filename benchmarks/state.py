@@ -62,7 +62,7 @@ async def _fill(path: Path) -> None:
     clock = SystemClock()
     database = Sqlite(path)
     await database.open()
-    log = DurableLog(database, Wakes(), clock)
+    log = DurableLog(database, Wakes())
     await log.create(NewSession(LOCAL_TENANT, _SESSION, "demo", clock.now()))
     lease = Lease(LOCAL_TENANT, _SESSION, "run", 0)
     story, number = _story(), 0

@@ -52,6 +52,6 @@ async def opened(folder: Path) -> AsyncIterator[Store]:
     await database.open()
     wakes = Wakes()
     try:
-        yield Store(DurableLog(database, wakes, clock), wakes, SortableIds(clock))
+        yield Store(DurableLog(database, wakes), wakes, SortableIds(clock))
     finally:
         await database.close()

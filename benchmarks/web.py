@@ -35,6 +35,19 @@ class Link:
             raise RuntimeError(f"POST {path} was refused: {decoded}")
         return decoded
 
+    async def get(self, path: str, tag: str | None = None) -> tuple[str, Any]:
+        """The tag of the answer, and what it says; None if the tag is the one that was sent."""
+        known = "" if tag is None else f"If-None-Match: {tag}\r\n"
+        self.writer.write(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\n{known}\r\n".encode())
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
+        fields = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if line)
+        if head.startswith("HTTP/1.1 304"):
+            return tag or "", None
+        body = json.loads(await self.reader.readexactly(int(fields["content-length"])))
+        if not head.startswith("HTTP/1.1 200"):
+            raise RuntimeError(f"GET {path} was refused: {body}")
+        return head.partition("etag: ")[2].partition("\r\n")[0], body
+
     async def begin(self, system: str) -> str:
         return str((await self.post("/sessions", {"agent_system_id": system}))["id"])
 

@@ -21,7 +21,8 @@ STATES = ("open", "kept")
 REWRITE = "python -m tests.requirements --write"
 
 _HEADER = re.compile(r"\[(\w+)\]")
-_ID = re.compile(r"00[0-4](\.[a-z0-9]+(-[a-z0-9]+)*){2}|trust\.I([1-9]|1[0-9]|2[0-3])")
+_ID = re.compile(r"00[0-4](\.[a-z0-9]+(-[a-z0-9]+)*){2}|trust\.I([1-9]|1[0-9]|2[0-3])|fault-(0[1-9]|[1-5][0-9]|60)")
+_SOURCE = re.compile(r"\w*")
 _STATE = re.compile(r'(?<=\bstate = ")(open|kept)(?=")')
 
 
@@ -82,10 +83,14 @@ def ledger_problems(promises: Iterable[Promise]) -> Iterator[str]:
     first: dict[str, Promise] = {}
     for promise in promises:
         where, identity = promise.where, promise.id
+        source = _SOURCE.match(identity)
         if not _ID.fullmatch(identity):
-            yield f"{where}: malformed id {identity!r}; write <source>.<area>.<kebab-case> or trust.I1 … trust.I23"
-        elif identity.split(".")[0] != promise.section:
-            yield f"{where}: {identity} stands under [{promise.section}]; move it to [{identity.split('.')[0]}]"
+            yield (
+                f"{where}: malformed id {identity!r}; "
+                "write <source>.<area>.<kebab-case>, trust.I1 … trust.I23 or fault-01 … fault-60"
+            )
+        elif source is not None and source[0] != promise.section:
+            yield f"{where}: {identity} stands under [{promise.section}]; move it to [{source[0]}]"
         if first.setdefault(identity, promise) is not promise:
             yield f"{where}: duplicate id {identity}, first in line {first[identity].line}; rename or remove one"
         if promise.state not in STATES:

@@ -85,7 +85,7 @@ def test_check_tells_problems_of_several_files_and_of_standard_input(tmp_path: P
 
 
 def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_servers(tmp_path: Path) -> None:
-    operator, system = tmp_path / "operator.yaml", tmp_path / "system.yaml"
+    operator, system = tmp_path / "house.yaml", tmp_path / "system.yaml"
     operator.write_text(
         "graphs: {report: 'nowhere.py:graph'}\n"
         "providers: {mine: {kind: openai, base_url: 'http://127.0.0.1:1/v1', needs_key: false}}\n"

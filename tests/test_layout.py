@@ -20,10 +20,10 @@ PACKAGE = "src/stellwerk"
 SOURCES = ("src", "tests", "benchmarks", "examples", "console/src", "clients")
 NOT_OURS = {"node_modules", "dist"}
 LONGEST_FILE = 300
-ROOM_CAPS = {"log": 900, "stream": 1900, "runs": 1900}
+ROOM_CAPS = {"log": 900, "stream": 1900, "runs": 2000}
 VAGUE = {"manager", "handler", "helper", "util"}
 # Names that a library makes us override, each with the reason.
-OVERRIDES: dict[str, str] = {}
+OVERRIDES: dict[str, str] = {"get_route_handler": "FastAPI asks every route for it"}
 BROAD = {"Exception", "BaseException"}
 # The runner, the API, and the canonicaliser, which reads objects of strangers and must not raise.
 MAY_CATCH_ALL = {f"{PACKAGE}/runs/runner.py", f"{PACKAGE}/api/problems.py", f"{PACKAGE}/envelope/shapes.py"}
@@ -210,7 +210,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (long_files, f"{PACKAGE}/dialects/agui.py", "\n" * 301, "agui.py has 301 lines"),
         (long_files, "console/src/ui/Thread.tsx", "\n" * 301, "Thread.tsx has 301 lines"),
         (full_rooms, f"{PACKAGE}/log/log.py", "\n" * 901, "log has 901 lines of 900"),
-        (full_rooms, f"{PACKAGE}/runs/deep/down.py", "\n" * 1901, "runs has 1901 lines of 1900"),
+        (full_rooms, f"{PACKAGE}/runs/deep/down.py", "\n" * 2001, "runs has 2001 lines of 2000"),
         (vague_names, f"{PACKAGE}/utils/text.py", "", "'utils' says util"),
         (vague_names, f"{PACKAGE}/a.py", "class HTTPHandler: ...", "a.py:1: 'HTTPHandler' says handler"),
         (vague_names, f"{PACKAGE}/a.py", "async def redis_managers(): ...", "'redis_managers' says manager"),

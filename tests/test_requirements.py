@@ -52,6 +52,12 @@ def test_every_promise_is_a_sentence_of_its_own() -> None:
         pytest.param(OPEN.replace("first", "Not_Kebab"), "", "malformed id", id="not kebab-case"),
         pytest.param(OPEN.replace("area.", ""), "", "malformed id", id="no area"),
         pytest.param('[trust]\n"trust.I24" = { says = "No.", state = "open" }', "", "malformed id", id="beyond I23"),
+        pytest.param(
+            '[fault]\n"fault-61" = { says = "No.", state = "open" }', "", "malformed id", id="beyond fault 60"
+        ),
+        pytest.param(
+            '[trust]\n"fault-01" = { says = "No.", state = "open" }', "", "move it to [fault]", id="not there"
+        ),
         pytest.param(OPEN.replace("[000]", "[001]"), "", "move it to [000]", id="wrong table"),
         pytest.param(OPEN.replace('"open"', '"done"'), "", "unknown state 'done'", id="unknown state"),
         pytest.param(OPEN.replace('"open"', "1"), "", "not a promise", id="state is no text"),

@@ -21,6 +21,7 @@ _PUBLIC = {
     "ToolResult": "stellwerk.envelope.results",
     "ToolSchema": "stellwerk.spec.model",
     "create_app": "stellwerk.app",
+    "data_folder": "stellwerk.agents.data_folder",
     "opened": "stellwerk.api.embedding",
     "tool": "stellwerk.agents.tool_spec",
 }

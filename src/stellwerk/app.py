@@ -25,11 +25,13 @@ from stellwerk.agents.references import both
 from stellwerk.agents.stores import open_store
 from stellwerk.agents.targets import graphs_among, served, text_of
 from stellwerk.agents.tracing import trace_in_place
-from stellwerk.api import embedding, files, guard, health, problems, resources, sessions, stream_test, websocket
+from stellwerk.api import embedding, files, guard, health, openapi, problems, routes, workflow_shortcut
 from stellwerk.api.overviews import Overviews
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.demo import demo_yaml
+from stellwerk.demo import built_in
+from stellwerk.documents.extraction import Extractor
+from stellwerk.documents.numbers import FileNumbers
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.redaction import Redactor
@@ -47,6 +49,11 @@ from stellwerk.settings import LOOPBACK, Settings, listed, provider_keys
 from stellwerk.spec.operator import Operator
 from stellwerk.systems import rows as system_rows
 from stellwerk.systems.registry import Systems
+from stellwerk.workflows.documents import Documents
+from stellwerk.workflows.folds import Folds
+from stellwerk.workflows.removal import Removals
+from stellwerk.workflows.starting import Starting
+from stellwerk.workflows.workflows import Workflows
 
 logger = structlog.get_logger(__name__)
 
@@ -72,22 +79,27 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with _services(chosen, wakes, own or {}) as services:
-            for router in (
-                sessions.routes(services),
-                websocket.routes(services, frame_limit=chosen.body_limit),
-                stream_test.routes(services),
-                *resources.routers(services),
-            ):
+            for router in routes.routers(services, frame_limit=chosen.body_limit):
                 app.include_router(router, dependencies=dependencies)
             app.include_router(health.routes(services))
             app.add_api_route("/", lambda: RedirectResponse("docs"), include_in_schema=False)
-            app.state.opened = True
+            app.state.opened, app.state.shortcut = True, None if dependencies else services
             with embedding.ending_with_the_process(wakes):
                 yield
 
-    app = FastAPIOffline(redoc_url=None, title="Stellwerk", version=stellwerk.__version__, lifespan=lifespan)
+    app = FastAPIOffline(
+        redoc_url=None,
+        title="Stellwerk",
+        version=stellwerk.__version__,
+        description=routes.ABOUT,
+        openapi_tags=routes.TAGS,
+        swagger_ui_parameters={"defaultModelsExpandDepth": 0},
+        lifespan=lifespan,
+    )
     app.state.wakes, app.state.opened = wakes, False
     problems.install(app)
+    openapi.install(app)
+    app.add_middleware(workflow_shortcut.Shortcut)
     app.add_middleware(embedding.OnlyOpened)
     app.add_middleware(
         guard.Guard,
@@ -112,18 +124,19 @@ async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) ->
         database = Sqlite(settings.data / "stellwerk.db")
         await database.open()
         opened.push_async_callback(database.close)
-        log = DurableLog(database, wakes, clock, _redactor(operator))
+        log = DurableLog(database, wakes, _redactor(operator))
         documents = DocumentStore(database, settings.data / "documents", clock)
         pool = await _pool(settings.data, operator, database, graphs_among(wanted), opened)
         systems = Systems(database, AgentFactory(pool), clock)
         tick = Tick(asyncio.get_running_loop(), database.when_free)
-        stores = Stores(database, log, documents, Todolists(settings.data))
+        stores = Stores(database, log, documents, Extractor(documents), Todolists(settings.data), settings.data)
         runner = Runner(stores, systems, tick, clock, window=settings.window)
         dispatch = Dispatch(stores, runner, clock, slots=settings.slots, waiting=settings.waiting)
         opened.push_async_callback(dispatch.close)
         lookout = asyncio.create_task(_look_around(log), name="lookout")
         opened.callback(lookout.cancel)
-        await systems.give(LOCAL_TENANT, demo_yaml(), source="demo.yaml")
+        for source, text in built_in().items():
+            await systems.give(LOCAL_TENANT, text, source=source)
         for name, place in wanted.items():
             await systems.give(LOCAL_TENANT, text_of(name, place), source=place)
         await database.submit(tables.rebuild_standings, None, urgent=True)
@@ -134,7 +147,25 @@ async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) ->
         keeping = asyncio.create_task(_keep_overviews(overviews), name="overviews")
         opened.callback(keeping.cancel)
         known = Sessions(stores, systems, dispatch, clock, SortableIds(clock))
-        yield Services(database, log, wakes, known, systems, documents, overviews, partial(inventory, pool))
+        numbers = FileNumbers(database)
+        shown = Documents(documents, numbers, stores.extractor)
+        opened.push_async_callback(shown.close)
+        starting = Starting(database, known, systems, numbers)
+        folds = Folds(database, wakes)
+        removals = Removals(database, log, documents, systems, folds, clock)
+        workflows = Workflows(database, known, documents, starting, folds, shown, removals)
+        yield Services(
+            database=database,
+            log=log,
+            wakes=wakes,
+            sessions=known,
+            systems=systems,
+            documents=documents,
+            numbers=numbers,
+            overviews=overviews,
+            workflows=workflows,
+            tools=partial(inventory, pool),
+        )
 
 
 async def _pool(

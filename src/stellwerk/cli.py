@@ -1,16 +1,20 @@
 """The command line: parses and calls, decides nothing. Heavy imports wait until a command needs them."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 import stellwerk
 from stellwerk.client.command_line import commands
+from stellwerk.client.workflow_command import workflow_commands
 
 if TYPE_CHECKING:
+    from stellwerk.agents.tool_spec import DescribedTool
     from stellwerk.spec.catalogue import Catalogue
     from stellwerk.spec.operator import Operator
     from stellwerk.spec.tree import Line
@@ -57,6 +61,7 @@ def serve(
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
     Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA, STELLWERK_CONFIG.
+    Without --config an operator.yaml beside a system.yaml is used.
     """
     from pydantic import ValidationError
 
@@ -68,7 +73,8 @@ def serve(
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         from stellwerk.serving import serve as run_server
 
-        run_server(settings, typer.echo, targets=targets or ())
+        chosen = settings.model_copy(update={"config": _config(settings.config, targets or ())})
+        run_server(chosen, typer.echo, targets=targets or ())
     except StellwerkError as error:
         _refuse(str(error))
     except ValidationError as error:
@@ -101,6 +107,7 @@ def run(
       stellwerk run system.yaml < letter.txt       the text from a file
       stellwerk run system.yaml "…" > answer.txt   only the answer goes into the file
 
+    Without --config an operator.yaml beside the system.yaml is used.
     Questions are asked at the prompt; in a pipe their defaults are taken. Ctrl-C stops the run, twice ends at once.
 
     The exit code is 0 if the run completed, 1 if it failed, 2 if it could not be started, 3 if it waits for an
@@ -115,7 +122,7 @@ def run(
             from stellwerk.terminal.run import run as run_here
 
         try:
-            operator = _operator(config)
+            operator = _operator(_config(config, [target], say=not quiet))
         except StellwerkError as error:
             _refuse(str(error))
         code = run_here(Wish(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug))
@@ -136,6 +143,7 @@ def check(
     """Check agent systems: print each as a tree, and all that is wrong with it.
 
     Nothing is started, and no model is called. Tools that are not registered here are warnings.
+    Without --config an operator.yaml beside the files is used.
     The exit code is 0 if all is sound, 1 if there are problems, 2 if a file cannot be read.
     """
     from stellwerk.errors import StellwerkError
@@ -143,7 +151,7 @@ def check(
 
     try:
         texts = {name: _read(name) for name in files}
-        catalogue = _catalogue(_operator(config))
+        catalogue = _catalogue(_operator(_config(config, files)))
     except OSError as error:
         _refuse(f"cannot read {error.filename}: {error.strerror}")
     except StellwerkError as error:
@@ -156,7 +164,10 @@ def check(
 
 @app.command()
 def tools(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Only these; or a system.yaml, with whose operator.yaml to look."),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="The operator's file: more tools, and MCP servers.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the whole schemas.")] = False,
 ) -> None:
@@ -171,14 +182,17 @@ def tools(
 
     try:
         from stellwerk.agents.inventory import chosen, listing
+        from stellwerk.agents.targets import names_system
 
-        wanted = chosen(asyncio.run(_inventory(config)), names or ())
+        systems = [name for name in names or () if names_system(name)]
+        found = asyncio.run(_inventory(_config(config, systems)))
+        wanted = chosen(found, [name for name in names or () if name not in systems])
     except StellwerkError as error:
         _refuse(str(error))
     typer.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else listing(wanted))
 
 
-async def _inventory(config: Path | None) -> "list[dict[str, Any]]":
+async def _inventory(config: Path | None) -> "list[DescribedTool]":
     from stellwerk.agents.inventory import inventory
     from stellwerk.agents.mcp import McpServers
     from stellwerk.agents.pool import Pool
@@ -203,6 +217,15 @@ def schema() -> None:
 
 
 app.add_typer(commands)
+app.add_typer(workflow_commands(lambda system, config: _server_here(system, config)), name="workflow")
+
+
+def _server_here(system: str, config: Path | None) -> "tuple[str, Callable[[], AbstractAsyncContextManager[str]]]":
+    from stellwerk.agents.targets import names_system, systems_of
+    from stellwerk.serving import served_here
+
+    own = systems_of([system]) if names_system(system) else {}
+    return next(iter(own), system), partial(served_here, own, _config(config, [system]))
 
 
 def _read(name: str) -> bytes:
@@ -213,6 +236,18 @@ def _read(name: str) -> bytes:
         return sys.stdin.buffer.read(SIZE_LIMIT + 1)
     with Path(name).open("rb") as file:
         return file.read(SIZE_LIMIT + 1)
+
+
+def _config(config: Path | None, targets: Iterable[str], *, say: bool = True) -> Path | None:
+    """The operator's file that was named, or the one beside the systems that were."""
+    from stellwerk.agents.operator_file import operator_beside
+
+    if config is not None:
+        return config
+    found = operator_beside(targets)
+    if found is not None and say:
+        typer.echo(f"stellwerk: using {found}, which lies beside it", err=True)
+    return found
 
 
 def _operator(config: Path | None) -> "Operator":

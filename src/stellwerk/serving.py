@@ -7,6 +7,8 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvloop
@@ -63,6 +65,26 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
                 await server.serve(sockets=[listening])
 
         uvloop.run(main())
+
+
+@asynccontextmanager
+async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncIterator[str]:
+    """A server beside other work, on a free port of this machine; all that it keeps goes with the block.
+
+    Raises:
+        SettingsError, SpecError: it cannot start like this.
+    """
+    ready = asyncio.Event()
+    with TemporaryDirectory(prefix="stellwerk-") as data, listener("127.0.0.1", 0) as listening:
+        settings = Settings(data=Path(data), config=config)
+        async with serving(settings, ready.set, own=own) as server:
+            running = asyncio.create_task(server.serve(sockets=[listening]))
+            try:
+                await ready.wait()
+                yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                await running
 
 
 def _contained(loop: asyncio.AbstractEventLoop, coro: Any, **given: Any) -> "asyncio.Task[Any]":

@@ -30,7 +30,7 @@ class Settings(BaseSettings):
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)
-    """Runs that may wait for a slot; beyond that a message gets 429."""
+    """Runs that may wait for a slot, and messages that may wait in one session; beyond that a message gets 429."""
     window: float = Field(default=0.04, ge=0, le=0.25)
     """Seconds in which tokens of one model call are merged before they are stored; 0 stores each."""
     body_limit: int = Field(default=1024 * 1024, ge=1024)

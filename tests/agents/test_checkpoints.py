@@ -97,6 +97,7 @@ async def test_a_zombie_can_store_nothing_once_the_epoch_was_raised(saver: Durab
     assert await put(saver, configured(checkpoint_id="id-001", epoch=1), checkpoint(2, a="heir"))
 
 
+@pytest.mark.requirement("fault-59")
 async def test_a_late_put_does_not_bring_a_deleted_session_back(saver: DurableSaver, database: Sqlite) -> None:
     await database.submit(create_session, SESSION)
     stored = await put(saver, configured(epoch=0), checkpoint(1, a="x" * 500))
@@ -144,6 +145,7 @@ async def test_a_tenant_sees_and_deletes_only_its_own(saver: DurableSaver, datab
     assert mine.checkpoint["channel_values"] == {"a": "x" * 500}
 
 
+@pytest.mark.requirement("fault-60")
 async def test_no_part_of_a_filter_becomes_sql(saver: DurableSaver) -> None:
     await put(saver, configured(), checkpoint(1), source="loop")
     for key in ("x') OR '1'='1", "source' OR 1=1 --", '$."source"'):

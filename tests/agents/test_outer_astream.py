@@ -51,7 +51,7 @@ async def built(described: CompleteAgent) -> RunnableAgent:
     return await AgentFactory(Pool(tools=Tools([dig, wait]))).build(described)
 
 
-@pytest.mark.requirement("000.runnable.outer-astream-yields-ndjson", "000.stream.custom-chunks-validated")
+@pytest.mark.requirement("000.runnable.outer-astream-yields-ndjson", "000.stream.custom-chunks-validated", "fault-43")
 async def test_a_tool_may_write_chunks_but_not_say_where_it_stands() -> None:
     heard.clear()
     lines: list[Line] = []

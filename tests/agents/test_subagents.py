@@ -61,7 +61,7 @@ def path(told: list[Envelope], call_id: str | None) -> list[str]:
 
 
 @pytest.mark.requirement(
-    "004.answers.resumes-sub-agent", "000.agents.direct-or-as-tool", "000.factory.loads-agents-as-tools"
+    "fault-32", "004.answers.resumes-sub-agent", "000.agents.direct-or-as-tool", "000.factory.loads-agents-as-tools"
 )
 async def test_three_levels_two_at_a_time_one_asks_and_nothing_runs_twice(factory: AgentFactory) -> None:
     west = middle("west", leaf("w1"), leaf("w2"))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.agents import tool_kept
-from stellwerk.agents.tool_kept import MARK
 from stellwerk.agents.tool_process import AT_ONCE, run_in_process
 from stellwerk.agents.tools import ToolSpec, discover
 from stellwerk.errors import ToolFailed, ToolTimeout
+from stellwerk.processes import kept as kept_processes
+from stellwerk.processes.kept import MARK
 from tests.agents import process_tools
 from tests.agents.tool_runs import called, result_of
 from tests.crash.waiting import eventually
@@ -114,7 +114,7 @@ async def test_what_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 async def test_whoever_ends_his_keeper_does_not_get_away(
     how: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_kept, "_ENDING", 0.5)
+    monkeypatch.setattr(kept_processes, "_ENDING", 0.5)
     run = asyncio.create_task(called(process_tools.attack_the_keeper, {"path": str(tmp_path / "pids"), "how": how}))
     pids = await noted(tmp_path / "pids")
     if how == signal.SIGKILL:
@@ -187,7 +187,8 @@ async def test_it_sees_no_environment_no_input_and_nothing_that_the_server_impor
     monkeypatch.setenv("OPENAI_API_KEY", "canary")
     seen = result_of(await called(process_tools.look_around, {}))["data"]
     # The third one is what our own package sets for whoever imports LangGraph; by the mark it can be found again.
-    assert seen["environment"].keys() <= {"PATH", "LANG", "LANGGRAPH_STRICT_MSGPACK", "LC_CTYPE", MARK}
+    known = {"PATH", "LANG", "LANGGRAPH_STRICT_MSGPACK", "LC_CTYPE", "STELLWERK_DATA", MARK}
+    assert seen["environment"].keys() <= known
     assert "canary" not in str(seen)
     assert (seen["input"], seen["loaded"]) == ("", [])
 

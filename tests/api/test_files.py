@@ -1,5 +1,8 @@
 """/files over real HTTP."""
 
+import errno
+import os
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,9 +10,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from stellwerk.api import server, streaming
+from stellwerk.documents.files import not_written
+from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
 from tests.conftest import running_server
+from tests.crash.crowd import connect_and_never_read
+from tests.crash.waiting import eventually
 
 CSV = b"a,b\n1,2\n"
 
@@ -28,12 +36,27 @@ def stored(data: Path) -> list[Path]:
 
 async def test_a_file_comes_back_as_it_was_sent(client: httpx2.AsyncClient) -> None:
     kept = await upload(client)
-    assert (kept["id"], kept["filename"], kept["mime"], kept["size"]) == (kept["fileId"], "a.csv", "text/csv", len(CSV))
+    assert (kept["fileId"], kept["filename"], kept["mime"], kept["size"]) == (1, "a.csv", "text/csv", len(CSV))
     found = await client.get(kept["href"])
     assert (found.status_code, found.content) == (200, CSV)
     assert found.headers["content-type"].startswith("text/csv")
     assert found.headers["content-disposition"].startswith('attachment; filename="a.csv"')
     assert found.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_whoever_takes_nothing_of_a_download_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "STALL", 0.5)
+    monkeypatch.setattr(server, "_KEEPALIVE", {})  # a kernel may also give up, later
+    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+        kept = await upload(client, data=bytes(16 * 1024 * 1024))
+        with connect_and_never_read(address, f"/files/{kept['id']}", buffer=4096):
+            await eventually(lambda: is_open(kept["id"]), within=20, what="nobody reads the file")
+            await eventually(lambda: not is_open(kept["id"]), within=20, what="the file is still open")
+
+
+def is_open(name: str) -> bool:
+    """Whether this process, in which the server runs as well, has the file open."""
+    return any(os.path.realpath(held).endswith(name) for held in Path("/proc/self/fd").iterdir())
 
 
 @pytest.mark.parametrize("mime", ["text/html", "image/svg+xml", "application/xhtml+xml", "no type"])
@@ -152,3 +175,18 @@ async def test_a_form_without_a_file_is_refused(
 @pytest.mark.parametrize("name", ["x", "..%2f..%2fstellwerk.db", "%00", "a" * 22])
 async def test_an_unknown_file_is_404(client: httpx2.AsyncClient, name: str) -> None:
     assert (await client.get(f"/files/{name}")).status_code == 404
+
+
+async def test_a_form_that_cannot_be_put_aside_is_not_told_that_the_disk_is_full(
+    client: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    refused = await client.post("/files", files={"file": ("a.bin", b"x" * 2**21)})
+    assert (refused.status_code, refused.json()["code"]) == (503, "storage_gone")
+    assert "No such file or directory; look at the folder for temporary files" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_only_a_full_disk_is_called_one(number: int) -> None:
+    assert isinstance(not_written(OSError(number, "no"), "here"), StorageFull)
+    assert isinstance(not_written(OSError(errno.EACCES, "no"), "here"), StorageGone)

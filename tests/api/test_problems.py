@@ -15,6 +15,17 @@ REFUSED: dict[str, tuple[str, str, Request, int, str, str]] = {
     "message to nobody": ("POST", "/sessions/nobody/messages", {"json": {"text": "x"}}, 404, "unknown_session", ""),
     "unknown system": ("POST", "/sessions", {"json": {"agent_system_id": "x"}}, 404, "unknown_agent_system", "demo"),
     "malformed JSON": ("POST", "/sessions", {"content": b'{"agent', "headers": JSON}, 400, "malformed_json", "body"),
+    "JSON broken in the middle": (
+        "POST",
+        "/sessions",
+        {"content": b'{"agent_system_id": demo}', "headers": JSON},
+        400,
+        "malformed_json",
+        "Expecting value at character 21",
+    ),
+    "no body": ("POST", "/sessions", {"headers": JSON}, 422, "invalid_field", "send a JSON object"),
+    "no messages": ("POST", "/stream-test", {"json": {"messages": []}}, 422, "invalid_field", "must not be empty"),
+    "no WebSocket": ("GET", "/sessions/SID/ws", {}, 426, "websocket_only", "hand on the upgrade"),
     "no JSON object": ("POST", "/sessions", {"json": [1]}, 422, "invalid_field", "body"),
     "no content type": ("POST", "/sessions", {"content": b'{"agent_system_id":"demo"}'}, 422, "invalid_field", "body"),
     "missing field": ("POST", "/sessions", {"json": {}}, 422, "invalid_field", "agent_system_id"),
@@ -85,6 +96,7 @@ async def test_a_body_that_does_not_say_how_long_it_is_is_measured(client: httpx
 
 
 @pytest.mark.parametrize("garbage", ["abc", "-1", "1e3", "1 2", "9" * 17, "x" * 5000, "1.2.3"])
+@pytest.mark.requirement("fault-08")
 async def test_a_cursor_that_is_no_position_is_refused(client: httpx2.AsyncClient, sid: str, garbage: str) -> None:
     by_header = await client.get(f"/sessions/{sid}/stream", headers={"Last-Event-ID": garbage})
     by_query = await client.get(f"/sessions/{sid}/events", params={"after": garbage})

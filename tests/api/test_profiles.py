@@ -14,7 +14,7 @@ from stellwerk.api.paging import PageWish, page_of
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.api.streaming import EventStream
 from stellwerk.app import _services
-from stellwerk.log.log import Entry
+from stellwerk.log.log import Entry, Lease
 from stellwerk.log.wake import Wakes
 from stellwerk.settings import Settings
 from tests.api.reading import Event, sse, whole_round, without_origin
@@ -40,7 +40,7 @@ async def services(tmp_path: Path) -> AsyncIterator[Services]:
 
 async def begun(services: Services, *entries: Entry) -> str:
     session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
-    await services.log.append_external(LOCAL_TENANT, session.id, "first", entries)
+    await services.log.append(Lease(LOCAL_TENANT, session.id, "run", 0), 1, entries)
     return session.id
 
 
@@ -105,8 +105,9 @@ async def test_a_long_poll_waits_for_something_to_see(services: Services) -> Non
     waiting = asyncio.create_task(page_of(services, sid, PageWish(wait=60, limit=1), 1))
     await eventually(lambda: bool(services.wakes.watched()), within=20, what="nobody waits")
     more = [*inside(2), line("two"), line("three"), *inside(1)]
-    await services.log.append_external(LOCAL_TENANT, sid, "more", inside(2))
-    await services.log.append_external(LOCAL_TENANT, sid, "and more", more)
+    lease = Lease(LOCAL_TENANT, sid, "run", 0)
+    await services.log.append(lease, 2, inside(2))
+    await services.log.append(lease, 3, more)
     page, after = await waiting
     assert ([stored.position for stored in page], after) == ([9], 9)
 

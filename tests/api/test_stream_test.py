@@ -16,8 +16,10 @@ from stellwerk.api.telling import Told
 from stellwerk.api.translation import TranslatedReader
 from stellwerk.app import _services
 from stellwerk.demo import demo_yaml
-from stellwerk.dialects.chunks import DIALECT
+from stellwerk.dialects import agui, chunks, events, langgraph_runs
+from stellwerk.dialects.base import Dialect
 from stellwerk.log.wake import Wakes
+from stellwerk.runs.commands import Input
 from stellwerk.settings import Settings
 from stellwerk.spec.load import read_system
 from tests.api.reading import sse
@@ -143,19 +145,34 @@ async def test_a_question_is_one_line_and_ends_the_stream(client: httpx2.AsyncCl
     assert (await client.get(f"/sessions/{sid}")).json()["awaiting_user_input"] is True
 
 
-async def test_a_heartbeat_is_a_blank_in_front_of_the_next_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "heartbeat"),
+    [
+        (chunks.DIALECT, b" "),
+        (events.DIALECT, b" "),
+        (agui.DIALECT, b": ping\n"),
+        (langgraph_runs.DIALECT, b": ping\n"),
+    ],
+    ids=lambda given: getattr(given, "name", ""),
+)
+async def test_a_heartbeat_is_a_comment_or_a_blank_in_front_of_the_next_line(
+    tmp_path: Path, dialect: Dialect, heartbeat: bytes
+) -> None:
     wakes = Wakes()
     async with _services(Settings(data=tmp_path), wakes, {}) as services, asyncio.timeout(20):
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
-        stream = TranslatedReader(services, Told(session.id, DIALECT, "user")).stream(after=(0, 0), until_run_end=True)
+        stream = TranslatedReader(services, Told(session.id, dialect, "user")).stream(after=(0, 0), until_run_end=True)
         first = asyncio.ensure_future(anext(stream))
         while not first.done():
             wakes.remind()
             await asyncio.sleep(0)
-        assert first.result() == b" "
-        await services.sessions.send(LOCAL_TENANT, session.id, "fail")
+        assert first.result() == heartbeat
+        await services.sessions.send(LOCAL_TENANT, session.id, Input(text="fail"))
         rest = b"".join([piece async for piece in stream])
-    assert [json.loads(line)["level"] for line in (b" " + rest).split(b"\n")[:-1]][0] == "outer_agent"
+    if heartbeat == b" ":
+        assert all("agent_name" in json.loads(line) for line in (heartbeat + rest).split(b"\n")[:-1])
+    else:
+        assert rest.startswith((b"id: ", b"event: "))
 
 
 async def test_a_failure_is_an_error_line(client: httpx2.AsyncClient) -> None:

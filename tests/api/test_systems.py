@@ -144,7 +144,7 @@ async def test_systems_are_listed_by_name_in_pages(client: httpx2.AsyncClient) -
     first = (await client.get("/agent-systems", params={"limit": 3})).json()
     assert [system["id"] for system in first["agent_systems"]] == ["alpha", "demo", "desk"]
     rest = (await client.get("/agent-systems", params={"limit": 3, "after": first["next"]})).json()
-    assert ([system["id"] for system in rest["agent_systems"]], rest["next"]) == (["zoo"], None)
+    assert ([system["id"] for system in rest["agent_systems"]], rest["next"]) == (["office", "zoo"], None)
 
 
 async def test_a_system_that_was_taken_away_refuses_new_sessions_and_new_rounds(client: httpx2.AsyncClient) -> None:
@@ -231,6 +231,10 @@ async def test_a_missing_key_is_a_warning_at_first_and_a_refusal_at_the_first_me
         assert "openai_api_key" in answer.json()["warnings"][0]["message"]
         refused = await client.post(f"/sessions/{await begin(client, 'small')}/messages", json={"text": "hello"})
         assert (refused.status_code, refused.json()["code"]) == (409, "missing_secret")
+        before = (await client.get("/sessions")).json()
+        asked = {"messages": [{"role": "user", "content": "hello"}], "agent_system_id": "small"}
+        assert (await client.post("/stream-test", json=asked)).status_code == 409
+        assert (await client.get("/sessions")).json() == before, "it left its session behind"
 
 
 async def test_no_key_of_the_operator_comes_out_of_a_resolved_config(

@@ -18,7 +18,9 @@ from stellwerk.app import _services
 from stellwerk.dialects import chunks, events
 from stellwerk.dialects.base import Chunk, Cursor, Dialect
 from stellwerk.envelope.frames import Stored
+from stellwerk.log import follow
 from stellwerk.log.wake import Wakes
+from stellwerk.runs.commands import Input
 from stellwerk.settings import Settings
 from tests.golden.files import BY_NAME, DIALECTS, run_file
 
@@ -123,7 +125,7 @@ async def test_readers_of_a_running_session_see_what_one_sees_who_comes_later(tm
     async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(20):
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
         reading = [asyncio.create_task(read(services, told)) for told in by_dialect(session.id) for _ in range(3)]
-        await services.sessions.send(LOCAL_TENANT, session.id, "delegate this")
+        await services.sessions.send(LOCAL_TENANT, session.id, Input(text="delegate this"))
         received = await asyncio.gather(*reading)
         whole = [await read(services, told) for told in by_dialect(session.id)]
         assert received == [one for one in whole for _ in range(3)]
@@ -136,10 +138,39 @@ async def test_a_reader_cut_off_in_a_later_trace_sees_the_rest_of_its_run(tmp_pa
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
         told, after = Told(session.id, dialect, "user"), 0
         for text in ("plan it", "delegate this"):
-            after = (await services.sessions.send(LOCAL_TENANT, session.id, text)).after
+            after = (await services.sessions.send(LOCAL_TENANT, session.id, Input(text=text))).after
             await read(services, told, (after, WHOLE))
         log = await services.log.read(LOCAL_TENANT, session.id, after=0, limit=1000)
         second = [frame for frame in Telling(told, 0).tell(log) or [] if frame[0][0] > after]
         for seen in range(0, len(second), 9):
             rest = b"".join(frame for _, frame in second[seen + 1 :])
             assert await read(services, told, second[seen][0]) == rest
+
+
+async def whole(services: Services, told: Told) -> bytes:
+    log = await services.log.read(LOCAL_TENANT, told.session_id, after=0, limit=1000)
+    return b"".join(frame for _, frame in Telling(told, 0).tell(log) or [])
+
+
+async def test_whoever_falls_behind_those_he_shares_with_misses_nothing_of_an_earlier_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "PAGE", 2)
+    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(60):
+        session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
+        told = Told(session.id, chunks.DIALECT, "user")
+        ahead, behind = (TranslatedReader(services, told).stream(after=(0, 0), until_run_end=False) for _ in range(2))
+        for text in ("weather", "table"):
+            accepted = await services.sessions.send(LOCAL_TENANT, session.id, Input(text=text))
+            await read(services, told, (accepted.after, WHOLE))
+        first = await anext(ahead) + await anext(ahead)
+        seen = b"".join([await anext(behind) for _ in range(3)])  # from the third page on he shares
+        while first != await whole(services, told):
+            first += await anext(ahead)
+        seen += await anext(behind)
+        monkeypatch.setattr(module, "_TAIL_BYTES", 0)  # as if what came now were more than is kept
+        await services.sessions.send(LOCAL_TENANT, session.id, Input(text="weather"))
+        first += await anext(ahead)
+        while len(seen) < len(first):
+            seen += await anext(behind)
+            assert seen[: len(first)] == first[: len(seen)]

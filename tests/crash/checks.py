@@ -5,7 +5,7 @@ restarted server serves, and change neither.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import msgspec
@@ -34,7 +34,7 @@ def snapshot_problems(ledger: Ledger, found: Snapshot) -> Iterator[str]:
         yield from rewritten(book, log)
         yield from unstored(book, log)
         yield from lost_inputs(book, log)
-        yield from repeated_rounds(session_id, log, found.rounds[session_id])
+        yield from repeated_rounds(session_id, log, found.rounds[session_id], forked=book.forked)
 
 
 def gaps(session_id: str, found: Snapshot) -> Iterator[str]:
@@ -46,16 +46,18 @@ def gaps(session_id: str, found: Snapshot) -> Iterator[str]:
 
 
 def disagreeing_checkpoints(session_id: str, found: Snapshot) -> Iterator[str]:
+    """A fork has only some of what it was told before its own first run; each other checkpoint is in both."""
     told = {
-        envelope.payload.checkpoint_id
-        for envelope in (decode(body) for _, body in found.logs[session_id])
+        envelope.payload.checkpoint_id: position
+        for position, envelope in ((position, decode(body)) for position, body in found.logs[session_id])
         if isinstance(envelope, SubgraphCheckpoint)
     }
-    stored = found.checkpoints[session_id]
-    if told != stored:
+    stored, begins = found.checkpoints[session_id], found.begins.get(session_id, found.heads[session_id] + 1)
+    lacking = {id_ for id_, position in told.items() if position >= begins} - stored
+    if lacking or stored - told.keys():
         yield (
-            f"session {session_id}: checkpoints only in the log: {sorted(told - stored)}, "
-            f"only in their table: {sorted(stored - told)}"
+            f"session {session_id}: checkpoints only in the log: {sorted(lacking)}, "
+            f"only in their table: {sorted(stored - told.keys())}"
         )
 
 
@@ -81,6 +83,8 @@ def lost_inputs(book: Book, log: Sequence[bytes]) -> Iterator[str]:
     story = [decode(body) for body in log]
     for sent in book.answered("messages", "answers"):
         yield from _lost(book, sent, story)
+    for sent in book.answered("regenerate"):
+        yield from _not_regenerated(book, sent.accepted(), story)
     for sent in book.answered("stop"):
         yield from _unstopped(book, sent.accepted(), story)
     for text, times in Counter(_text(e) for e in story if _is_input(e)).items():
@@ -101,6 +105,13 @@ def _lost(book: Book, sent: Sent, story: Sequence[Envelope]) -> Iterator[str]:
         yield f"session {book.session_id}: {answer} was acknowledged, but the log has {stored}"
 
 
+def _not_regenerated(book: Book, answer: dict[str, Any], story: Sequence[Envelope]) -> Iterator[str]:
+    start = story[answer["position"] - 1] if answer["position"] <= len(story) else None
+    stored = (*_run(start), start.payload.message_id, start.payload.trigger) if isinstance(start, RunStart) else None
+    if stored != (answer["run_id"], answer["round"], answer["message_id"], "regenerate"):
+        yield f"session {book.session_id}: {answer} was acknowledged, but the log has {stored}"
+
+
 def _unstopped(book: Book, answer: dict[str, Any], story: Sequence[Envelope]) -> Iterator[str]:
     ends = {e.run_id: e.payload.status for e in story if isinstance(e, RunEnd)}
     if answer["run_id"] and ends.get(answer["run_id"]) != answer["status"]:
@@ -118,10 +129,22 @@ def forgotten_messages(book: Book, story: Sequence[Envelope]) -> Iterator[str]:
                 yield f"session {book.session_id}: {_text(envelope)!r} was taken up or withdrawn {times} times"
 
 
-def repeated_rounds(session_id: str, log: Sequence[bytes], rows: Sequence[int]) -> Iterator[str]:
-    starts = [e.payload.round for e in map(decode, log) if isinstance(e, RunStart)]
-    if starts != list(range(1, len(starts) + 1)) or starts != list(rows):
+def repeated_rounds(session_id: str, log: Sequence[bytes], rows: Sequence[int], *, forked: int) -> Iterator[str]:
+    """Each number once in the log; and in the table, but for those of the session that it was forked from."""
+    found = [(n, e.payload.round) for n, e in enumerate(map(decode, log), 1) if isinstance(e, RunStart)]
+    starts, own = [round_ for _, round_ in found], [round_ for n, round_ in found if n > forked]
+    if starts != list(range(1, len(starts) + 1)) or own != list(rows):
         yield f"session {session_id}: rounds are {starts} in the log and {list(rows)} in the table"
+
+
+def ownerless(found: Snapshot, standings: Mapping[str, dict[str, Any]]) -> set[str]:
+    """Runs that were under way have an owner, who shows it: their logs grow. What waits for a slot may wait."""
+    still = {name for name, each in standings.items() if each["position"] == found.heads.get(name)}
+    return {name for name in still - found.waiting if works(standings[name])}
+
+
+def works(standing: Mapping[str, Any]) -> bool:
+    return standing["status"] == "running" and not standing["awaiting_user_input"]
 
 
 def recovery_problems(book: Book, log: Sequence[bytes], standing: dict[str, Any]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A crowd: many readers of one session on plain sockets, some of whom never read."""
 
 import asyncio
+import ctypes
 import resource
 import socket
 import struct
@@ -20,10 +21,16 @@ from tests.crash.waiting import eventually
 from tests.crash.wire import Frame
 
 READING, STALLED, RESET = 950, 50, 300
+UPGRADE = {
+    **{"Upgrade": "websocket", "Connection": "Upgrade"},
+    **{"Sec_WebSocket_Key": "MDEyMzQ1Njc4OWFiY2RlZg==", "Sec_WebSocket_Version": "13"},
+}
+"""Headers of whoever wants a WebSocket."""
 _CONNECTING = 100
 """Connections under way at a time; the rest of them would only wait in the kernel's queue."""
 _OTHERS = 500
 """Descriptors for everything else."""
+_SO_ATTACH_FILTER, _BPF_RET = 26, 6
 _RUN_END = b'"type":"run_end"'
 
 
@@ -137,6 +144,12 @@ def say_and_never_read(address: str, words: bytes, *, buffer: int | None = None)
     made.connect((where.hostname, where.port))
     made.sendall(words)
     return made
+
+
+def lose_the_network(of: socket.socket) -> None:
+    """From now on nothing reaches the socket, and nobody is told: no FIN, no RST, not even an ACK."""
+    drop_all = ctypes.create_string_buffer(struct.pack("HBBI", _BPF_RET, 0, 0, 0))
+    of.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(drop_all)))
 
 
 def reset_at_once(address: str, path: str, headers: Mapping[str, str] | None = None) -> None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, RunEnd, decode
 from stellwerk.envelope.payloads import ModelCalled, RunEnded, Token
 from stellwerk.errors import StorageFull
-from stellwerk.ids import SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import NewSession
 from stellwerk.log.tick import Tick
@@ -168,12 +167,18 @@ async def opened(database: Sqlite) -> AsyncIterator[tuple[DurableLog, Wakes]]:
     await database.open()
     wakes = Wakes()
     try:
-        yield DurableLog(database, wakes, SystemClock()), wakes
+        yield DurableLog(database, wakes), wakes
     finally:
         await database.close()
 
 
-async def begin_run(log: DurableLog, wakes: Wakes, run_id: str, *, window: float) -> Recording:
+def _lost() -> None:
+    raise AssertionError("the log takes nothing more")
+
+
+async def begin_run(
+    log: DurableLog, wakes: Wakes, run_id: str, *, window: float, lost: Callable[[], None] = _lost
+) -> Recording:
     """Three envelopes are in the log when it returns: run_start, message, llm_start."""
     await log.create(NewSession(TENANT, f"session-{run_id}", "demo", 0.0))
     send = Send(
@@ -188,17 +193,13 @@ async def begin_run(log: DurableLog, wakes: Wakes, run_id: str, *, window: float
     )
     taken = await log.commit(intake.accept_many, intake.Intake(send, True, 1), send.session_id, lambda t: t.stored)
     assert taken.claimed is not None
-    recorder = Recorder(log, Tick(asyncio.get_running_loop()), taken.claimed.lease, window=window, lost=_lost)
+    recorder = Recorder(log, Tick(asyncio.get_running_loop()), taken.claimed.lease, window=window, lost=lost)
     for stored in taken.stored:
         recorder.calls.feed(decode(stored.body))
     recording = Recording(log, wakes, recorder, run_id)
     recorder.feed(LlmStart(**recording._place(), payload=ModelCalled(model="m", message_id="answer")))
     await recording.shown(3)
     return recording
-
-
-def _lost() -> None:
-    raise AssertionError("the log takes nothing more")
 
 
 @dataclass(frozen=True)

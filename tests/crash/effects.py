@@ -1,8 +1,9 @@
 """What was really done and said: no tool call is made twice, no word is told twice, whatever was cut off."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken, RunEnd, ToolEnd, ToolStart
 
@@ -18,20 +19,20 @@ def read(path: Path) -> "Counter[Effect]":
 
 def effect_problems(done: "Counter[Effect]", stories: Iterable[Sequence[Envelope]]) -> Iterator[str]:
     """Compare what the tools did with what the logs of all sessions tell of it."""
-    told: Counter[Effect] = Counter()
+    calls: dict[str, Effect] = {}
+    """By call_id: a fork tells of the calls of the session that it was forked from, and they were made there."""
     for story in stories:
         starts = {
             e.call_id: e for e in story if isinstance(e, ToolStart) and e.payload.tool_name in ("order", REPEATABLE)
         }
-        told.update(map(_effect, starts.values()))
+        calls |= {call_id: _effect(start) for call_id, start in starts.items()}
         for end in story:
             if isinstance(end, ToolEnd) and end.call_id in starts and end.payload.status == "ok":
                 effect = _effect(starts[end.call_id])
                 if not done[effect]:
                     yield f"{effect} has a result, but was never done"
+    told = Counter(calls.values())
     for effect, times in done.items():
-        if effect[0] != REPEATABLE and times > 1:
-            yield f"{effect} was done {times} times"
         if times > told[effect] and effect[0] != REPEATABLE:
             yield f"{effect} was done {times} times, and the log tells of {told[effect]} calls"
 
@@ -41,20 +42,37 @@ def _effect(start: ToolStart) -> Effect:
 
 
 def repeated_calls(story: Sequence[Envelope]) -> Iterator[str]:
-    """A call that has a result is not made again; one that is made again says what it repeats."""
-    results = Counter(
-        (e.trace_id, e.parent_id, e.payload.tool_call_id)
-        for e in story
-        if isinstance(e, ToolEnd) and e.payload.status == "ok"
-    )
-    yield from (f"{call} has {times} results" for call, times in results.items() if times > 1)
-    starts: dict[tuple[str | None, str | None], str] = {}
-    for start in story:
-        if isinstance(start, ToolStart):
-            key = start.trace_id, start.payload.tool_call_id
-            if key in starts and start.payload.retry_of is None and start.parent_id is None:
-                yield f"{start.call_id} repeats {starts[key]} and does not say so"
-            starts[key] = start.call_id
+    """A call that has a result is not made again; one that is made again says what it repeats, and may be repeated."""
+    calls: dict[str, _Call] = {}
+    last: dict[_Call, str] = {}
+    settled: set[_Call] = set()
+    for envelope in story:
+        match envelope:
+            case ToolStart(payload=called):
+                call = calls[envelope.call_id] = _call(envelope, calls)
+                if call in settled:
+                    yield f"{envelope.call_id} repeats {last[call]}, which has a result"
+                if called.retry_of != last.get(call):
+                    yield f"{envelope.call_id} repeats {last.get(call)} and says that it repeats {called.retry_of}"
+                if call in last and called.tool_name == "order":
+                    yield f"{envelope.call_id} repeats {last[call]}, which must not be repeated"
+                last[call] = envelope.call_id
+            case ToolEnd(payload=ended) if ended.status == "ok" and envelope.call_id in calls:
+                if calls[envelope.call_id] in settled:
+                    yield f"{envelope.call_id} has a second result"
+                settled.add(calls[envelope.call_id])
+
+
+class _Call(NamedTuple):
+    """A call that was to be made, however often it was begun: by whom it was made, and its number there."""
+
+    owner: "_Call | str | None"
+    """Another call; or the trace, which the outermost belong to."""
+    tool_call_id: str
+
+
+def _call(start: ToolStart, calls: Mapping[str, _Call]) -> _Call:
+    return _Call(calls.get(start.parent_id or "", start.trace_id), start.payload.tool_call_id)
 
 
 def doubled_text(story: Sequence[Envelope]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """kill -9 under load, again and again, on one data folder that lives through it all.
 
 ``python -m tests.crash.kill_loop --kills 150`` drives twenty sessions over HTTP
-that talk, order, delegate, answer, enqueue and stop; kills the server in
+that talk, order, delegate, answer, enqueue, stop, regenerate and fork; kills the server in
 mid-sentence, compares the ledger of the clients and the effects of the tools
 with what the crash left and with what the restarted server serves, and goes on.
 It ends with 1 and the evidence if anything acknowledged or shown was lost or
@@ -18,13 +18,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx2
 
 from stellwerk.envelope.model import SubgraphResume, decode
 from tests.crash import checks, effects, process, served, snapshot
-from tests.crash.ledger import Book, Ledger
+from tests.crash.ledger import Book, Kind, Ledger
 from tests.crash.load import Load
 from tests.crash.waiting import eventually
 
@@ -33,6 +33,8 @@ SHORTEST, LONGEST = 0.060, 1.200
 TAKEN_UP = 5
 """Seconds after which every run that was under way has gone on, or has ended."""
 _ALL_ENDED = 90
+_MORE = 5
+"""How many times as many kills there are on a machine that is so busy that little happens between two."""
 YARD = Path(__file__).parent / "yard"
 
 Say = Callable[[str], object]
@@ -54,6 +56,12 @@ class Outcome:
     slowest_start: float = 0.0
     last: snapshot.Snapshot | None = None
 
+    @property
+    def is_varied(self) -> bool:
+        """Whether everything that a session can do was done, and cut off, at least once."""
+        done = [self.ledger.count(kind) for kind in get_args(Kind)]
+        return all((*done, self.ledger.forks(), self.cut, self.resumed, self.effects, self.resent))
+
 
 class KillLoop:
     def __init__(self, folder: Path, *, seed: int, say: Say, taken_up: float = TAKEN_UP) -> None:
@@ -66,10 +74,10 @@ class KillLoop:
         self._load = Load(self.outcome.ledger, self._random)
 
     async def run(self, kills: int) -> Outcome:
-        """Kill that often, or until something is wrong."""
+        """Kill that often, or until something is wrong; more often, if too little was going on."""
         server = self._start()
         try:
-            for number in range(1, kills + 1):
+            for number in range(1, _MORE * kills + 1):
                 lived = self._random.uniform(SHORTEST, LONGEST)
                 await self._kill_under_load(server, lived, number % 3)
                 found = self._look_at_the_file()
@@ -77,7 +85,7 @@ class KillLoop:
                 async with served.client(server) as client:
                     await self._after_the_crash(client, found)
                 self._tell(number, lived)
-                if self.outcome.problems:
+                if self.outcome.problems or (number >= kills and self.outcome.is_varied):
                     break
             server.stop()
             self._look_at_the_file()
@@ -130,24 +138,20 @@ class KillLoop:
         await self._one_more_round(client, idle)
 
     async def _all_are_taken_up(self, client: httpx2.AsyncClient, found: snapshot.Snapshot) -> None:
-        """Each run that was under way has an owner, who shows it: its log grows. What waits for a slot may wait."""
-
         async def orphans() -> set[str]:
-            under_way = {name: each for name, each in (await served.standings(client)).items() if served.works(each)}
-            return {
-                name for name, each in under_way.items() if each["position"] == found.heads.get(name)
-            } - found.waiting
+            return checks.ownerless(found, await served.standings(client))
 
-        taken = await self._none_is_left(orphans, within=self._taken_up, what="has no owner")
+        taken = await self.none_is_left(orphans, within=self._taken_up, what="has no owner")
         self.outcome.slowest_recovery = max(self.outcome.slowest_recovery, taken)
 
     async def _all_runs_end(self, client: httpx2.AsyncClient) -> None:
         async def at_work() -> set[str]:
-            return {name for name, each in (await served.standings(client)).items() if served.works(each)}
+            return {name for name, each in (await served.standings(client)).items() if checks.works(each)}
 
-        await self._none_is_left(at_work, within=_ALL_ENDED, what="is still running")
+        await self.none_is_left(at_work, within=_ALL_ENDED, what="is still running")
 
-    async def _none_is_left(self, look: Callable[[], Awaitable[set[str]]], *, within: float, what: str) -> float:
+    async def none_is_left(self, look: Callable[[], Awaitable[set[str]]], *, within: float, what: str) -> float:
+        """Wait for that, and note whoever is left; the seconds it took."""
         left: set[str] = set()
 
         async def none() -> bool:
@@ -185,8 +189,8 @@ class KillLoop:
             again = replace(sent, answer=None)
             await self._load.send(client, book, again)
             self.outcome.resent += 1
-            if again.answer is None and sent.kind == "answers" and sent.answer is None:
-                sent.refused = True  # the run that it would have answered was stopped
+            if again.answer is None and sent.kind in ("answers", "regenerate") and sent.answer is None:
+                sent.refused = True  # the run that it would have answered was stopped, or has yet to be
                 continue
             if again.answer is None:
                 self._note([f"session {book.session_id}: key {sent.key} was refused when it was sent again"])
@@ -227,6 +231,7 @@ def summary(outcome: Outcome, *, seed: int, folder: Path) -> str:
         f"{outcome.kills} kills (seed {seed}): {len(ledger.books)} sessions, "
         f"{ledger.acknowledgements()} acknowledgements and {ledger.frames()} received events checked, "
         f"among them {ledger.count('answers')} answers, {ledger.count('stop')} stops, "
+        f"{ledger.count('regenerate')} answers given anew, {ledger.forks()} forks, "
         f"{ledger.count('messages', enqueued=True)} messages to wait; {outcome.resent} keys sent again",
         f"{outcome.cut} sessions cut, {outcome.resumed} runs went on, {outcome.effects} effects of tools; "
         f"slowest start {outcome.slowest_start:.1f} s, slowest recovery {outcome.slowest_recovery:.1f} s",

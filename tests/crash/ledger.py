@@ -11,7 +11,7 @@ import msgspec
 
 from tests.crash.wire import Frame
 
-Kind = Literal["messages", "answers", "stop"]
+Kind = Literal["messages", "answers", "regenerate", "stop"]
 
 
 @dataclass
@@ -29,6 +29,8 @@ class Sent:
     def body(self) -> dict[str, str]:
         if self.kind == "stop":
             return {"reason": self.text}
+        if self.kind == "regenerate":
+            return {}
         return {"text": self.text, **({"if_busy": "enqueue"} if self.enqueue else {})}
 
     def accepted(self) -> dict[str, Any]:
@@ -48,6 +50,8 @@ class Book:
     """The bodies that were seen in the log at the last check; none of them may ever change."""
     surprises: list[str] = field(default_factory=list)
     """What a client saw and should not have seen."""
+    forked: int = 0
+    """How far it is the log of another session."""
 
     @property
     def last(self) -> int:
@@ -81,6 +85,9 @@ class Ledger:
 
     def frames(self) -> int:
         return sum(len(book.received) for book in self.books.values())
+
+    def forks(self) -> int:
+        return sum(book.forked > 0 for book in self.books.values())
 
     def count(self, *kinds: Kind, enqueued: bool = False) -> int:
         return sum(s.enqueue or not enqueued for book in self.books.values() for s in book.answered(*kinds))

@@ -1,4 +1,7 @@
-"""Load: clients that begin sessions, talk, answer, stop and listen until the server is gone, and note every answer."""
+"""Load: clients that begin sessions, talk, answer, stop, regenerate, fork and listen until the server is gone.
+
+They note every answer.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -7,7 +10,7 @@ from random import Random
 
 import httpx2
 
-from tests.crash.ledger import Book, Ledger, Sent
+from tests.crash.ledger import Book, Kind, Ledger, Sent
 from tests.crash.wire import NDJSON, SSE, Inbox
 
 SESSIONS = 20
@@ -16,6 +19,8 @@ FRESH = 5
 _WISHES = ("order it", "delegate it", "ask me", "Tell me something", "Good\u2028morning, it is “späť” here")
 _ENQUEUED, _STOPPED = 0.25, 0.2
 """Shares of the messages that another one follows at once, or a stop."""
+_REGENERATED, _FORKED = 0.15, 0.1
+"""Shares of the rounds that begin with the last message once more, or with a fork."""
 
 
 @dataclass
@@ -50,10 +55,10 @@ class Load:
     def new_message(self, wish: str | None = None, *, enqueue: bool = False) -> Sent:
         return self._new(f"{wish or self.random.choice(_WISHES)}?", enqueue=enqueue)
 
-    def _new(self, text: str, *, enqueue: bool = False, answers: bool = False) -> Sent:
+    def _new(self, text: str, *, enqueue: bool = False, kind: Kind = "messages") -> Sent:
         number = next(self._numbers)
         key = f"key-{number}" if self.random.random() < 0.6 else None
-        return Sent(f"{text} ({number})", key, "answers" if answers else "messages", enqueue)
+        return Sent(f"{text} ({number})", key, kind, enqueue)
 
     async def _begin(self, client: httpx2.AsyncClient) -> None:
         try:
@@ -80,7 +85,11 @@ class Load:
         quiet.clear()
         standing = (await client.get(f"/sessions/{book.session_id}")).json()
         if standing["status"] != "running":
-            await self._send_new(client, book, self.new_message())
+            if self.random.random() < _FORKED:
+                await self._fork(client, book)
+            regenerate = book.sent and self.random.random() < _REGENERATED
+            first = self._new("", kind="regenerate") if regenerate else self.new_message()
+            await self._send_new(client, book, first)
             if self.random.random() < _ENQUEUED:
                 await self._send_new(client, book, self.new_message(enqueue=True))
             if self.random.random() < _STOPPED:
@@ -88,8 +97,18 @@ class Load:
                 await self._send_new(client, book, Sent("enough", kind="stop"))
                 return
         elif standing["awaiting_user_input"]:
-            await self._send_new(client, book, self._new("that way", answers=True))
-        await quiet.wait()
+            await self._send_new(client, book, self._new("that way", kind="answers"))
+        if book.sent[-1].kind != "regenerate" or not book.sent[-1].refused:  # then nothing is under way
+            await quiet.wait()
+
+    async def _fork(self, client: httpx2.AsyncClient, book: Book) -> None:
+        """At the end of the last run; it takes part from the next start of the server on."""
+        answer = await client.post(f"/sessions/{book.session_id}/fork")
+        if answer.status_code == 201:
+            new, position = str(answer.json()["id"]), int(answer.json()["position"])
+            fork = Book(new, book.media_type, log=book.log[:position], forked=position)
+            self.ledger.books[new] = fork
+            self.talking.append(fork)
 
     async def _send_new(self, client: httpx2.AsyncClient, book: Book, sent: Sent) -> None:
         book.sent.append(sent)

@@ -14,10 +14,6 @@ _PAGE = 1000
 _ENDED = 120
 
 
-def works(standing: dict[str, Any]) -> bool:
-    return standing["status"] == "running" and not standing["awaiting_user_input"]
-
-
 def client(server: ServerProcess) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=server.address, timeout=60)
 

@@ -17,6 +17,8 @@ class Snapshot:
     """The position that each session's row says it has reached."""
     logs: dict[str, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
     rounds: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    begins: dict[str, int] = field(default_factory=dict)
+    """Where the first run of its own begins in each session; what stands before it was copied from another."""
     checkpoints: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Of each session's graphs."""
     waiting: set[str] = field(default_factory=set)
@@ -43,6 +45,7 @@ def _read(connection: sqlite3.Connection) -> Snapshot:
         found.logs[session_id].append((position, body))
     for session_id, round_ in connection.execute("SELECT session_id, round FROM run ORDER BY session_id, round"):
         found.rounds[session_id].append(round_)
+    found.begins = dict(connection.execute("SELECT session_id, min(position) FROM run GROUP BY session_id"))
     for session_id, checkpoint_id in connection.execute("SELECT thread_id, id FROM checkpoint"):
         found.checkpoints[session_id].add(checkpoint_id)
     found.waiting = {row[0] for row in connection.execute("SELECT session_id FROM run WHERE state = 'waiting'")}

@@ -37,6 +37,7 @@ async def client(disk: SmallDisk) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @mounted
+@pytest.mark.requirement("trust.I22")
 async def test_a_full_disk_refuses_work_and_keeps_everything_else_going(
     disk: SmallDisk, client: httpx2.AsyncClient, tmp_path: Path
 ) -> None:

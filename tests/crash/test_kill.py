@@ -2,14 +2,17 @@
 
 import asyncio
 import copy
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from stellwerk.envelope.model import Envelope, RunEnd, RunStart, ToolStart, decode
+from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken, RunEnd, RunStart, ToolEnd, ToolStart, decode
 from tests.crash import checks, effects
 from tests.crash.kill_loop import KillLoop, Outcome
 from tests.crash.ledger import Book, Ledger, Sent
@@ -23,6 +26,9 @@ PATIENT = 60
 Tamper = Callable[[str, Ledger, Snapshot], None]
 
 
+pytestmark = pytest.mark.timeout(600)  # the servers take half a minute of one core, and others may want it as well
+
+
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder: Path = tmp_path_factory.mktemp("kills")
@@ -32,17 +38,12 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 @pytest.mark.requirement("trust.I1", "trust.I2", "trust.I3", "trust.I9", "trust.I10", "trust.I12", "trust.I14")
 def test_what_was_acknowledged_or_shown_survives_kill_9_and_every_run_ends(outcome: Outcome) -> None:
     assert not outcome.problems, "\n".join(["", *outcome.problems[:20]])
-    assert outcome.kills == KILLS
+    assert outcome.kills >= KILLS
 
 
 def test_the_kills_hit_runs_and_readers_at_work(outcome: Outcome) -> None:
-    assert outcome.cut > 0, "no run was under way when the server was killed"
-    assert outcome.resumed > 0, "no run went on"
-    assert outcome.effects > 0, "no tool has done anything"
-    assert outcome.ledger.count("answers") and outcome.ledger.count("stop")
-    assert outcome.ledger.acknowledgements() > 0
+    assert outcome.is_varied, f"too little was going on: {outcome.ledger.acknowledgements()} acknowledgements"
     assert outcome.ledger.frames() > 0, "no reader had received anything"
-    assert outcome.resent > 0, "no key was sent again"
 
 
 def lose_a_session(session_id: str, _: Ledger, found: Snapshot) -> None:
@@ -65,6 +66,20 @@ def change_a_byte(session_id: str, _: Ledger, found: Snapshot) -> None:
 
 def repeat_a_round(session_id: str, _: Ledger, found: Snapshot) -> None:
     found.rounds[session_id].append(found.rounds[session_id][-1])
+
+
+def tell_a_round_twice(session_id: str, _: Ledger, found: Snapshot) -> None:
+    """In the log alone; the table has each once."""
+    log = found.logs[session_id]
+    at, second = [(n, body) for n, (_, body) in enumerate(log) if isinstance(decode(body), RunStart)][-1]
+    log[at] = log[at][0], re.sub(rb'"round":\d+', b'"round":0', second)
+
+
+def fork_another_log(session_id: str, ledger: Ledger, found: Snapshot) -> None:
+    """A fork that does not begin with what the other session had told."""
+    book = ledger.books[session_id]
+    position = len(found.logs[session_id]) // 2
+    book.log, book.forked = [b"{}" for _ in range(position)], position
 
 
 def forget_a_checkpoint(session_id: str, _: Ledger, found: Snapshot) -> None:
@@ -91,6 +106,11 @@ def acknowledge_a_stop_that_was_none(session_id: str, ledger: Ledger, found: Sna
     ledger.books[session_id].sent.append(Sent("enough", kind="stop", answer=answer))
 
 
+def acknowledge_an_answer_that_was_not_given_anew(session_id: str, ledger: Ledger, _: Snapshot) -> None:
+    answer = msgspec.json.encode({"run_id": "nobody's", "round": 1, "position": 1, "message_id": "none"})
+    ledger.books[session_id].sent.append(Sent("", kind="regenerate", answer=answer))
+
+
 @pytest.mark.parametrize(
     "tamper",
     [
@@ -99,18 +119,25 @@ def acknowledge_a_stop_that_was_none(session_id: str, ledger: Ledger, found: Sna
         skip_a_position,
         change_a_byte,
         repeat_a_round,
+        tell_a_round_twice,
+        fork_another_log,
         forget_a_checkpoint,
         damage_the_file,
         show_what_is_not_stored,
         acknowledge_what_is_not_stored,
         acknowledge_a_stop_that_was_none,
+        acknowledge_an_answer_that_was_not_given_anew,
     ],
 )
 def test_a_planted_loss_is_noticed(outcome: Outcome, tamper: Tamper) -> None:
     assert outcome.last is not None
     ledger, found = copy.deepcopy(outcome.ledger), copy.deepcopy(outcome.last)
     before = set(checks.snapshot_problems(ledger, found))
-    session_id = next(name for name, book in ledger.books.items() if book.answered("messages") and book.received)
+    session_id = next(
+        name
+        for name, book in ledger.books.items()
+        if book.answered("messages") and book.received and found.rounds[name] and not book.forked
+    )
     tamper(session_id, ledger, found)
     assert set(checks.snapshot_problems(ledger, found)) - before
 
@@ -147,13 +174,74 @@ def test_a_message_that_was_enqueued_and_forgotten_is_noticed(outcome: Outcome) 
     assert "taken up or withdrawn 0 times" in "\n".join(checks.forgotten_messages(book, left))
 
 
-def test_what_is_done_or_said_twice_is_noticed(outcome: Outcome) -> None:
+def test_a_call_without_an_end_is_noticed(outcome: Outcome) -> None:
+    book, story = quiet_book(outcome)
+    standing = {"round": sum(isinstance(e, RunStart) for e in story), "position": len(book.log) - 1}
+    without = [body for body in book.log if not body.startswith(b'{"type":"tool_end"')]
+    assert "tool_start" in "\n".join(checks.recovery_problems(Book(book.session_id, ""), without, standing))
+
+
+def test_a_run_that_nobody_drives_is_noticed() -> None:
+    found = Snapshot([], {"taken up": 7, "orphan": 7, "asks": 7, "over": 7, "waits": 7}, waiting={"waits"})
+    at_work = {"status": "running", "awaiting_user_input": False, "position": 7}
+    standings = {
+        **{"taken up": at_work | {"position": 8}, "orphan": at_work, "waits": at_work},
+        **{"asks": at_work | {"awaiting_user_input": True}, "over": at_work | {"status": "completed"}},
+    }
+    assert checks.ownerless(found, standings) == {"orphan"}
+
+
+async def test_whoever_is_still_without_an_owner_in_the_end_is_noted(tmp_path: Path) -> None:
+    loop = KillLoop(tmp_path, seed=SEED, say=lambda _: None, taken_up=0)
+
+    async def left() -> set[str]:
+        return {"orphan"}
+
+    await loop.none_is_left(left, within=0, what="has no owner")
+    assert loop.outcome.problems == ["0 s after the restart, session orphan has no owner"]
+
+
+def test_what_tools_did_and_no_call_accounts_for_is_noticed(outcome: Outcome) -> None:
     _, story = quiet_book(outcome)
     what = next(str(e.payload.args["what"]) for e in story if isinstance(e, ToolStart) and _orders(e))
-    done = Counter({("order", what): 1})
-    assert not [p for p in effects.effect_problems(done, [story]) if what in p and "never" not in p]
-    assert "was done 2 times" in "\n".join(effects.effect_problems(done + done, [story]))
+    calls = Counter(str(e.payload.args["what"]) for e in story if isinstance(e, ToolStart) and _orders(e))
+    done = Counter({("order", what): calls[what]})
+    assert not [p for p in effects.effect_problems(done, [story, story]) if what in p and "never" not in p]
+    assert f"was done {calls[what] + 1} times" in "\n".join(
+        effects.effect_problems(done + Counter([("order", what)]), [story])
+    )
     assert "tells of 0 calls" in "\n".join(effects.effect_problems(done, []))
-    assert not [*effects.repeated_calls(story), *effects.doubled_text(story)]
-    assert "results" in "\n".join(effects.repeated_calls([*story, *story]))
-    assert [*effects.doubled_text([*story, *story])]
+    assert "was never done" in "\n".join(effects.effect_problems(Counter(), [story]))
+
+
+def called_again(story: Sequence[Envelope], **changes: Any) -> list[str]:
+    """What is found if an order is made once more at the end."""
+    order = next(e for e in story if isinstance(e, ToolStart) and _orders(e))
+    again = replace(order, call_id="another", payload=replace(order.payload, **changes))
+    return list(effects.repeated_calls([*story, again]))
+
+
+def test_a_call_that_is_made_twice_is_noticed(outcome: Outcome) -> None:
+    _, story = quiet_book(outcome)
+    assert not list(effects.repeated_calls(story))
+    order = next(e for e in story if isinstance(e, ToolStart) and _orders(e))
+    assert any("which has a result" in problem for problem in called_again(story))
+    assert any("says that it repeats None" in problem for problem in called_again(story))
+    assert not any("says that" in problem for problem in called_again(story, retry_of=order.call_id))
+    assert not called_again(story, tool_call_id="another, too")
+    cut = [e for e in story if not (isinstance(e, ToolEnd) and e.call_id == order.call_id)]
+    assert any("must not be repeated" in problem for problem in called_again(cut, retry_of=order.call_id))
+    assert not called_again(cut, retry_of=order.call_id, tool_name="look_up")
+    end = next(e for e in story if isinstance(e, ToolEnd) and e.call_id == order.call_id)
+    assert any("a second result" in problem for problem in effects.repeated_calls([*story, end]))
+
+
+def test_what_is_said_twice_is_noticed(outcome: Outcome) -> None:
+    _, story = quiet_book(outcome)
+    assert not list(effects.doubled_text(story))
+    words = [e for e in story if isinstance(e, LlmStart | LlmToken | LlmEnd)]
+    again = [replace(e, call_id=f"{e.call_id}, again") for e in words]
+    assert any("was said 2 times" in problem for problem in effects.doubled_text([*story, *again]))
+    last = max(n for n, e in enumerate(story) if isinstance(e, LlmToken))
+    stammered = [*story[: last + 1], *story[last:]]
+    assert any("and ended with" in problem for problem in effects.doubled_text(stammered))

@@ -8,18 +8,14 @@ import pytest
 
 from stellwerk.api import streaming
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.log.log import Entry, NewSession
+from stellwerk.log.log import Entry, Lease, NewSession
 from stellwerk.settings import Settings
 from tests.crash import crowd, disks, wire
-from tests.crash.crowd import READING, STALLED, Scene
+from tests.crash.crowd import READING, STALLED, UPGRADE, Scene
 from tests.crash.inside import Inside, serving
 from tests.crash.waiting import eventually
 
 KIB = 1024
-UPGRADE = {
-    **{"Upgrade": "websocket", "Connection": "Upgrade"},
-    **{"Sec_WebSocket_Key": "MDEyMzQ1Njc4OWFiY2RlZg==", "Sec_WebSocket_Version": "13"},
-}
 SETTLING = 2 + 8
 """Seconds after which nothing may be left; two would do on a machine that does nothing else."""
 
@@ -37,7 +33,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return crowd.play(tmp_path_factory.mktemp("crowd"))
 
 
-@pytest.mark.requirement("trust.I18")
+@pytest.mark.requirement("trust.I18", "fault-16")
 def test_a_thousand_readers_get_the_run_whole_though_fifty_never_read(scene: Scene) -> None:
     assert len(scene.received) == READING
     assert all(frames == scene.log for frames in scene.received)
@@ -54,12 +50,12 @@ def test_a_reader_costs_little_memory(scene: Scene) -> None:
     assert scene.memory_per_reader < 40 * KIB
 
 
-@pytest.mark.requirement("trust.I18")
+@pytest.mark.requirement("trust.I18", "fault-10")
 def test_readers_that_left_or_were_reset_leave_no_socket_open(scene: Scene) -> None:
     assert max(scene.sockets_after) <= scene.sockets_before
 
 
-@pytest.mark.requirement("trust.I18")
+@pytest.mark.requirement("trust.I18", "fault-10", "fault-11")
 @pytest.mark.parametrize("way", ["stream", "ws"])
 async def test_whoever_leaves_stalls_or_sends_garbage_leaves_no_task_and_no_watch(tmp_path: Path, way: str) -> None:
     upgrade = UPGRADE if way == "ws" else {}
@@ -118,8 +114,8 @@ async def long_session(data: Path) -> str:
     entry = Entry("log", 0.0, b'{"type":"log",%b,"payload":{"message":"%b"}}' % (place, b"x" * 250 * KIB))
     async with disks.opened(Sqlite(data / "stellwerk.db")) as (log, _):
         await log.create(NewSession(disks.TENANT, "long", "demo", 0.0))
-        for number in range(40):
-            await log.append_external(disks.TENANT, "long", str(number), [entry])
+        for number in range(1, 41):
+            await log.append(Lease(disks.TENANT, "long", "run", 0), number, [entry])
     return "long"
 
 

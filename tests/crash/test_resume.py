@@ -89,6 +89,7 @@ async def follow(client: httpx2.AsyncClient, session_id: str, media_type: str, p
 
 
 @pytest.mark.parametrize("media_type", FORMS)
+@pytest.mark.requirement("fault-03")
 async def test_a_reader_who_hangs_up_in_mid_run_and_comes_back_has_exactly_the_log(
     client: httpx2.AsyncClient, media_type: str
 ) -> None:

@@ -82,7 +82,7 @@ legs = st.lists(st.tuples(st.sampled_from(TRANSPORTS), st.integers(1, 20_000)), 
 fuzzed = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.mark.requirement("trust.I4", "trust.I5")
+@pytest.mark.requirement("trust.I4", "trust.I5", "fault-04")
 @fuzzed
 @given(legs=legs, profile=st.sampled_from(["user", "debug"]))
 def test_a_reader_may_come_back_by_any_transport_and_has_each_event_once(
@@ -106,7 +106,7 @@ def test_a_reader_may_come_back_by_any_transport_and_has_each_event_once(
         assert whole == told.log
 
 
-@pytest.mark.requirement("trust.I4", "trust.I5")
+@pytest.mark.requirement("trust.I4", "trust.I5", "fault-05")
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda query: "-".join(query.values()))
 @fuzzed
 @given(cuts=st.lists(st.integers(1, 15_000), min_size=1, max_size=5))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 
 import httpx2
@@ -17,8 +18,8 @@ from tests.crash.crowd import STALLED
 from tests.crash.process import ServerProcess, server_process
 from tests.crash.test_readers import long_session
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send
-from tests.runs.test_machine_stateful import BENCH
 
+BENCH = Path(__file__).parent / "bench"
 FOLLOWING = 1000
 AT_MOST = 10
 """Seconds until the process is gone."""
@@ -65,8 +66,10 @@ async def end_under_load(server: ServerProcess) -> Ending:
         session_id = await begin(client, "bench")
         await send(client, session_id, "work 1")
         await seen(client, session_id, "tool_start")
+        ways = [("stream", {}), ("stream", {"Accept": wire.NDJSON}), ("ws", crowd.UPGRADE)]
         stalled = [
-            crowd.connect_and_never_read(server.address, "/sessions/long/stream", buffer=4096) for _ in range(STALLED)
+            crowd.connect_and_never_read(server.address, f"/sessions/long/{way}", headers, buffer=4096)
+            for way, headers in islice(cycle(ways), STALLED)
         ]
         turnstile = asyncio.Semaphore(100)
         path = f"/sessions/{session_id}/stream?profile=debug"
@@ -86,12 +89,19 @@ async def end_under_load(server: ServerProcess) -> Ending:
     return Ending(took, code, heard, session_id, told)
 
 
-@pytest.mark.requirement("trust.I18")
+@pytest.mark.requirement("trust.I18", "fault-13")
 def test_the_process_is_gone_in_time_though_fifty_do_not_read(ending: Ending) -> None:
     assert ending.took < AT_MOST + SLACK
     assert ending.code == 0
 
 
+def test_nothing_of_that_is_an_error(ending: Ending, folder: Path) -> None:
+    said = (folder / "errors").read_text()
+    assert "Traceback" not in said
+    assert '"level": "error"' not in said
+
+
+@pytest.mark.requirement("fault-13")
 def test_everybody_who_listens_is_told(ending: Ending) -> None:
     assert len(ending.heard) == FOLLOWING
     for heard in ending.heard:

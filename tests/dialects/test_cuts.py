@@ -39,7 +39,7 @@ def continued(dialect: Dialect, log: list[Envelope], after: Cursor) -> list[tupl
     return [f for f in frames(dialect, log, skip=beginning(dialect, log, after[0])) if f[0] > after]
 
 
-@pytest.mark.requirement("trust.I5")
+@pytest.mark.requirement("trust.I5", "fault-05")
 @pytest.mark.parametrize("name", BY_NAME)
 @each_dialect
 def test_every_cut_of_a_golden_run_heals(dialect: Dialect, name: str) -> None:

@@ -217,6 +217,7 @@ def test_the_rest_is_told_on_the_custom_stream_by_its_type() -> None:
     )
 
 
+@pytest.mark.requirement("fault-58")
 def test_an_id_from_a_stranger_cannot_break_the_name_of_an_event() -> None:
     evil = "c1|x\nevent: error\ndata: {}\n\n"
     story = Story().begin().speak("a", "", ("task", evil, {})).use("task", evil, {}, kind="agent", title="t")

@@ -15,7 +15,7 @@ from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.endings import crash_ending, ending
 from stellwerk.stream.facts import Fact
 from tests.golden.lines import Recorded, fact_of, recorded_runs
-from tests.golden.record import Form
+from tests.golden.turns import Form
 
 
 def envelopes_of(text: str, form: Form, tools: Mapping[str, Mapping[str, Any]]) -> list[Envelope]:

@@ -14,10 +14,11 @@ from stellwerk import dialects
 from stellwerk.dialects.base import Dialect, translate
 from stellwerk.envelope.model import Envelope
 from stellwerk.views import checklist, overview, transcript
+from stellwerk.views.workflow import Workflow
 from tests.golden.chain import envelopes_of, from_bytes, to_bytes
-from tests.golden.record import FORMS, Form, record
+from tests.golden.record import record
 from tests.golden.scenarios import SCENARIOS
-from tests.golden.turns import Scenario
+from tests.golden.turns import Form, Scenario
 
 HERE = Path(__file__).parent
 BY_NAME: Mapping[str, Scenario] = {scenario.name: scenario for scenario in SCENARIOS}
@@ -67,6 +68,14 @@ def translated(folder: str, log: Iterable[Envelope]) -> bytes:
     return b"".join(dialect.frame(cursor, chunk) for cursor, chunk in chunks)
 
 
+def _workflow(log: Sequence[Envelope]) -> dict[str, object]:
+    workflow = Workflow("session")
+    for envelope in log:
+        workflow.feed(envelope)
+    about = {"name": workflow.name, "status": workflow.status, "round": workflow.round, "dataStats": workflow.stats}
+    return {**about, "messages": workflow.messages, "logs": workflow.logs}
+
+
 def viewed(log: Sequence[Envelope]) -> bytes:
     whole = overview.folded(overview.Overview(), log)
     told = (transcript.entry(whole.hidden, n, envelope) for n, envelope in enumerate(log, start=1))
@@ -77,6 +86,7 @@ def viewed(log: Sequence[Envelope]) -> bytes:
         "state": overview.as_json(whole),
         "documents": whole.documents,
         "transcript": [entry for entry in told if entry is not None],
+        "workflow": _workflow(log),
     }
     return msgspec.json.format(msgspec.json.encode(views), indent=1) + b"\n"
 
@@ -93,7 +103,7 @@ async def write_all() -> None:
 
 async def _written(scenario: Scenario) -> list[Path]:
     name = scenario.name
-    made = {raw_file(name, form): (await record(scenario, form)).encode() for form in FORMS}
+    made = {raw_file(name, form): (await record(scenario, form)).encode() for form in scenario.forms}
     log = envelopes_of(made[raw_file(name, "live")].decode(), "live", scenario.agents)
     made |= {run_file(name): to_bytes(log), view_file(name): viewed(log)}
     made |= {dialect_file(folder, name): translated(folder, log) for folder in DIALECTS}

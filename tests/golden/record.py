@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import is_dataclass
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage
@@ -34,10 +34,8 @@ from stellwerk.ids import digest_id
 from stellwerk.stream.facts import CheckpointSaved, Fact, Interrupted, ModelSpoke
 from stellwerk.stream.questions import asked, resume_value
 from tests.golden.lines import fact_line
-from tests.golden.turns import Answer, Cut, Say, Scenario
+from tests.golden.turns import Answer, Cut, Form, Say, Scenario
 
-Form = Literal["live", "parts", "events"]
-FORMS: tuple[Form, ...] = ("live", "parts", "events")
 MODES: Any = ["messages", "updates", "custom", "tools", "tasks", "checkpoints"]
 _CHANCE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<![0-9a-zA-Z])[0-9a-f]{32}(?![0-9a-zA-Z])")
 _TODAY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00")

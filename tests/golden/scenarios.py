@@ -62,6 +62,24 @@ TABLES = calls(("weather", {"city": "Ulm"}), ("report", {"title": "Towns"}))
 BOTH = calls(("west", {"task": "left"}), ("east", {"task": "right"}))
 MANY = {"city": "Ulm on the Danube, where the tall tower stands"}
 
+PLAN = """{"objFinalDocuments": [{"name": "towns.txt"}, {"name": "sums.csv"}], "objWorkplan": [
+{"agent": "writer", "prompt": "Write.", "inputDocuments": ["sums.csv"], "outputDocuments": ["towns.txt"]},
+{"agent": "counter", "prompt": "Count.", "outputDocuments": ["sums.csv"]}, {"agent": "chooser", "prompt": "Choose."}],
+"objUserResponse": "Three tasks.", "userLanguage": "en"}"""
+PLANNED = ModelSpec(
+    script=[ScriptRule(when="accepted", steps=[say(PLAN)]), ScriptRule(steps=[say("I would rather not plan.")])]
+)
+OFFICE = CompleteAgent(
+    name="manager",
+    kind="workplan",
+    model=PLANNED,
+    agents_as_tools=[
+        AgentAsTool(agent=agent("writer", call("report", title="Towns"), say("Written."), tools=["report"])),
+        AgentAsTool(agent=agent("counter", ScriptStep(say="One, ", fail="lost count"), model_retries=0)),
+        AgentAsTool(agent=asking("chooser", "Which?")),
+    ],
+)
+
 SCENARIOS = [
     of("plain-answer", agent("boss", say("Hello, I am here."))),
     of("one-tool", agent("boss", LOOK, say("Done."), tools=["note"])),
@@ -121,6 +139,7 @@ SCENARIOS = [
         using(agent("boss", PLANS, say("Planned."), tools=["plan_tasks"]), PLANNER),
         agents=["planner"],
     ),
+    Scenario("workplan", described(OFFICE), [GO, Answer({"Which?": {"text": "this"}})], forms=("live",)),
     by_hand("schema-prompted", graphs.schema_prompted),
     of("streamed-arguments", agent("boss", ScriptStep(call="weather", args=MANY), say("Warm."), tools=["weather"])),
     of("progress", agent("boss", call("climb"), say("Up."), tools=["climb"])),

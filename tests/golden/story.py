@@ -33,7 +33,7 @@ from stellwerk.envelope.model import (
     ToolUpdate,
     Update,
 )
-from tests.golden.record import Form
+from tests.golden.turns import Form
 
 Told = dict[str, Any]
 

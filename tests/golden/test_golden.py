@@ -9,15 +9,15 @@ from stellwerk.envelope.order import legal
 from tests.golden import files
 from tests.golden.chain import to_bytes
 from tests.golden.files import BY_NAME, DIALECTS, recorded, stored
-from tests.golden.record import FORMS, Form, record
+from tests.golden.record import record
 from tests.golden.story import seen_by, story
+from tests.golden.turns import Form
 
 each_scenario = pytest.mark.parametrize("name", BY_NAME)
-each_form = pytest.mark.parametrize("form", FORMS)
+RECORDED = [(name, form) for name, scenario in BY_NAME.items() for form in scenario.forms]
 
 
-@each_scenario
-@each_form
+@pytest.mark.parametrize(("name", "form"), RECORDED)
 async def test_recording_again_gives_the_same_bytes(name: str, form: Form) -> None:
     """If this fails, the framework speaks in another way than it did; run `make golden` and read what changed."""
     assert await record(BY_NAME[name], form) == files.raw_file(name, form).read_bytes().decode()
@@ -35,8 +35,7 @@ def test_a_stored_run_keeps_the_order_rules(name: str) -> None:
 
 
 @pytest.mark.requirement("002.adapter.framework-agnostic")
-@pytest.mark.parametrize("form", ["parts", "events"])
-@each_scenario
+@pytest.mark.parametrize(("name", "form"), [each for each in RECORDED if each[1] != "live"])
 def test_other_recordings_of_the_same_scenario_tell_the_same_story(name: str, form: Form) -> None:
     told = recorded(name, form)
     assert legal(told) == []
@@ -55,7 +54,7 @@ def test_a_run_gives_the_views_that_were_reviewed(name: str) -> None:
 
 
 def test_no_golden_file_is_left_over() -> None:
-    known = {files.raw_file(name, form) for name in BY_NAME for form in FORMS}
+    known = {files.raw_file(name, form) for name, form in RECORDED}
     known |= {path for name in BY_NAME for path in (files.run_file(name), files.view_file(name))}
     known |= {files.dialect_file(dialect, name) for name in BY_NAME for dialect in DIALECTS}
     folders = [files.HERE / folder for folder in ("raw", "runs", "views", *DIALECTS)]

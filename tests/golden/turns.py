@@ -9,6 +9,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.envelope.payloads import Answered
 
+Form = Literal["live", "parts", "events"]
+FORMS: tuple[Form, ...] = ("live", "parts", "events")
 Build = Callable[[BaseCheckpointSaver[Any]], Awaitable[RunnableAgent]]
 
 
@@ -45,3 +47,5 @@ class Scenario:
     turns: list[Say | Answer]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The tools that stand for agents, as their metadata says it; recorded parts have no metadata of tools."""
+    forms: tuple[Form, ...] = FORMS
+    """In which it is recorded. A tool that a node calls itself is fully heard by our own source only."""

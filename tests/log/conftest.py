@@ -12,7 +12,7 @@ from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import EventLog, Lease, NewSession
 from stellwerk.log.memory import MemoryLog
 from stellwerk.log.wake import Wakes
-from tests.samples import TENANT, SteadyClock
+from tests.samples import TENANT
 
 
 @dataclass
@@ -46,6 +46,6 @@ async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         return
     database = Sqlite(tmp_path / "log.db")
     await database.open()
-    log = DurableLog(database, wakes, SteadyClock())
+    log = DurableLog(database, wakes)
     yield Kept(log, wakes, lambda session_id: database.submit(_raise_epochs, session_id))
     await database.close()

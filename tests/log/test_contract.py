@@ -31,8 +31,8 @@ async def test_what_is_appended_is_read_back_byte_for_byte_in_order(kept: Kept) 
 async def test_positions_are_one_two_three_over_all_writers(kept: Kept) -> None:
     lease = await kept.session()
     await kept.log.append(lease, 1, entries("a", "b"))
-    await kept.log.append_external(TENANT, "s1", "key", entries("c"))
-    await kept.log.append(lease, 2, entries("d"))
+    await kept.log.append(lease, 2, entries("c"))
+    await kept.log.append(await kept.take_over(), 1, entries("d"))
     assert [position for position, _ in await bodies(kept)] == [1, 2, 3, 4]
 
 
@@ -81,13 +81,6 @@ async def test_a_batch_sent_twice_is_stored_once(kept: Kept) -> None:
     assert len(await bodies(kept)) == 2
 
 
-async def test_a_repeated_batch_is_told_where_it_was_stored_whatever_came_after_it(kept: Kept) -> None:
-    lease = await kept.session()
-    await kept.log.append(lease, 1, entries("a", "b"))
-    await kept.log.append_external(TENANT, "s1", "key", entries("c"))
-    assert await kept.log.append(lease, 1, entries("a", "b")) == 2
-
-
 async def test_a_page_is_bounded_in_bytes_and_always_goes_on(kept: Kept) -> None:
     lease = await kept.session()
     await kept.log.append(lease, 1, [Entry("log", 1.0, b"x" * 200_000) for _ in range(5)])
@@ -114,19 +107,9 @@ async def test_a_batch_out_of_turn_is_refused(kept: Kept) -> None:
         await kept.log.append(lease, 3, entries("a"))
 
 
-@pytest.mark.requirement("trust.I15")
-async def test_an_input_with_the_same_key_is_stored_once_and_answered_the_same(kept: Kept) -> None:
-    await kept.session()
-    first = await kept.log.append_external(TENANT, "s1", "key", entries("hello"))
-    assert await kept.log.append_external(TENANT, "s1", "key", entries("hello")) == first
-    assert await kept.log.append_external(TENANT, "s1", "other", entries("hello")) == first + 1
-
-
 async def test_an_unknown_session_is_not_found(kept: Kept) -> None:
     with pytest.raises(NotFound):
         await kept.log.head(TENANT, "nobody")
-    with pytest.raises(NotFound):
-        await kept.log.append_external(TENANT, "nobody", "key", entries("a"))
     with pytest.raises(NotFound):
         await kept.log.delete(TENANT, "nobody", at=1.0)
     assert await kept.log.read(TENANT, "nobody", after=0, limit=10) == []
@@ -139,7 +122,6 @@ async def test_the_session_of_another_tenant_is_like_an_unknown_one(kept: Kept) 
     assert await kept.log.touched("other", since=0, limit=10) == []
     for attempt in (
         kept.log.head("other", "s1"),
-        kept.log.append_external("other", "s1", "key", entries("a")),
         kept.log.delete("other", "s1", at=1.0),
     ):
         with pytest.raises(NotFound, match="s1"):

@@ -6,17 +6,17 @@ from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.log import tables
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import Entry, NewSession
+from stellwerk.log.log import Entry, Lease, NewSession
 from stellwerk.log.wake import Wakes
-from tests.samples import TENANT, SteadyClock
+from tests.samples import TENANT
 
 CANARY = b"canary-of-a-deleted-session"
 
 
 async def filled(database: Sqlite) -> DurableLog:
-    log = DurableLog(database, Wakes(), SteadyClock())
+    log = DurableLog(database, Wakes())
     await log.create(NewSession(TENANT, "s1", "demo", 1.0))
-    await log.append_external(TENANT, "s1", "key", [Entry("log", 1.0, CANARY) for _ in range(500)])
+    await log.append(Lease(TENANT, "s1", "run", 0), 1, [Entry("log", 1.0, CANARY) for _ in range(500)])
     return log
 
 
@@ -40,6 +40,6 @@ async def test_a_deletion_that_was_cut_off_is_finished_by_the_next_process(datab
     await database.submit(tables.delete_many, tables.Deletion(TENANT, "s1", 2.0))
     await database.submit(tables.sweep_many, (TENANT, "s1"))
     assert (await database.read(left))[1] == [(TENANT, "s1")]
-    await DurableLog(database, Wakes(), SteadyClock()).look_around()
+    await DurableLog(database, Wakes()).look_around()
     assert await database.read(left) == (0, [])
     assert files_with(CANARY, tmp_path) == []

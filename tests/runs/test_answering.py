@@ -76,6 +76,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_ope
     assert text_of(await rest_of_run(client, sid, accepted["after"])) == "You answered: green"
 
 
+@pytest.mark.requirement("fault-37")
 async def test_an_answer_to_nothing_is_refused(client: httpx2.AsyncClient, sid: str) -> None:
     for when in ("before", "after"):
         refused = await client.post(f"/sessions/{sid}/answers", json={"text": "blue"})
@@ -88,6 +89,7 @@ async def test_an_answer_to_nothing_is_refused(client: httpx2.AsyncClient, sid: 
     assert ask_id in wrong.json()["detail"]
 
 
+@pytest.mark.requirement("fault-37")
 async def test_of_two_answers_at_the_same_time_one_is_taken(client: httpx2.AsyncClient, sid: str) -> None:
     asked = await whole_round(client, sid, "ask")
     (ask_id,) = asks_in(asked).values()
@@ -108,6 +110,20 @@ async def test_the_same_answer_with_the_same_key_is_taken_once(client: httpx2.As
     await rest_of_run(client, sid, first.json()["after"])
 
 
+@pytest.mark.requirement("trust.I15")
+async def test_what_is_sent_again_is_no_answer_to_the_question_that_it_led_to(
+    client: httpx2.AsyncClient, sid: str
+) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    first = await client.post(f"/sessions/{sid}/messages", json={"text": "ask"}, headers=headers)
+    asked = await rest_of_run(client, sid)
+    again = await client.post(f"/sessions/{sid}/messages", json={"text": "ask"}, headers=headers)
+    assert (again.status_code, again.json()) == (202, first.json())
+    reused = await client.post(f"/sessions/{sid}/messages", json={"text": "mauve"}, headers=headers)
+    assert (reused.status_code, reused.json()["code"]) == (409, "key_reused")
+    assert len(await events(client, sid)) == len(asked)
+
+
 @pytest.mark.requirement("trust.I7")
 async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
@@ -126,6 +142,7 @@ def two(tmp_path: Path) -> dict[str, str]:
     return {"two": str(path)}
 
 
+@pytest.mark.requirement("fault-33")
 async def test_of_several_questions_each_is_answered_by_its_id_and_the_graph_goes_on_with_the_last(
     tmp_path: Path, two: dict[str, Any]
 ) -> None:
@@ -204,6 +221,7 @@ async def test_messages_that_wait_for_a_session_that_waits_for_a_slot_are_all_an
     assert ends == ["It is sunny.", "The bytes ar"]
 
 
+@pytest.mark.requirement("fault-31")
 async def test_who_stops_a_session_does_not_want_what_waits_in_it(client: httpx2.AsyncClient, sid: str) -> None:
     await send(client, sid, "slow")
     waiting = await send(client, sid, "weather", if_busy="enqueue")
@@ -225,3 +243,18 @@ async def test_what_waits_in_a_session_is_run_after_a_restart(tmp_path: Path) ->
         told = await rest_of_run(client, sid, accepted["after"])
         again = await rest_of_run(client, sid, told[-1]["position"])
         assert again[-1]["payload"]["result"].startswith("It is sunny")
+
+
+async def test_only_so_many_messages_may_be_enqueued_in_a_session(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path, waiting=2)) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            sid, other = await begin(client), await begin(client)
+            for each in (sid, other):
+                await send(client, each, "ask")
+                await rest_of_run(client, each)
+            for _ in range(2):
+                await send(client, sid, if_busy="enqueue")
+            refused = await client.post(f"/sessions/{sid}/messages", json={"text": "x", "if_busy": "enqueue"})
+            assert (refused.status_code, refused.json()["code"]) == (429, "overloaded")
+            assert refused.headers["Retry-After"]
+            assert (await send(client, other, if_busy="enqueue"))["status"] == "enqueued"

@@ -11,15 +11,17 @@ from stellwerk.settings import Settings
 from tests.api.reading import without_origin
 from tests.conftest import running_server
 from tests.crash.waiting import eventually
-from tests.runs.talking import begin, events, log_of, rest_of_run, send
+from tests.runs.talking import answer, begin, events, log_of, rest_of_run, send
 
-ECHO = Path(__file__).parent / "house/echo.py"
+HOUSE = Path(__file__).parent / "house"
 
 
 @pytest.fixture
 async def echo(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
     settings = Settings(data=tmp_path)
-    async with running_server(settings, own={"echo": f"{ECHO}:graph"}) as address:
+    async with running_server(
+        settings, own={name: f"{HOUSE / name}.py:graph" for name in ("echo", "replayed")}
+    ) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
             yield client
 
@@ -64,6 +66,16 @@ async def test_a_fork_is_only_made_where_a_run_is_over(echo: httpx2.AsyncClient)
     assert f"the nearest is {first}" in refused.json()["detail"]
     assert (await echo.post("/sessions/nobody/fork")).status_code == 404
     assert (await echo.post(f"/sessions/{sid}/fork")).json()["position"] == first
+
+
+@pytest.mark.parametrize("graph", ["echo", "replayed"])
+async def test_a_fork_is_forked_in_turn_wherever_a_run_of_it_ended(echo: httpx2.AsyncClient, graph: str) -> None:
+    sid = await begin(echo, graph)
+    ends = [(await say(echo, sid, text))[1] for text in ("one", "two", "three")]
+    fork = (await echo.post(f"/sessions/{sid}/fork")).json()["id"]
+    for end, heard in zip(ends, ("one", "one, two", "one, two, three"), strict=True):
+        again = (await echo.post(f"/sessions/{fork}/fork", json={"position": end})).json()["id"]
+        assert (await say(echo, again, "four"))[0] == f"I heard {heard}, four."
 
 
 async def test_deleting_either_leaves_the_other(echo: httpx2.AsyncClient) -> None:
@@ -121,3 +133,36 @@ async def test_there_must_be_something_to_give_anew(echo: httpx2.AsyncClient) ->
     await say(echo, sid, "one")
     fork = (await echo.post(f"/sessions/{sid}/fork")).json()["id"]
     assert (await echo.post(f"/sessions/{fork}/regenerate")).status_code == 409
+
+
+async def test_a_message_that_was_only_enqueued_there_is_not_said_in_a_fork(tmp_path: Path) -> None:
+    async with running_server(Settings(data=tmp_path)) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            sid = await begin(client)
+            await send(client, sid, "ask")
+            await rest_of_run(client, sid)
+            for text in ("weather", "table"):
+                assert (await send(client, sid, text, if_busy="enqueue"))["status"] == "enqueued"
+            await rest_of_run(client, sid, (await answer(client, sid, text="blue"))["after"])
+            await eventually(lambda: completed(client, sid, 3), within=60, what="what was enqueued is not answered")
+            ends = [e["position"] for e in await events(client, sid) if e["type"] == "run_end"]
+            said = [await asked_in(client, await forked(client, sid, end)) for end in ends[1:]]
+            told = await events(client, await forked(client, sid, ends[1]))
+    assert said == [["ask"], ["ask", "weather"], ["ask", "weather", "table"]]
+    assert legal(log_of(told)) == []
+
+
+async def completed(client: httpx2.AsyncClient, sid: str, runs: int) -> bool:
+    ends = [e["payload"]["status"] for e in await events(client, sid) if e["type"] == "run_end"]
+    return ends.count("completed") == runs
+
+
+async def forked(client: httpx2.AsyncClient, sid: str, position: int) -> str:
+    made = await client.post(f"/sessions/{sid}/fork", json={"position": position})
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
+
+
+async def asked_in(client: httpx2.AsyncClient, sid: str) -> list[str]:
+    entries = (await client.get(f"/sessions/{sid}/messages")).json()["messages"]
+    return [each["text"] for each in entries if each["kind"] == "message" and each["role"] == "user"]

@@ -10,6 +10,7 @@ import pytest
 
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.database.sqlite import Sqlite
+from stellwerk.documents.extraction import Extractor
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.shapes import make_blob
@@ -47,10 +48,10 @@ class House:
 @pytest.fixture
 async def house(database: Sqlite, tmp_path: Path) -> AsyncIterator[House]:
     clock, folder = SystemClock(), tmp_path / "documents"
-    log, documents = DurableLog(database, Wakes(), clock), DocumentStore(database, folder, clock)
+    log, documents = DurableLog(database, Wakes()), DocumentStore(database, folder, clock)
     systems = Systems(database, AgentFactory(), clock)
     tick = Tick(asyncio.get_running_loop(), database.when_free)
-    stores = Stores(database, log, documents, Todolists(tmp_path))
+    stores = Stores(database, log, documents, Extractor(documents), Todolists(tmp_path), tmp_path)
     runner = Runner(stores, systems, tick, clock, window=0.1)
     dispatch = Dispatch(stores, runner, clock, slots=1, waiting=1)
     await log.create(NewSession(TENANT, "s1", "demo", 1.0))

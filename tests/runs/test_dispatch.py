@@ -1,18 +1,29 @@
 """Slots, waiting and restarts, with real runs on a real database."""
 
 import asyncio
+import contextlib
+import gc
 import sqlite3
 import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx2
 import pytest
 from structlog.testing import capture_logs
 
-from stellwerk.runs import dispatch
+from stellwerk.api.services import LOCAL_TENANT
+from stellwerk.app import _services
+from stellwerk.database.port import Transaction
+from stellwerk.log.wake import Wakes
+from stellwerk.runs import dispatch, tables
+from stellwerk.runs.commands import Input
+from stellwerk.runs.runner import Runner
 from stellwerk.settings import Settings
 from tests.api.reading import Event, sse, whole_round
 from tests.conftest import running_server
+from tests.crash.waiting import eventually
 
 
 async def begin(client: httpx2.AsyncClient) -> str:
@@ -66,6 +77,31 @@ async def test_after_a_restart_what_was_running_goes_on_and_what_was_waiting_is_
         assert (await whole_round(client, running, "again"))[0]["payload"]["round"] == 2
 
 
+@pytest.mark.parametrize("beside", [0, 1], ids=["nothing under way", "a run under way"])
+async def test_a_run_that_is_claimed_while_the_server_goes_down_is_left_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: int
+) -> None:
+    claiming, closing = threading.Event(), threading.Event()
+    claim_many = tables.claim_many
+
+    def slowly(tx: Transaction, counts: Sequence[int]) -> list[list[tables.Claimed] | Exception]:
+        claiming.set()
+        assert closing.wait(60)
+        return claim_many(tx, counts)
+
+    monkeypatch.setattr(tables, "claim_many", slowly)
+    settings = Settings(data=tmp_path, slots=1 + beside)
+    async with _services(settings, Wakes(), {}) as services, asyncio.timeout(60):
+        for text in (*["slow"] * beside, "weather", "table"):
+            session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
+            await services.sessions.send(LOCAL_TENANT, session.id, Input(text=text))
+        await eventually(claiming.is_set, within=60, what="nobody claims what waits")
+        asyncio.get_running_loop().call_later(0.5, closing.set)
+    with contextlib.closing(sqlite3.connect(tmp_path / "stellwerk.db")) as database:
+        *_, last = database.execute("SELECT state, attempt FROM run ORDER BY queued_at")
+    assert last == ("waiting", 1)
+
+
 async def test_a_run_whose_driver_dies_is_closed_and_the_session_goes_on(client: httpx2.AsyncClient, sid: str) -> None:
     await send(client, sid)
     (driver,) = [task for task in asyncio.all_tasks() if task.get_name().startswith("run ")]
@@ -73,6 +109,29 @@ async def test_a_run_whose_driver_dies_is_closed_and_the_session_goes_on(client:
     broken = (await ending(client, sid))["payload"]
     assert (broken["status"], broken["code"]) == ("failed", "crashed")
     assert (await whole_round(client, sid, "again"))[-1]["payload"]["status"] == "completed"
+
+
+async def test_a_driver_that_fails_when_it_is_dismissed_disturbs_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, complaints = asyncio.Event(), []
+
+    async def fails(*_: object) -> bool:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise RuntimeError("it cannot let go")
+
+    monkeypatch.setattr(Runner, "run", fails)
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about["message"]))
+    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(60):
+        session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
+        await services.sessions.send(LOCAL_TENANT, session.id, Input(text="hello"))
+        await begun.wait()
+        await services.sessions.delete(LOCAL_TENANT, session.id)
+    gc.collect()
+    assert complaints == []
 
 
 @pytest.mark.requirement("004.stream.decoupled-from-post")

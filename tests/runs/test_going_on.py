@@ -77,6 +77,7 @@ def resumed(told: list[Event]) -> list[int]:
     return [e["payload"]["attempt"] for e in told if e["type"] == "subgraph_resume"]
 
 
+@pytest.mark.requirement("fault-25")
 async def test_a_run_goes_on_when_what_was_cut_off_may_be_done_again(house: House) -> None:
     told = await what_became_of(house, await cut_off(house, "careful", at="tool_start", count=2))
     assert told[-1]["payload"] == {**told[-1]["payload"], "status": "completed", "result": "Done: garden was found."}
@@ -90,6 +91,7 @@ async def test_a_run_goes_on_when_what_was_cut_off_may_be_done_again(house: Hous
     assert again["payload"]["tool_call_id"] == first["payload"]["tool_call_id"]
 
 
+@pytest.mark.requirement("fault-25")
 async def test_a_run_ends_as_crashed_when_nobody_knows_how_far_a_tool_came(house: House) -> None:
     told = await what_became_of(house, await cut_off(house, "risky", at="tool_start", count=2))
     end = told[-1]["payload"]
@@ -119,6 +121,7 @@ async def test_an_answered_run_goes_on_too(house: House) -> None:
     assert [e["type"] for e in told].count("user_answer") == 1
 
 
+@pytest.mark.requirement("fault-26")
 async def test_a_run_that_is_cut_off_twice_ends_as_crashed(house: House) -> None:
     sid = await cut_off(house, "careful", at="tool_start", count=2)
     with house.server() as server:

@@ -72,6 +72,7 @@ async def test_to_stop_what_is_over_changes_nothing(client: httpx2.AsyncClient, 
     assert (await client.post("/sessions/nobody/stop")).status_code == 404
 
 
+@pytest.mark.requirement("fault-19", "fault-31")
 async def test_a_run_that_waits_for_its_slot_is_stopped_before_it_begins(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path, slots=1)
     async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:

@@ -58,7 +58,7 @@ async def ended(folder: Path, name: str) -> None:
     await eventually((folder / name).exists, within=60, what=f"there is no {name!r}")
 
 
-@pytest.mark.requirement("trust.I11")
+@pytest.mark.requirement("trust.I11", "fault-22", "fault-23")
 @pytest.mark.parametrize("text", ["cling", "block", "child", "stuck"])
 async def test_a_tool_that_does_not_want_to_end_does_not_hold_up_a_stop(client: httpx2.AsyncClient, text: str) -> None:
     sid = await begin(client, "stubborn")
@@ -66,7 +66,7 @@ async def test_a_tool_that_does_not_want_to_end_does_not_hold_up_a_stop(client: 
     assert (await whole_round(client, sid, "weather"))[-1]["payload"]["result"] == "It is sunny."
 
 
-@pytest.mark.requirement("trust.I11")
+@pytest.mark.requirement("trust.I11", "fault-21")
 @pytest.mark.parametrize("text", ["cling", "block"])
 async def test_a_result_that_comes_after_the_stop_is_dropped(
     client: httpx2.AsyncClient, folder: Path, text: str
@@ -83,6 +83,7 @@ async def test_a_result_that_comes_after_the_stop_is_dropped(
     assert (start["position"], start["payload"]["round"]) == (len(told) + 1, 2)
 
 
+@pytest.mark.requirement("fault-22")
 async def test_what_runs_in_a_process_has_no_effect_after_the_stop(client: httpx2.AsyncClient, folder: Path) -> None:
     sid = await begin(client, "stubborn")
     await send(client, sid, "child")
@@ -96,11 +97,18 @@ async def test_what_runs_in_a_process_has_no_effect_after_the_stop(client: httpx
 
 def _alive(folder: Path) -> bool:
     """Whether a process still has the folder's tools in its hands."""
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    return any(b"tool_child" in line and str(folder).encode() in line for line in lines)
+    lines = map(_command, Path("/proc").glob("[0-9]*/cmdline"))
+    return any(b"keeper.py" in line and str(folder).encode() in line for line in lines)
 
 
-@pytest.mark.requirement("trust.I11")
+def _command(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):  # it ended while we looked
+        return b""
+
+
+@pytest.mark.requirement("trust.I11", "fault-24")
 async def test_a_sub_agent_that_is_stopped_in_mid_tool_asks_its_model_nothing_more(
     client: httpx2.AsyncClient, folder: Path
 ) -> None:
@@ -118,6 +126,7 @@ async def test_a_sub_agent_that_is_stopped_in_mid_tool_asks_its_model_nothing_mo
     assert legal(log_of(told)) == []
 
 
+@pytest.mark.requirement("fault-28")
 async def test_what_a_model_is_asked_after_a_stop_has_a_result_for_every_tool_call(
     client: httpx2.AsyncClient, folder: Path
 ) -> None:
@@ -133,7 +142,7 @@ async def test_what_a_model_is_asked_after_a_stop_has_a_result_for_every_tool_ca
     ]
 
 
-@pytest.mark.requirement("trust.I11")
+@pytest.mark.requirement("trust.I11", "fault-19")
 @pytest.mark.parametrize("turns", range(6))
 async def test_a_stop_right_behind_its_message_wins(client: httpx2.AsyncClient, turns: int) -> None:
     """Nothing is told behind the request but its end, wherever the driver was; so is whatever was sent with it."""

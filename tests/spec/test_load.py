@@ -172,6 +172,15 @@ def test_a_comma_that_cuts_a_text_in_two_is_explained() -> None:
         ('only_one_model_call: "true"', "found 'true'; write it without quotes"),
         ("max_steps: many", "found 'many'; expected a whole number"),
         ("model: {script: [{steps: []}]}", "this is empty; it needs at least one step"),
+        (
+            "model: {script: [{steps: [{call: x, args: {y: ['{message:a b}']}}]}]}",
+            "'{message:a b}' is no quote; write {message}, {message:word}, {result}, {result:tool}, "
+            "{result:tool:field} or {failure}, and a choice as |one|two, without spaces",
+        ),
+        (
+            "model: {script: [{when: 2, steps: [{say: x}], failed: [{say: y}]}]}",
+            "a rule with a number is played at that step only and cannot have failed; use a word",
+        ),
     ],
 )
 def test_what_people_write_at_first_is_answered_with_how_it_is_written(agent: str, message: str) -> None:

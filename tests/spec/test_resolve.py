@@ -201,6 +201,16 @@ WARNINGS = {
         "agents[0].model.script[0].steps[0].call",
         "did you mean 'find'?",
     ),
+    "steps for a failure that call what is not allowed": (
+        "- {id: a, model: {script: [{steps: [{say: x}], failed: [{call: find}]}]}}",
+        "agents[0].model.script[0].failed[0].call",
+        "the script calls 'find', which 'a' is not allowed",
+    ),
+    "a script that quotes a tool it never calls": (
+        "- {id: a, tools: {allow: [find]}, model: {script: [{steps: [{call: find}, {say: '{result:fnd}'}]}]}}",
+        "agents[0].model.script[0].steps[1]",
+        "the script quotes 'fnd', which it never calls; did you mean 'find'?",
+    ),
     "a limit for a tool that deep agents may bring": (
         "- {id: a, kind: deep, tool_call_limits: {write_file: 2}}",
         "agents[0].tool_call_limits.write_file",

@@ -6,8 +6,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from msgspec import structs
 
 from stellwerk.agents.graphs import GraphEntry, Graphs
-from stellwerk.envelope.model import Envelope, Error, LlmToken, RunEnd
-from stellwerk.envelope.payloads import Problem, RunEnded, Token, Usage
+from stellwerk.envelope.model import Envelope, Error, LlmToken, RunEnd, ToolEnd
+from stellwerk.envelope.payloads import Failure, Problem, RunEnded, Token, ToolEnded, Usage
 from stellwerk.spec.model import CompleteAgent
 from tests import samples
 from tests.agents.driving import agent, call, calls, say
@@ -50,6 +50,13 @@ async def test_a_checklist_is_shown_once_and_then_what_changes_in_it() -> None:
         "☑ t2 Tell what it is like\n"
         "It is sunny, and the list is done:\n"
     )
+
+
+async def test_what_blocks_is_shown_and_that_it_is_settled() -> None:
+    stuck, settled = call("report_obstacles", blocker="no access"), call("report_obstacles", settled=["no access"])
+    sitting = Sitting(await built(agent("clerk", stuck, settled, say("Done."), tools=["report_obstacles"])))
+    await sitting.say("go")
+    assert sitting.seen.text().startswith("⚠ no access\n☑ no access\nDone.")
 
 
 async def test_a_file_is_named() -> None:
@@ -159,6 +166,18 @@ def test_a_call_that_failed_is_told_when_the_run_goes_on() -> None:
     for position, envelope in enumerate(story, 1):
         seen.feed(position, envelope)
     assert seen.text() == "✗ m raised Busy\n"
+
+
+def test_a_call_that_failed_is_not_told_when_the_agent_it_was_made_by_failed_with_it() -> None:
+    seen = Watched()
+    problem = Problem(code="call_failed", message="m raised Busy", name="m")
+    failed = Error(**samples.place("llm", 2), agent="look", payload=problem)
+    ended = ToolEnded(tool_name="look", tool_call_id="c1", status="error", error=Failure(message="no name"))
+    end = ToolEnd(**samples.place("tool", 2), payload=ended)
+    story: list[Envelope] = [samples.run_start(), samples.tool_start(), failed, end]
+    for position, envelope in enumerate(story, 1):
+        seen.feed(position, envelope)
+    assert seen.text() == "→ look\n✗ look  0.0 s  no name\n"
 
 
 def test_the_time_in_which_the_user_thinks_is_nobodys() -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -72,15 +72,20 @@ def timeless(text: str) -> str:
     return _SECONDS.sub("0.0 s", text)
 
 
-class Terminal:
-    """`stellwerk …` in a terminal of so many columns."""
+STELLWERK = (sys.executable, "-m", "stellwerk")
 
-    def __init__(self, *arguments: str, cwd: Path, columns: int = 80, **environment: str) -> None:
+
+class Terminal:
+    """`stellwerk …`, or another command, in a terminal of so many columns."""
+
+    def __init__(
+        self, *arguments: str, cwd: Path, columns: int = 80, command: Sequence[str] = STELLWERK, **environment: str
+    ) -> None:
         self._leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         plain = {"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "stellwerk", *arguments],
+            [*command, *arguments],
             stdin=follower,
             stdout=follower,
             stderr=follower,

@@ -132,7 +132,14 @@ def _tool(form: _Form, agent: str) -> BaseTool:
 
     # A plain schema, not a class: what a model gets wrong is then explained by us, with the checklist beside it.
     schema = {"type": "object", "properties": dict(form.properties), "required": list(form.required)}
-    return StructuredTool(name=form.name, description=form.description, args_schema=schema, func=call, coroutine=acall)
+    return StructuredTool(
+        name=form.name,
+        description=form.description,
+        args_schema=schema,
+        func=call,
+        coroutine=acall,
+        metadata={ARTIFACT_KEY: {"idempotent": True}},
+    )
 
 
 def _carried_out(

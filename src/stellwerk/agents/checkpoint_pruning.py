@@ -49,15 +49,15 @@ def keep_latest(tx: Transaction, removals: Sequence[Removal]) -> list[None]:
             dead = [
                 (thread_id, ns, id_)
                 for ns, checkpoints in lineage.items()
-                for id_ in checkpoints.keys() - set(_needed(checkpoints))
+                for id_ in checkpoints.keys() - set(_needed(checkpoints, next(iter(checkpoints))))
             ]
             _delete(tx, removal.tenant, dead)
     return [None] * len(removals)
 
 
-def _needed(checkpoints: Mapping[str, tuple[str | None, dict[str, Channel]]]) -> Iterator[str]:
-    """The first checkpoint, and ancestors back to where every channel has a value of its own."""
-    current: str | None = next(iter(checkpoints))
+def _needed(checkpoints: Mapping[str, tuple[str | None, dict[str, Channel]]], first: str) -> Iterator[str]:
+    """A checkpoint, and ancestors back to where every channel has a value of its own."""
+    current: str | None = first
     replayed: set[str] | None = None
     while current is not None and current in checkpoints:
         yield current
@@ -103,3 +103,21 @@ def copy_threads(tx: Transaction, copies: Sequence[Copy]) -> list[None]:
         for statement in _COPIES:
             tx.run(statement, copy.target, copy.tenant, copy.source)
     return [None] * len(copies)
+
+
+def copy_states(tx: Transaction, copy: Copy, ids: Collection[str]) -> None:
+    """Copy checkpoints of the outermost graph, and the earlier ones from which their channels are replayed."""
+    rows = tx.rows("lineage_of_thread", copy.tenant, copy.source)
+    lineage = {id_: (parent_id, decode_channels(channels)) for ns, id_, parent_id, channels in rows if ns == ""}
+    chains = [list(_needed(lineage, id_)) for id_ in ids]
+    kept = {id_ for chain in chains for id_ in chain}
+    for id_ in (
+        id_ for id_ in reversed(lineage) if id_ in kept
+    ):  # oldest first: the last one stored is the state to go on with
+        parent_id = lineage[id_][0]
+        tx.run("copy_checkpoint", copy.target, copy.tenant, copy.source, id_, parent_id if parent_id in kept else None)
+    for id_ in {id_ for chain in chains for id_ in chain[1:]}:
+        tx.run("copy_writes_of_checkpoint", copy.target, copy.tenant, copy.source, id_)
+    if kept:
+        tx.run("copy_checkpoint_items", copy.target, copy.tenant, copy.source)
+        sweep(tx, copy.tenant, copy.target)  # nothing of what came later

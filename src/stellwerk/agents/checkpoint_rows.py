@@ -178,7 +178,7 @@ def find(tx: Transaction, place: Place, id_: str | None, only: Collection[str] |
         if only is None or channel in only
     ]
     roots = [channel.parts for channel in channels.values()] + [write[3] for write in writes]
-    return Found(found_id, parent_id, (type_, body), channels, writes, _items(tx, place, roots))
+    return Found(found_id, parent_id, (type_, body), channels, writes, items_below(tx, place, roots))
 
 
 def ancestors(tx: Transaction, place: Place, id_: str | None, channels: Collection[str]) -> Iterator[Found]:
@@ -202,7 +202,7 @@ def listed(
         yield Place(tenant, thread_id, ns, None), id_, (type_, body)
 
 
-def _items(tx: Transaction, place: Place, roots: Iterable[Parts]) -> dict[str, Item]:
+def items_below(tx: Transaction, place: Place, roots: Iterable[Parts]) -> dict[str, Item]:
     """All items below these parts, level by level."""
     items: dict[str, Item] = {}
     wanted = {name for parts in roots for name in names(parts)}

@@ -32,6 +32,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from stellwerk.agents import checkpoint_pruning as pruning
 from stellwerk.agents import checkpoint_rows as rows
+from stellwerk.agents.checkpoint_forgetting import Forgetting, Rewritten, rewritten
 from stellwerk.agents.checkpoint_items import Item, Parts, cut
 from stellwerk.agents.checkpoint_reads import SharedReads
 from stellwerk.agents.journal import current_journal
@@ -125,6 +126,10 @@ class DurableSaver(BaseCheckpointSaver[int]):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints whose metadata name one of these runs as ``run_id``."""
         await self._database.submit(pruning.delete_runs, pruning.Removal(self._tenant, run_ids), urgent=True)
+
+    async def without(self, thread_id: str, forgetting: Forgetting) -> Rewritten:
+        """What is to be stored anew so that a session's states lack something; nothing is changed by this."""
+        return await self._database.read(lambda tx: rewritten(tx, (self._tenant, thread_id), self.serde, forgetting))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         await self._database.submit(

@@ -6,7 +6,6 @@ middleware that the settings ask for, then the graph.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_args
@@ -18,18 +17,21 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from stellwerk.agents.checklist import CHECKLIST_TOOLS, checklist_for
 from stellwerk.agents.deep import DeepParts, SubAgentGraph, build_deep
-from stellwerk.agents.graph_input import find_intake
+from stellwerk.agents.document_tools import save_document
+from stellwerk.agents.graph_input import Graph, find_intake
 from stellwerk.agents.graph_types import AllowedType, state_types
 from stellwerk.agents.graphs import adopted
 from stellwerk.agents.middleware.assembly import guards_for, middleware_for
 from stellwerk.agents.middleware.prompt import prompt_of
 from stellwerk.agents.models import chat_model
-from stellwerk.agents.pool import Pool
+from stellwerk.agents.pool import Pool, effect_of
 from stellwerk.agents.runnable import MESSAGES, Habits, RunnableAgent
 from stellwerk.agents.state import CustomStateShared
 from stellwerk.agents.subagent import Built, agent_tool
 from stellwerk.agents.tool_calls import langchain_tool
-from stellwerk.agents.tools import ARTIFACT_KEY, Tools, ToolSpec, discover
+from stellwerk.agents.tools import Tools, ToolSpec, discover
+from stellwerk.agents.workplan import WorkplanParts, build_workplan
+from stellwerk.agents.workplan_tasks import task_tool
 from stellwerk.errors import SpecError, UnknownTool
 from stellwerk.spec.load import Loaded
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect, SystemSpec
@@ -62,12 +64,10 @@ class AgentFactory:
         Raises:
             StellwerkError: a tool, graph, model or key is missing; says which, and what to do.
         """
-        building = _Building(self._pool)
-        built = await building.built(agent, _ANYTHING, self._pool.saver)
+        built = await _Building(self._pool).built(agent, _ANYTHING, self._pool.saver)
         habits = Habits()
         if system is not None:
             habits = Habits(system.coalescing_window, system.quotas, system.store_prompts)
-        habits = replace(habits, repeatable=frozenset(building.repeatable))
         as_tool = partial(self._as_tool, agent)
         return RunnableAgent(agent.name, built.graph, intake=built.intake, habits=habits, as_tool=as_tool)
 
@@ -95,7 +95,6 @@ class _Building:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._known: dict[tuple[object, ...], Built] = {}
-        self.repeatable = set(CHECKLIST_TOOLS)
 
     async def built(
         self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[Any] | None
@@ -116,11 +115,15 @@ class _Building:
             layers.append(checklist_for(agent))
         if saver is not None:
             saver = saver.with_allowlist(_types(built for _, built in below))
+        if agent.kind == "workplan":
+            planner = create_agent(model, [], middleware=layers, name=agent.name)
+            parts = self._workplan(planner, below, effects)
+            return Built(build_workplan(agent, parts, saver=saver, store=self._pool.store), MESSAGES)
         if agent.kind == "deep":
             graphs = [SubAgentGraph(_name(use), use.agent.description, built.graph) for use, built in below]
             guards = guards_for(agent.config, agent=agent.name, judge=model, aliases=aliases)
-            parts = DeepParts(model, tools, graphs, middleware=layers, guards=guards)
-            return Built(build_deep(agent, parts, saver=saver, store=self._pool.store), MESSAGES)
+            deep = DeepParts(model, tools, graphs, middleware=layers, guards=guards)
+            return Built(build_deep(agent, deep, saver=saver, store=self._pool.store), MESSAGES)
         tools += [_offered(agent, use, built) for use, built in below]
         graph = create_agent(
             model,
@@ -133,6 +136,15 @@ class _Building:
             name=agent.name,
         )
         return Built(graph, MESSAGES)
+
+    def _workplan(
+        self, planner: Graph, below: Sequence[tuple[AgentAsTool, Built]], effects: frozenset[Effect]
+    ) -> WorkplanParts:
+        save: BaseTool | None = None
+        if save_document.effects in effects:
+            save = langchain_tool(save_document, keep=self._pool.keep)
+        tasks = {_name(use): task_tool(use.agent, built, name=_name(use), save=save) for use, built in below}
+        return WorkplanParts(planner, tasks, {_name(use): use.agent.description for use, _ in below})
 
     async def _below(self, use: AgentAsTool, effects: frozenset[Effect]) -> Built:
         terms = None if use.allowed_tools is None else tuple(use.allowed_tools)
@@ -164,10 +176,7 @@ class _Building:
             tool = offered[name]
         else:
             tool = langchain_tool(self._pool.tools.find(name), keep=self._pool.keep)
-        declared = (tool.metadata or {}).get(ARTIFACT_KEY, {})
-        if declared.get("idempotent"):
-            self.repeatable.add(tool.name)
-        effect = declared.get("effects", "external")
+        effect = effect_of(tool)
         if effect not in effects:
             raise SpecError(
                 f"agent {agent.name!r} has the tool {name!r} of effect {effect!r}, but it, or an agent that uses it, "

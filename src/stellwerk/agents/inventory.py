@@ -8,20 +8,19 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from stellwerk.agents.checklist import checklist_tools
 from stellwerk.agents.pool import Pool
+from stellwerk.agents.tool_spec import DescribedTool
 from stellwerk.agents.tools import ARTIFACT_KEY, described
 from stellwerk.errors import UnknownTool
 
-Described = dict[str, Any]
 
-
-async def inventory(pool: Pool) -> list[Described]:
+async def inventory(pool: Pool) -> list[DescribedTool]:
     """Registered tools, those of the checklist, and those of the MCP servers that can be reached, by name."""
     offered = [*checklist_tools("agent"), *pool.free(await pool.mcp.all_tools())]
     tools = [*described(pool.tools.specs()), *map(_described, offered)]
-    return sorted(tools, key=lambda tool: str(tool["name"]))
+    return sorted(tools, key=lambda tool: tool["name"])
 
 
-def chosen(tools: Sequence[Described], names: Collection[str]) -> list[Described]:
+def chosen(tools: Sequence[DescribedTool], names: Collection[str]) -> list[DescribedTool]:
     """Those of these names or aliases; all, if none is named.
 
     Raises:
@@ -35,12 +34,12 @@ def chosen(tools: Sequence[Described], names: Collection[str]) -> list[Described
     return [tool for tool in tools if not names or tool["name"] in wanted]
 
 
-def listing(tools: Sequence[Described]) -> str:
+def listing(tools: Sequence[DescribedTool]) -> str:
     """The same for a terminal: a few lines for each tool."""
     return "\n\n".join("\n".join(_lines(tool)) for tool in tools)
 
 
-def _described(tool: BaseTool) -> Described:
+def _described(tool: BaseTool) -> DescribedTool:
     ours = (tool.metadata or {}).get(ARTIFACT_KEY, {})
     return {
         "name": tool.name,
@@ -55,7 +54,7 @@ def _described(tool: BaseTool) -> Described:
     }
 
 
-def _lines(tool: Described) -> Iterator[str]:
+def _lines(tool: DescribedTool) -> Iterator[str]:
     yield f"{tool['name']}  {tool['description'].splitlines()[0]}"
     schema = tool["input_schema"]
     for name, field in schema.get("properties", {}).items():

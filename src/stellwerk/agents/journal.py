@@ -41,16 +41,6 @@ async def keep(blobs: Sequence[Blob]) -> None:
         await journal.keep(blobs)
 
 
-async def announced() -> None:
-    """Wait until the log has the start of the call we are in.
-
-    Whatever a tool does after this, a crash cannot hide that it had begun.
-    """
-    journal = _journal.get()
-    if journal is not None:
-        await journal.stored()
-
-
 @contextmanager
 def keeping(journal: Journal) -> Iterator[None]:
     token = _journal.set(journal)

@@ -21,7 +21,7 @@ from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from stellwerk.agents.tool_kept import Kept, start_kept
+from stellwerk.processes.kept import Kept, start_kept
 from stellwerk.spec.operator import McpServer
 
 LONGEST_MESSAGE = 4 * 1024 * 1024

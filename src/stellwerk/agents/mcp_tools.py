@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Literal, NoReturn
 
-import msgspec
 import structlog
 from langchain_core.tools import BaseTool
 from langgraph.types import interrupt
@@ -20,12 +19,11 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from stellwerk.agents.journal import announced
 from stellwerk.agents.mcp_progress import Progress
 from stellwerk.agents.mcp_results import error_text, value_of
 from stellwerk.agents.mcp_schemas import flaw
 from stellwerk.agents.mcp_session import McpSession
-from stellwerk.agents.tool_calls import Keep
+from stellwerk.agents.tool_calls import Keep, answer
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.envelope.results import to_result
 from stellwerk.errors import ToolFailed
@@ -62,8 +60,6 @@ class McpTool(BaseTool):
         raise ToolFailed(self.name, "is a tool of an MCP server and only runs in asynchronous code")
 
     async def _arun(self, arguments: dict[str, Any], tool_call_id: str | None) -> tuple[str, dict[str, Any]]:
-        if not (self.metadata or {}).get(ARTIFACT_KEY, {}).get("idempotent"):
-            await announced()
         given = await _called(self.session, self.tool, arguments, tool_call_id)
         if given.is_error:
             raise self._failed(f"says: {error_text(given)}")
@@ -74,13 +70,7 @@ class McpTool(BaseTool):
         except ValueError as error:
             raise self._failed(f"gave a file that cannot be read: {error}") from error
         result, notes, spilled = to_result(value)
-        blobs = files + spilled
-        if self.keep is None:
-            notes += tuple(f"document {blob.document_id}: its content is not kept" for blob in blobs)
-        elif blobs:
-            await self.keep(blobs)
-        artifact = {ARTIFACT_KEY: 1, "result": msgspec.json.decode(msgspec.json.encode(result))}
-        return result.as_text(), artifact | ({"notes": list(notes)} if notes else {})
+        return await answer((result, notes, files + spilled), self.keep)
 
     def _failed(self, what: str) -> ToolFailed:
         return ToolFailed(self.tool, f"of the MCP server {self.session.name!r} {what}")

@@ -1,11 +1,29 @@
 """The operator's file, read where it lies: relative paths in it count from its own folder."""
 
+from collections.abc import Iterable
+from os.path import isfile
 from pathlib import Path
 
 from stellwerk.agents.models import provider_kinds
+from stellwerk.agents.targets import names_system
 from stellwerk.errors import SettingsError
 from stellwerk.spec.load import SIZE_LIMIT, load_operator
 from stellwerk.spec.operator import McpServer, Operator
+
+BESIDE = "operator.yaml"
+
+
+def operator_beside(targets: Iterable[str]) -> Path | None:
+    """The operator's file in the folder of the agent systems that somebody names on the command line, if there is one.
+
+    Raises:
+        SettingsError: they lie in several folders, of which more than one has such a file.
+    """
+    places = dict.fromkeys(Path(target).parent / BESIDE for target in targets if names_system(target))
+    found = [place for place in places if isfile(place)]
+    if len(found) > 1:
+        raise SettingsError(f"there is more than one {BESIDE}: {', '.join(map(str, found))}; name one with --config")
+    return found[0] if found else None
 
 
 def read_operator(config: Path | None) -> Operator:

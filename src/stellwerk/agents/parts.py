@@ -5,6 +5,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
+from stellwerk.agents.middleware.conversation import DOCUMENTS, STEP
 from stellwerk.agents.shapes import payload_of, plain_id
 from stellwerk.ids import Clock
 from stellwerk.stream.facts import (
@@ -72,7 +73,12 @@ def messages_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[M
             for message in _messages(change):
                 if isinstance(message, AIMessage):
                     text, author = str(message.text), message.name or agent
-                    yield MessageReturned(clock.now(), plain_id(message.id), text, author, bool(message.tool_calls))
+                    notes, asks = message.response_metadata, bool(message.tool_calls)
+                    yield MessageReturned(
+                        *(clock.now(), plain_id(message.id), text, author, asks),
+                        is_step=bool(notes.get(STEP)),
+                        documents=tuple(map(str, notes.get(DOCUMENTS) or ())),
+                    )
 
 
 def _messages(change: Any) -> list[BaseMessage]:

@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
@@ -16,7 +17,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.types import Command, StreamMode
 
-from stellwerk.agents.checkpoints import EPOCH
+from stellwerk.agents.announcing import announcing
+from stellwerk.agents.checkpoint_forgetting import Forgetting, Rewritten
+from stellwerk.agents.checkpoints import EPOCH, DurableSaver
 from stellwerk.agents.graph_input import Graph, Intake
 from stellwerk.agents.middleware.budget import spending
 from stellwerk.agents.middleware.speech import listening
@@ -49,8 +52,6 @@ class Habits:
     window: float | None = None
     quotas: Quotas = Quotas()
     store_prompts: bool = False
-    repeatable: Collection[str] = ()
-    """Tools whose calls may be made again when they were cut off."""
 
 
 class RunnableAgent:
@@ -130,17 +131,10 @@ class RunnableAgent:
     async def drive(self, turn: Turn, tell: Tell, clock: Clock) -> None:
         """Run the graph for one turn and tell every fact; returns when the graph has ended, or waits for the user."""
         tap = Tap(tell, clock, prompts=self.habits.store_prompts)
-        where: dict[str, Any] = {} if turn.epoch is None else {EPOCH: turn.epoch}
-        if turn.from_checkpoint is not None:
-            where["checkpoint_id"] = turn.from_checkpoint
-        config: RunnableConfig = {
-            "configurable": {"thread_id": turn.session_id, **where},
-            "callbacks": [tap],
-            "max_concurrency": PARALLEL,
-        }
         if not turn.answers and not turn.goes_on and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
-        with spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
+        with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
+            config = _config(turn, [tap, *holding])
             async with budget.in_time(), _pausing():
                 async for part in self._stream(turn, config):
                     for fact in facts_of(part, clock):
@@ -168,6 +162,11 @@ class RunnableAgent:
         """Drop what is remembered of a session."""
         if isinstance(saver := self.graph.checkpointer, BaseCheckpointSaver):
             await saver.adelete_thread(session_id)
+
+    async def without(self, session_id: str, forgetting: Forgetting) -> Rewritten | None:
+        """What is remembered of a session, without something; to be stored by whoever asks."""
+        saver = self.graph.checkpointer
+        return await saver.without(session_id, forgetting) if isinstance(saver, DurableSaver) else None
 
     def _stream(self, turn: Turn, config: RunnableConfig) -> AsyncIterator[Any]:
         if turn.answers and not self.graph.checkpointer:
@@ -206,6 +205,17 @@ class RunnableAgent:
         if state.next or not isinstance(state.values, dict) or isinstance(channels, str):
             return None if state.next else state.values
         return {key: value for key, value in state.values.items() if key in channels}
+
+
+def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
+    where: dict[str, Any] = {} if turn.epoch is None else {EPOCH: turn.epoch}
+    if turn.from_checkpoint is not None:
+        where["checkpoint_id"] = turn.from_checkpoint
+    return {
+        "configurable": {"thread_id": turn.session_id, **where},
+        "callbacks": callbacks,
+        "max_concurrency": PARALLEL,
+    }
 
 
 @asynccontextmanager

@@ -23,15 +23,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from stellwerk.agents.call_pieces import call_pieces
 from stellwerk.agents.middleware.conversation import question_of, since_input
+from stellwerk.agents.quoting import HEARD, Quotes, first_failure
 from stellwerk.errors import ScriptedFailure
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 
-_QUOTED = {"message": 200, "result": 2000}
-"""Characters of the user's text, and of a tool's result, that a script may quote."""
-_MOST = 64 * 1024
-"""Characters of a text with its quotes filled in, and of all quotes of a step together."""
-_HEARD = 2000
-"""Characters of the user's text in which words are looked for."""
 _SILENT = ScriptStep(say="I have nothing to say to that.")
 _DONE = ScriptStep(say="I have done all that my script says.")
 
@@ -102,14 +97,14 @@ class ScriptedModel(BaseChatModel):
         return _whole(self._stream(messages))
 
     def _chunks(self, step: ScriptStep, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-        wanted, quotes, said = _calls(step), _Quotes(messages), 0
+        wanted, quotes, said = _calls(step), Quotes(messages), 0
         words = (AIMessageChunk(content=word[0]) for word in re.finditer(r"\S+\s*", quotes.filled(step.say)))
         calls = [(call.call, quotes.filled(call.args)) for call in wanted]
         for piece in chain(words, call_pieces(calls, messages)):
             said += 1
             yield ChatGenerationChunk(message=piece)
         if step.fail is not None:
-            raise ScriptedFailure(step.fail)
+            raise ScriptedFailure(quotes.filled(step.fail))
         read = sum(len(str(message.text).split()) for message in messages)
         yield ChatGenerationChunk(
             message=AIMessageChunk(
@@ -123,15 +118,26 @@ class ScriptedModel(BaseChatModel):
 
 def next_step(script: Sequence[ScriptRule], messages: Sequence[BaseMessage]) -> ScriptStep:
     """The step for this point of the round: the first rule that fits, as far on as the model has spoken."""
-    asked = question_of(messages)[:_HEARD].casefold()
-    spoken = sum(isinstance(message, AIMessage) for message in since_input(messages))
+    asked = question_of(messages)[:HEARD].casefold()
+    said = since_input(messages)
     for rule in script:
         if isinstance(rule.when, int):
-            if 0 <= spoken + 1 - rule.when < len(rule.steps):
-                return rule.steps[spoken + 1 - rule.when]
+            if 0 <= _turns(said) + 1 - rule.when < len(rule.steps):
+                return rule.steps[_turns(said) + 1 - rule.when]
         elif rule.when is None or _begins_in(asked, rule.when.casefold()):
-            return _step_or_last(rule.steps, spoken)
+            return _step_of(rule, said)
     return _SILENT
+
+
+def _step_of(rule: ScriptRule, said: Sequence[BaseMessage]) -> ScriptStep:
+    failed = first_failure(said) if rule.failed else None
+    if failed is None:
+        return _step_or_last(rule.steps, _turns(said))
+    return _step_or_last(rule.failed, _turns(said[said.index(failed) :]))
+
+
+def _turns(messages: Sequence[BaseMessage]) -> int:
+    return sum(isinstance(message, AIMessage) for message in messages)
 
 
 def _begins_in(text: str, word: str) -> bool:
@@ -159,34 +165,3 @@ def _whole(chunks: Iterator[ChatGenerationChunk]) -> ChatResult:
     # All at once: added one by one, the arguments of a call would be read again for every piece of them.
     whole = message_chunk_to_message(first + rest)
     return ChatResult(generations=[ChatGeneration(message=whole)])
-
-
-class _Quotes:
-    """What a step quotes; it gets shorter when it is too much, so that no script can blow itself up."""
-
-    def __init__(self, messages: Sequence[BaseMessage]) -> None:
-        found = next((str(m.text) for m in reversed(messages) if m.type == "tool"), "")
-        self._texts = {"message": _cut(question_of(messages), "message"), "result": _cut(found, "result")}
-        self._left = _MOST
-
-    def filled(self, value: Any) -> Any:
-        """The same value with the quotes in its strings filled in, at any depth."""
-        match value:
-            case str():
-                # In one go: what is quoted is text, even if it looks like a place for another quote.
-                return re.sub(r"\{(message|result)\}", lambda found: self._taken(found[1]), value)[:_MOST]
-            case list():
-                return [self.filled(item) for item in value]
-            case dict():
-                return {key: self.filled(item) for key, item in value.items()}
-            case _:
-                return value
-
-    def _taken(self, name: str) -> str:
-        text = self._texts[name][: self._left]
-        self._left -= len(text)
-        return text
-
-
-def _cut(text: str, name: str) -> str:
-    return text if len(text) <= _QUOTED[name] else text[: _QUOTED[name]] + " …"

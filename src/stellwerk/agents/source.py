@@ -225,14 +225,16 @@ class Tap(BaseCallbackHandler):
         # What `runtime.emit_output_delta` writes to; LangGraph's own listener for it would hear every token, too.
         self._writers[run_id] = _tool_call_writer.get()
         _tool_call_writer.set(lambda delta: self._tell(ToolSpoke(self._clock.now(), run, delta)))
-        agent, signal = agent_behind(name, inputs or {}, about.get(ARTIFACT_KEY) or {})
+        ours = about.get(ARTIFACT_KEY) or {}
+        agent, signal = agent_behind(name, inputs or {}, ours)
+        tool_call_id = str(kwargs.get("tool_call_id") or self._direct(space, name))
         self._tell(
             ToolBegan(
                 ts=self._clock.now(),
                 run=run,
                 parent=_name(parent_run_id),
                 name=name,
-                tool_call_id=str(kwargs.get("tool_call_id") or self._direct(space, name)),
+                tool_call_id=tool_call_id,
                 namespace=space,
                 args=inputs if inputs is not None else {"input": input_str} if input_str else {},
                 agent=about.get("lc_agent_name"),
@@ -240,6 +242,8 @@ class Tap(BaseCallbackHandler):
                 kind="tool" if agent is None else "agent",
                 title=agent,
                 signal=signal,
+                idempotent=bool(ours.get("idempotent")),
+                message_id=tool_call_id if ours.get("is_task") else None,
             )
         )
 

@@ -49,7 +49,7 @@ def agent_tool(
         if shares_checklist:
             given = {**given, **lent(runtime.state, call_id)}
         left = await built.graph.ainvoke(given)
-        result = _answer(left)
+        result = answer_of(left)
         artifact = {ARTIFACT_KEY: 1, "result": msgspec.to_builtins(result)}
         message = ToolMessage(result.as_text(), tool_call_id=call_id, name=name, artifact=artifact)
         if shares_checklist and left.get(CHECKLIST):
@@ -65,7 +65,7 @@ def agent_tool(
     )
 
 
-def _answer(left: Any) -> ToolResult:
+def answer_of(left: Any) -> ToolResult:
     """What the agent leaves for its caller: its last words, or its whole output if it has none."""
     messages = left.get("messages") if isinstance(left, Mapping) else None
     if isinstance(messages, list):

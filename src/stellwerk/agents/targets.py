@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from os.path import isfile
 from pathlib import Path
 
 import structlog
@@ -40,6 +41,11 @@ def systems_of(targets: Sequence[str]) -> dict[str, str]:
                 raise SettingsError(_twice(name, found[name], place))
             found[name] = place
     return found
+
+
+def names_system(target: str) -> bool:
+    """Whether it is a file with an agent system, by its name and by what is in it."""
+    return target.endswith(_SYSTEM) and isfile(target) and not _is_project(target)
 
 
 def graphs_of(targets: Sequence[str]) -> dict[str, str]:

@@ -18,7 +18,6 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel
 
-from stellwerk.agents.journal import announced
 from stellwerk.agents.tool_process import Made, run_in_process
 from stellwerk.agents.tools import ARTIFACT_KEY, ToolSpec
 from stellwerk.envelope.results import to_result
@@ -48,12 +47,12 @@ def langchain_tool(
     async def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
         checked = spec.arguments.model_validate(arguments)
         made = await _within(seconds, offered, _run(spec, checked, {}))
-        return await _answer(made, keep)
+        return await answer(made, keep)
 
     async def call_with_runtime(runtime: ToolRuntime[Any, Any], **arguments: Any) -> tuple[str, dict[str, Any]]:
         checked = spec.arguments.model_validate(arguments)
         made = await _within(seconds, offered, _run(spec, checked, {"runtime": runtime}))
-        return await _answer(made, keep)
+        return await answer(made, keep)
 
     return StructuredTool(
         name=offered,
@@ -73,8 +72,6 @@ def langchain_tool(
 
 
 async def _run(spec: ToolSpec, checked: BaseModel, injected: dict[str, Any]) -> Made:
-    if not spec.idempotent:
-        await announced()
     if spec.runs_in == "process":
         return await run_in_process(spec, checked.model_dump_json())
     # By the instance's dictionary: a parameter may be called like a method of the model.
@@ -87,7 +84,8 @@ async def _run(spec: ToolSpec, checked: BaseModel, injected: dict[str, Any]) -> 
         raise ToolFailed(spec.name, "ended by SystemExit; it should return or raise") from error
 
 
-async def _answer(made: Made, keep: Keep | None) -> tuple[str, dict[str, Any]]:
+async def answer(made: Made, keep: Keep | None) -> tuple[str, dict[str, Any]]:
+    """For the model a text, for us the typed result; its files are stored."""
     result, notes, blobs = made
     if keep is None:
         notes += tuple(f"document {blob.document_id}: its content is not kept" for blob in blobs)

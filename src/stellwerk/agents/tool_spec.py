@@ -73,6 +73,20 @@ class ToolOptions(TypedDict, total=False):
     output: Output
 
 
+class DescribedTool(TypedDict):
+    """A tool, as clients get to know it."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    output: Output | None
+    timeout: float | None
+    idempotent: bool
+    effects: Effects
+    runs_in: RunsIn
+    aliases: list[str]
+
+
 @overload
 def tool(function: Function, /) -> ToolSpec: ...
 @overload

@@ -9,12 +9,12 @@ import inspect
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any
 
 from stellwerk.agents.builtin import BUILTIN_TOOLS
+from stellwerk.agents.document_tools import DOCUMENT_TOOLS
 from stellwerk.agents.questions import ask_user
 from stellwerk.agents.references import Blaming, each, load_reference
-from stellwerk.agents.tool_spec import ToolOptions, ToolSpec, tool
+from stellwerk.agents.tool_spec import DescribedTool, ToolOptions, ToolSpec, tool
 from stellwerk.errors import BrokenReference, InvalidTool, UnknownTool
 
 __all__ = ["ARTIFACT_KEY", "GROUP", "ToolOptions", "ToolSpec", "Tools", "described", "discover", "tool"]
@@ -78,7 +78,7 @@ def discover(references: Sequence[str] = ()) -> Tools:
         InvalidTool: two tools want the same name.
     """
     found = each([*entry_points(group=GROUP), *references], _loaded)
-    return Tools([*BUILTIN_TOOLS, ask_user, *(spec for specs in found for spec in specs)])
+    return Tools([*BUILTIN_TOOLS, *DOCUMENT_TOOLS, ask_user, *(spec for specs in found for spec in specs)])
 
 
 def _loaded(source: EntryPoint | str) -> list[ToolSpec]:
@@ -119,7 +119,19 @@ def _place(spec: ToolSpec) -> str:
     return f"{code.co_filename}, line {code.co_firstlineno}"
 
 
-def described(specs: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+def described(specs: Iterable[ToolSpec]) -> list[DescribedTool]:
     """Everything about tools that clients may know, as JSON."""
-    shown = ("name", "description", "input_schema", "output", "timeout", "idempotent", "effects", "runs_in")
-    return [{name: getattr(spec, name) for name in shown} | {"aliases": list(spec.aliases)} for spec in specs]
+    return [
+        {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": spec.input_schema,
+            "output": spec.output,
+            "timeout": spec.timeout,
+            "idempotent": spec.idempotent,
+            "effects": spec.effects,
+            "runs_in": spec.runs_in,
+            "aliases": list(spec.aliases),
+        }
+        for spec in specs
+    ]

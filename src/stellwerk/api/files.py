@@ -7,20 +7,23 @@ It is sent as an attachment that a browser neither opens nor guesses about.
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
+from stellwerk.api import examples, openapi, refusals
+from stellwerk.api.answers import Json, StoredFile, address
+from stellwerk.api.openapi import may, says
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.sessions import Json, may
-from stellwerk.api.systems import example
-from stellwerk.documents.store import Document
+from stellwerk.api.streaming import WatchedStream
+from stellwerk.documents.files import not_written
+from stellwerk.documents.store import Document, unknown_file
 from stellwerk.envelope.canonical import clean_text
-from stellwerk.errors import InvalidField, InvalidInput, NotFound, StorageFull, WrongMediaType
+from stellwerk.errors import InvalidField, InvalidInput, WrongMediaType
 
 FIELD = "file"
 PATH = "/files"
@@ -33,23 +36,26 @@ _AS_IT_IS = re.compile(
 )
 """Types that a download may name; all others, such as HTML and SVG, go as plain bytes."""
 _BYTES = "application/octet-stream"
-_FILE = {"id": "…", "fileId": "…", "filename": "a.csv", "mime": "text/csv", "size": 120, "href": "/files/…"}
+FileId = Annotated[str, Path(description="the id of a file", examples=[examples.FILE.id])]
+_CONTENT = "city,sky\nBerlin,sunny\n"
 _FORM = {
     "type": "object",
     "required": [FIELD],
     "properties": {FIELD: {"type": "string", "contentMediaType": _BYTES}},
 }
+_BODY = {"required": True, "content": {"multipart/form-data": {"schema": _FORM, "example": {FIELD: _CONTENT}}}}
+_REFUSED = (refusals.FORM, refusals.TOO_LARGE, refusals.FILE_TYPE, refusals.NO_FILE_SENT, *refusals.STORED)
 
 
 def routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix=PATH, tags=["files"])
+    router = APIRouter(prefix=PATH, tags=["files"], default_response_class=Response)
 
     @router.post(
         "",
         status_code=201,
         summary="Upload a file",
-        responses={201: example(_FILE, "stored; the same bytes have the same id"), **may(400, 413, 415, 422, 507)},
-        openapi_extra={"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _FORM}}}},
+        responses={201: says(StoredFile, examples.FILE, "Stored; the same bytes have the same id"), **may(*_REFUSED)},
+        openapi_extra={"requestBody": _BODY},
     )
     async def upload(request: Request) -> Response:
         if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
@@ -61,31 +67,35 @@ def routes(services: Services) -> APIRouter:
             kept = await services.documents.take(
                 LOCAL_TENANT, sent.file, filename=_name(sent.filename), mime=_mime(sent.content_type)
             )
-        root = request.scope.get("root_path", "")
-        return Json(_described(root, kept), 201, {"Location": f"{root}{PATH}/{kept.document_id}"})
+        numbers = await services.numbers.of(LOCAL_TENANT, [kept.document_id])
+        stored = _described(request, kept, numbers.get(kept.document_id, 0))
+        return Json(stored, 201, {"Location": stored.href})
 
     @router.get(
         "/{file_id}",
         summary="Download a file",
-        response_class=Response,
-        responses={200: {"description": "its bytes", "content": {_BYTES: {}}}, **may(404)},
+        responses={
+            200: openapi.text("*/*", _CONTENT, "Its bytes, as an attachment"),
+            **may(refusals.NO_FILE, refusals.GONE),
+        },
     )
-    async def download(file_id: str) -> Response:
+    async def download(file_id: FileId) -> Response:
         found = await services.documents.find(LOCAL_TENANT, file_id)
         if found is None:
-            raise _unknown(file_id)
+            raise unknown_file(file_id)
         pieces = services.documents.pieces(LOCAL_TENANT, file_id)
-        return StreamingResponse(pieces, headers=_headers(found))
+        return WatchedStream(pieces, headers=_headers(found))
 
     @router.delete(
         "/{file_id}",
         status_code=204,
         summary="Delete an upload; its bytes go with the last reference",
-        responses=may(404, 409),
+        response_description="Given up",
+        responses=may(refusals.NO_FILE, refusals.FILE_IN_USE, *refusals.STORED),
     )
-    async def delete(file_id: str) -> Response:
+    async def delete(file_id: FileId) -> Response:
         if await services.documents.find(LOCAL_TENANT, file_id) is None:
-            raise _unknown(file_id)
+            raise unknown_file(file_id)
         await services.documents.drop(LOCAL_TENANT, file_id)
         return Response(status_code=204)
 
@@ -100,20 +110,23 @@ async def _form(request: Request) -> AsyncIterator[FormData]:
     except HTTPException as error:
         raise InvalidInput(f"the form cannot be read ({error.detail}); send one file and little else") from error
     except OSError as error:
-        raise StorageFull from error
+        raise not_written(error, "the folder for temporary files (TMPDIR)") from error
     try:
         yield form
     finally:
         await form.close()
 
 
-def _unknown(file_id: str) -> NotFound:
-    return NotFound("file", file_id, remedy="it was deleted, or never there")
-
-
-def _described(root: str, kept: Document) -> dict[str, Any]:
-    named = {"id": kept.document_id, "fileId": kept.document_id, "filename": kept.filename, "mime": kept.mime}
-    return {**named, "size": kept.size, "created_at": kept.created_at, "href": f"{root}{PATH}/{kept.document_id}"}
+def _described(request: Request, kept: Document, number: int) -> StoredFile:
+    return StoredFile(
+        id=kept.document_id,
+        fileId=number,
+        filename=kept.filename,
+        mime=kept.mime,
+        size=kept.size,
+        created_at=kept.created_at,
+        href=address(request, f"{PATH}/{kept.document_id}"),
+    )
 
 
 def _name(sent: str | None) -> str:

@@ -15,8 +15,6 @@ from stellwerk.api.problems import problem_of
 from stellwerk.errors import Refused, StellwerkError, TooLarge
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
-
-
 _BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS")
 ANY = "*"
 """Whoever embeds the server behind checks of his own may leave the Host to them."""
@@ -77,7 +75,8 @@ class Guard:
     def _check_origin(self, origin: str, host: str) -> None:
         if origin not in (f"http://{host}", f"https://{host}") and origin not in self._origins:
             raise Refused(
-                "this Origin may not use the server; serve the page through a proxy under the server's address"
+                "this Origin may not use the server; serve the page through a proxy under the server's address, "
+                "or let its operator add the origin to STELLWERK_ORIGINS"
             )
 
     def _check_length(self, length: bytes, limit: int) -> None:

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from stellwerk.api import refusals
+from stellwerk.api.answers import Health, Json
+from stellwerk.api.openapi import may, says
 from stellwerk.api.services import Services
-from stellwerk.api.sessions import Json
 from stellwerk.database.port import Transaction
 
 
@@ -16,19 +18,23 @@ def _nothing(_: Transaction, items: Sequence[None]) -> Sequence[None]:
 
 
 def routes(services: Services) -> APIRouter:
-    router = APIRouter(tags=["operations"])
+    router = APIRouter(tags=["operations"], default_response_class=Response)
 
-    @router.get("/healthz", summary="The process is alive")
+    @router.get(
+        "/healthz",
+        summary="The process is alive",
+        responses={200: says(Health, Health(status="ok"), "It is"), **may()},
+    )
     async def healthz() -> Response:
-        return Json({"status": "ok"})
+        return Json(Health(status="ok"))
 
     @router.get(
         "/readyz",
         summary="The server can take work",
-        responses={503: {"description": "the database cannot be used"}, 507: {"description": "the disk is full"}},
+        responses={200: says(Health, Health(status="ready"), "A write goes through"), **may(*refusals.STORED)},
     )
     async def readyz() -> Response:
         await services.database.submit(_nothing, None)
-        return Json({"status": "ready"})
+        return Json(Health(status="ready"))
 
     return router

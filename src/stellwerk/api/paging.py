@@ -8,21 +8,26 @@ import asyncio
 from contextlib import aclosing, suppress
 from typing import Annotated
 
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.dialects.native import Profile, shown
+from stellwerk.api.streaming import After, ProfileWish
+from stellwerk.dialects.native import shown
 from stellwerk.envelope.frames import Stored
 from stellwerk.log.follow import follow
+
+Limit = Annotated[int, Query(ge=1, le=500, description="how many, at most")]
+"""Of a listing."""
 
 
 class PageWish(BaseModel):
     """Which page a reader wants."""
 
-    after: str | None = None
-    limit: Annotated[int, Field(ge=1, le=1000)] = 500
-    wait: Annotated[float, Field(ge=0, le=60)] = 0
-    profile: Profile = "user"
+    after: After = None
+    limit: Annotated[int, Field(ge=1, le=1000, description="how many, at most")] = 500
+    wait: Annotated[float, Field(ge=0, le=60, description="seconds to wait for the next event, if there is none")] = 0
+    profile: ProfileWish = "user"
 
 
 Page = tuple[list[Stored], int]

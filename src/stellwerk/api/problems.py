@@ -1,6 +1,6 @@
 """Problems: every error becomes one problem+json answer (RFC 9457) with a stable code and a remedy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stellwerk.api.answers import ProblemDetails
 from stellwerk.errors import SpecError, StellwerkError
-from stellwerk.spec.published import told
+from stellwerk.spec.published import ProblemTold, told
 
 logger = structlog.get_logger(__name__)
 
@@ -26,7 +27,9 @@ _TITLES = {
     413: "Too large",
     415: "Unsupported media type",
     422: "Invalid field",
+    426: "Upgrade required",
     429: "Overloaded",
+    501: "Not installed",
     503: "Not available",
     507: "Storage full",
 }
@@ -34,6 +37,8 @@ _REMEDIES = {
     "missing": "this field is required",
     "extra_forbidden": "this field is not known here; remove it",
     "string_too_short": "this must not be empty",
+    "too_short": "this must not be empty",
+    "union_tag_not_found": "this field is required",
 }
 
 
@@ -48,24 +53,24 @@ class Problem(Response):
         *,
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
-        more: Mapping[str, Any] | None = None,
+        problems: Sequence[ProblemTold] | None = None,
     ) -> None:
-        body: dict[str, Any] = {
-            "type": f"urn:stellwerk:problem:{code}",
-            "title": _TITLES.get(status, "Internal error"),
-            "status": status,
-            "code": code,
-            "detail": detail,
-        }
-        if field is not None:
-            body["field"] = field
-        body |= more or {}
+        body = ProblemDetails(
+            type=f"urn:stellwerk:problem:{code}",
+            title=_TITLES.get(status, "Internal error"),
+            status=status,
+            code=code,
+            detail=detail,
+            field=msgspec.UNSET if field is None else field,
+            problems=msgspec.UNSET if problems is None else list(problems),
+        )
         super().__init__(msgspec.json.encode(body), status, headers)
 
 
 def problem_of(error: StellwerkError) -> Problem:
-    more = {"problems": told(error.problems, source=error.source)} if isinstance(error, SpecError) else None
-    return Problem(error.status, error.code, error.message, field=error.field, headers=error.headers(), more=more)
+    problems = told(error.problems, source=error.source) if isinstance(error, SpecError) else None
+    about = (error.status, error.code, error.message)
+    return Problem(*about, field=error.field, headers=error.headers(), problems=problems)
 
 
 def install(app: FastAPI) -> None:
@@ -84,30 +89,33 @@ async def _invalid(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
         return Problem(422, "invalid_field", "body: send it with Content-Type: application/json", field="body")
+    if first["loc"] == ("body",) and first["type"] == "missing":
+        return Problem(422, "invalid_field", "body: it is empty; send a JSON object", field="body")
     return of_invalid(first, what="body")
 
 
-def of_invalid(first: Mapping[str, Any], *, what: str) -> Problem:
+def of_invalid(first: Mapping[str, Any], *, what: str, status: int = 422) -> Problem:
     """The first thing that Pydantic found wrong with a body, or with a frame."""
     where = [str(part) for part in first["loc"] if not isinstance(part, int)] or ["type"]
     if first["type"] == "json_invalid":
-        return Problem(400, "malformed_json", f"the {what} is not JSON: {first['ctx']['error']}", field=what)
+        place = "".join(f" at character {part + 1}" for part in first["loc"] if isinstance(part, int))
+        return Problem(400, "malformed_json", f"the {what} is not JSON: {first['ctx']['error']}{place}", field=what)
     field = ".".join(where[1:]) or where[0]
     said = _REMEDIES.get(first["type"], first["msg"])
-    return Problem(422, "invalid_field", f"{field}: {said}", field=field)
+    return Problem(status, "invalid_field", f"{field}: {said}", field=field)
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     method = request.scope.get("method", "")[:20]  # a WebSocket has none
-    told = {
+    known = {
         400: ("malformed_json", "the body cannot be read as JSON; it is broken, or nested too deep"),
         401: ("unauthorized", str(error.detail)),
         403: ("refused", str(error.detail)),
         404: ("unknown_path", f"there is nothing at {request.url.path[:200]}; /docs lists what there is"),
         405: ("method_not_allowed", f"Method {method} is not for this path; /docs lists what is"),
     }
-    code, detail = told.get(error.status_code, ("bad_request", str(error.detail)))
+    code, detail = known.get(error.status_code, ("bad_request", str(error.detail)))
     return Problem(error.status_code, code, detail, headers=error.headers)
 
 

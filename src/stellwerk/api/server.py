@@ -13,10 +13,13 @@ from stellwerk.log.wake import Wakes
 
 _SEND_BUFFER = 128 * 1024
 """What the kernel may hold for a reader that does not read; it takes twice as much."""
-_PING = 15.0
+_PING, _PONG = 15.0, 13.0
 """Seconds between two looks at a WebSocket, and seconds that it may take to answer."""
 _FAREWELL = 0.5
-_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
+_LAST_BYTES = 1.5
+"""Seconds that whoever reads slowly has beyond that, when the server goes down."""
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 13_000}
+"""A peer that is gone is noticed within 30 seconds: at the latest, 13 after a heartbeat, which comes within 15."""
 
 
 class Server(uvicorn.Server):
@@ -31,7 +34,7 @@ class Server(uvicorn.Server):
                 ws="websockets-sansio",
                 ws_max_size=2 * body_limit,  # so that one which is only a little too large gets an answer
                 ws_ping_interval=_PING,
-                ws_ping_timeout=_PING,
+                ws_ping_timeout=_PONG,
                 ws_per_message_deflate=False,
                 lifespan="off",
                 access_log=False,
@@ -55,7 +58,15 @@ class Server(uvicorn.Server):
         self._wakes.close()
         if self.server_state.tasks:  # readers say goodbye by themselves; uvicorn would cut sockets off in mid-sentence
             await asyncio.wait(self.server_state.tasks, timeout=_FAREWELL)
+        cut = asyncio.get_running_loop().call_later(_LAST_BYTES, self._cut_off_who_does_not_read)
         await super().shutdown(sockets)
+        cut.cancel()
+
+    def _cut_off_who_does_not_read(self) -> None:
+        """Before uvicorn cancels their requests, and tells of each as of an error."""
+        for connection in list(self.server_state.connections):
+            if connection.transport.get_write_buffer_size():
+                connection.transport.abort()
 
 
 def listener(host: str, port: int) -> socket.socket:

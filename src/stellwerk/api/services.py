@@ -2,17 +2,19 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
+from stellwerk.agents.tool_spec import DescribedTool
 from stellwerk.api.overviews import Overviews
 from stellwerk.api.streaming import SharedFrames
 from stellwerk.api.telling import Tellings
 from stellwerk.database.port import Database
+from stellwerk.documents.numbers import FileNumbers
 from stellwerk.documents.store import DocumentStore
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.wake import Wakes
 from stellwerk.runs.sessions import Sessions
 from stellwerk.systems.registry import Systems
+from stellwerk.workflows.workflows import Workflows
 
 LOCAL_TENANT = "local"
 """Whose everything is as long as there are no API keys."""
@@ -26,8 +28,10 @@ class Services:
     sessions: Sessions
     systems: Systems
     documents: DocumentStore
+    numbers: FileNumbers
     overviews: Overviews
-    tools: Callable[[], Awaitable[list[dict[str, Any]]]]
+    workflows: Workflows
+    tools: Callable[[], Awaitable[list[DescribedTool]]]
     """Everything that an agent system may name here."""
     shared: SharedFrames = field(default_factory=SharedFrames)
     tellings: Tellings = field(default_factory=Tellings)

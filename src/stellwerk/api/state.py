@@ -1,39 +1,29 @@
 """/sessions/{sid}/…: what can be known of a session without following it; folds of its log, all of them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from stellwerk.api import examples, openapi, refusals
+from stellwerk.api.answers import Artifact, Artifacts, Json, SessionState, Transcript, address
+from stellwerk.api.openapi import may, says
+from stellwerk.api.paging import Limit
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.sessions import Json, may
-from stellwerk.api.streaming import cursor
-from stellwerk.api.systems import example
+from stellwerk.api.sessions import Sid
+from stellwerk.api.streaming import After, cursor
 from stellwerk.documents.todolists import file_name
 from stellwerk.views import overview, usage
 from stellwerk.views.checklist import markdown
 from stellwerk.views.documents import Filed
+from stellwerk.views.usage import UsageTold
 
 MARKDOWN = "text/markdown; charset=utf-8"
-_MESSAGE = {"position": 2, "kind": "message", "role": "user", "text": "Hello", "message_id": "…", "ts": 1763251200.0}
-_USAGE = {
-    **{"input_tokens": 20, "output_tokens": 10, "model_calls": 2, "tool_calls": 1, "runs": 1, "seconds": 1.5},
-    "models": [{"model": "scripted", "input_tokens": 20, "output_tokens": 10, "calls": 2}],
-}
-_STATE = {
-    **{"status": "running", "round": 1, "run_id": "…", "awaiting_user_input": False, "questions": []},
-    **{"version": 1, "tasks": [{"id": "t1", "title": "Look", "owner": "assistant", "status": "pending"}]},
-    **{"blocker": None, "open_questions": [], "usage": _USAGE, "last_activity": 1763251200.0, "position": 12},
-    "progress": {"percent": 0, "message": None, "tasks_over": 0, "tasks": 1},
-}
-_ARTIFACTS = [
-    {"kind": "todolist", "name": "todolist.md", "mime": "text/markdown", "href": "/sessions/…/artifacts/todolist.md"},
-    {"kind": "document", "name": "report.md", "mime": "text/markdown", "size": 8, "href": "/files/…"},
-]
+_KNOWN = may(refusals.NO_SESSION, refusals.GONE)
 
 
 def routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix="/sessions", tags=["sessions"])
+    router = APIRouter(prefix="/sessions/{sid}", tags=["state"], default_response_class=Response)
     _add_state(router, services)
     _add_artifacts(router, services)
     return router
@@ -41,58 +31,59 @@ def routes(services: Services) -> APIRouter:
 
 def _add_state(router: APIRouter, services: Services) -> None:
     @router.get(
-        "/{sid}/messages",
+        "/messages",
         summary="The transcript, page by page: messages, questions, answers",
-        responses={200: example({"messages": [_MESSAGE], "next": None}), **may(400, 404, 422)},
+        responses={
+            200: says(Transcript, examples.TRANSCRIPT, "A page"),
+            **may(refusals.CURSOR, refusals.NO_SESSION, refusals.LIMIT, refusals.GONE),
+        },
     )
-    async def messages(
-        sid: str, after: str | None = None, limit: Annotated[int, Query(ge=1, le=500)] = 100
-    ) -> Response:
+    async def messages(sid: Sid, after: Annotated[After, Query()] = None, limit: Limit = 100) -> Response:
         position = cursor(after)
         found = await services.overviews.transcript(LOCAL_TENANT, sid, after=position, limit=limit)
-        return Json({"messages": found, "next": found[-1].position if len(found) == limit else None})
+        return Json(Transcript(messages=found, next=found[-1].position if len(found) == limit else None))
 
     @router.get(
-        "/{sid}/state",
+        "/state",
         summary="Where a session stands: status, questions, tasks, blocker, progress, usage",
-        responses={200: example(_STATE), **may(404)},
+        responses={200: says(SessionState, examples.STATE, "Folded up to `position`"), **_KNOWN},
     )
-    async def state(sid: str) -> Response:
+    async def state(sid: Sid) -> Response:
         seen = await services.overviews.of(LOCAL_TENANT, sid)
-        return Json({**overview.as_json(seen.overview), "position": seen.position})
+        told: SessionState = {**overview.as_json(seen.overview), "position": seen.position}
+        return Json(told)
 
     @router.get(
-        "/{sid}/usage",
+        "/usage",
         summary="What a session has used: tokens, calls, seconds",
-        responses={200: example(_USAGE), **may(404)},
+        responses={200: says(UsageTold, examples.USAGE, "So far"), **_KNOWN},
     )
-    async def used(sid: str) -> Response:
+    async def used(sid: Sid) -> Response:
         return Json(usage.as_json((await services.overviews.of(LOCAL_TENANT, sid)).overview.usage))
 
 
 def _add_artifacts(router: APIRouter, services: Services) -> None:
     @router.get(
-        "/{sid}/artifacts",
+        "/artifacts",
         summary="The files of a session, with links",
-        responses={200: example({"artifacts": _ARTIFACTS}), **may(404)},
+        responses={200: says(Artifacts, examples.ARTIFACTS, "The to-do list, then the others"), **_KNOWN},
     )
-    async def artifacts(request: Request, sid: str) -> Response:
+    async def artifacts(request: Request, sid: Sid) -> Response:
         seen = await services.overviews.of(LOCAL_TENANT, sid)
-        root = request.scope.get("root_path", "")
-        todolist = {"kind": "todolist", "name": "todolist.md", "mime": "text/markdown"}
-        listed = [{**todolist, "href": f"{root}/sessions/{sid}/artifacts/todolist.md"}]
-        return Json({"artifacts": [*listed, *(_artifact(root, file) for file in seen.overview.documents)]})
+        listed = Artifact(
+            kind="todolist",
+            name="todolist.md",
+            mime="text/markdown",
+            href=address(request, f"/sessions/{sid}/artifacts/todolist.md"),
+        )
+        return Json(Artifacts(artifacts=[listed, *(_artifact(request, file) for file in seen.overview.documents)]))
 
     @router.get(
-        "/{sid}/artifacts/todolist.md",
+        "/artifacts/todolist.md",
         summary="The to-do list as Markdown",
-        response_class=Response,
-        responses={
-            200: {"description": "the list", "content": {"text/markdown": {"example": "# Checklist\n\n…"}}},
-            **may(404),
-        },
+        responses={200: openapi.text("text/markdown", examples.TODOLIST, "Also if there are no tasks"), **_KNOWN},
     )
-    async def todolist(sid: str) -> Response:
+    async def todolist(sid: Sid) -> Response:
         seen = await services.overviews.of(LOCAL_TENANT, sid)
         headers = {
             "Content-Disposition": f'inline; filename="{file_name(sid)}"',
@@ -102,15 +93,15 @@ def _add_artifacts(router: APIRouter, services: Services) -> None:
         return Response(markdown(seen.overview.checklist), media_type=MARKDOWN, headers=headers)
 
 
-def _artifact(root: str, file: Filed) -> dict[str, Any]:
-    return {
-        "kind": "document",
-        "name": file.name,
-        "mime": file.mime,
-        "size": file.size,
-        "document_id": file.document_id,
-        "created_at": file.added_at,
-        "run_id": file.run_id,
-        "agent": file.agent,
-        "href": f"{root}/files/{file.document_id}",
-    }
+def _artifact(request: Request, file: Filed) -> Artifact:
+    return Artifact(
+        kind="document",
+        name=file.name,
+        mime=file.mime,
+        size=file.size,
+        document_id=file.document_id,
+        created_at=file.added_at,
+        run_id=file.run_id,
+        agent=file.agent,
+        href=address(request, f"/files/{file.document_id}"),
+    )

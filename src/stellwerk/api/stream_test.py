@@ -2,17 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Body, Query
 from pydantic import Field
 from starlette.responses import Response
 
+from stellwerk.api import examples, openapi, refusals
+from stellwerk.api.conversation import Text
+from stellwerk.api.openapi import may
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.sessions import Body, Text, may
-from stellwerk.api.streaming import WHOLE, EventStream
+from stellwerk.api.sessions import Closed
+from stellwerk.api.streaming import NDJSON, WHOLE, ProfileWish
 from stellwerk.api.telling import Told
-from stellwerk.api.translation import HEARTBEAT, Live, Name, TranslatedReader, chosen
-from stellwerk.dialects.native import Profile
-from stellwerk.errors import InvalidField, Overloaded
+from stellwerk.api.translation import Live, Name, TranslatedReader, chosen
+from stellwerk.errors import InvalidField, StellwerkError
+from stellwerk.runs.commands import Input
 from stellwerk.spec.chat import ChatMessage
 
 SESSION = "Stellwerk-Session"
@@ -24,30 +27,59 @@ class SpokenMessage(ChatMessage):
     content: Text
 
 
-class StreamAgentRequest(Body):
+class StreamAgentRequest(Closed):
     agent_system_id: Annotated[str, Field(min_length=1, max_length=64)] = "demo"
     messages: Annotated[
         list[SpokenMessage],
-        Field(min_length=1, max_length=_LONGEST, examples=[[{"role": "user", "content": "weather"}]]),
+        Field(min_length=1, max_length=_LONGEST, description="the last one is the user's, and is answered"),
     ]
 
 
+_REQUEST = Body(
+    openapi_examples={
+        "question": {"summary": "one question", "value": {"messages": [{"role": "user", "content": "weather"}]}},
+        "conversation": {
+            "summary": "with what was said before",
+            "value": {
+                "agent_system_id": "demo",
+                "messages": [
+                    {"role": "user", "content": "Hello"},
+                    {"role": "assistant", "content": "Hello. What would you like to know?"},
+                    {"role": "user", "content": "table"},
+                ],
+            },
+        },
+    }
+)
+_STREAM = {
+    "description": "Lines of the dialect; the id of the session is in the header Stellwerk-Session",
+    "headers": {SESSION: {"schema": {"type": "string"}, "description": "where the conversation is kept"}},
+    "content": {
+        NDJSON.media_type: openapi.lines(openapi.dialect_line(), chunks=examples.CHUNKS, events=examples.EVENTS)
+    },
+}
+_REFUSED = (*refusals.BODY, refusals.NO_SYSTEM, *refusals.UNUSABLE, refusals.OVERLOADED, *refusals.STORED)
+
+
 def routes(services: Services) -> APIRouter:
-    router = APIRouter(tags=["streams"])
+    router = APIRouter(tags=["one request"], default_response_class=Response)
 
     @router.post(
         "/stream-test",
         summary="Ask an agent system, and read its answer as it comes, as NDJSON",
-        responses={200: {"content": {"application/x-ndjson": {}}}, **may(400, 404, 422, 429, 507)},
+        responses={200: _STREAM, **may(*_REFUSED)},
     )
     async def stream_test(
-        body: StreamAgentRequest, dialect: Name = "chunks", live: Live = False, profile: Profile = "user"
+        body: Annotated[StreamAgentRequest, _REQUEST],
+        dialect: Annotated[Name, Query(description="how the lines look")] = "chunks",
+        live: Live = False,
+        profile: ProfileWish = "user",
     ) -> Response:
+        """It begins a session of its own, which stays. The stream ends with the run; leaving does not stop it."""
         spoken = chosen(dialect, live=live)
         session_id, after = await _begun(services, body)
         reader = TranslatedReader(services, Told(session_id, spoken, profile))
-        lines = reader.stream(after=(after, WHOLE), until_run_end=True)
-        answer = EventStream(lines, spoken.media_type, HEARTBEAT)
+        answer = reader.answer(after=(after, WHOLE), until_run_end=True)
         answer.headers[SESSION] = session_id
         return answer
 
@@ -61,8 +93,8 @@ async def _begun(services: Services, body: StreamAgentRequest) -> tuple[str, int
         raise InvalidField("messages: the last one must be the user's, and say something", field="messages")
     session = await services.sessions.begin(LOCAL_TENANT, body.agent_system_id, None)
     try:
-        accepted = await services.sessions.send(LOCAL_TENANT, session.id, last.content, earlier=earlier)
-    except Overloaded:
+        accepted = await services.sessions.send(LOCAL_TENANT, session.id, Input(text=last.content, earlier=earlier))
+    except StellwerkError:
         await services.sessions.delete(LOCAL_TENANT, session.id)  # whoever comes back brings all of it again
         raise
     return session.id, accepted.after

@@ -8,8 +8,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import structlog
+from pydantic import Field
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
@@ -29,6 +31,8 @@ STALL = 15.0
 _CURSOR = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?")
 WHOLE = 10**9
 """More chunks than an envelope can have."""
+After = Annotated[str | None, Field(description="the cursor: what comes behind this position; 0 and none mean all")]
+ProfileWish = Annotated[Profile, Field(description="debug: also what only tells how a graph works inside")]
 _RUN_END = b'{"type":"run_end"'
 _CHUNK = 64 * 1024
 _SHARED = 256
@@ -80,6 +84,11 @@ class SharedFrames:
             if len(self._made) > _SHARED:
                 del self._made[next(iter(self._made))]
         return made[2]
+
+    def forget(self, session_id: str) -> None:
+        """Its log was rewritten."""
+        for key in [key for key in self._made if key[0] == session_id]:
+            del self._made[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +157,13 @@ def end_of_run(batch: list[Stored], *, after: int = 0) -> int | None:
     return next(ends, None)
 
 
-class EventStream(StreamingResponse):
+class WatchedStream(StreamingResponse):
     """A streaming answer that lets go of a reader who takes nothing for 15 to 30 seconds.
 
     Whoever was sent nothing for as long, because nothing that happened was for him, hears the heartbeat.
     """
 
-    def __init__(self, chunks: AsyncIterator[bytes], media_type: str, heartbeat: bytes) -> None:
-        self._heartbeat = heartbeat
-        headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
-        super().__init__(chunks, headers=headers, media_type=media_type)
+    _heartbeat = b""
 
     async def stream_response(self, send: Send) -> None:
         watch = StallWatch()
@@ -176,6 +182,13 @@ class EventStream(StreamingResponse):
             logger.info("reader_stalled", seconds=STALL)
         finally:
             watch.stop()
+
+
+class EventStream(WatchedStream):
+    def __init__(self, chunks: AsyncIterator[bytes], media_type: str, heartbeat: bytes) -> None:
+        self._heartbeat = heartbeat
+        headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+        super().__init__(chunks, headers=headers, media_type=media_type)
 
 
 class StallWatch:

@@ -1,15 +1,18 @@
 """/agent-systems: register one, look at it, update it, take it away."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from stellwerk.api import examples, refusals
+from stellwerk.api.answers import Json, RegisteredSystem, ResolvedSystem, SystemPage, address
+from stellwerk.api.openapi import may, says
+from stellwerk.api.paging import Limit
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.sessions import Json, may
 from stellwerk.errors import TooLarge, WrongMediaType
 from stellwerk.spec.load import SIZE_LIMIT
-from stellwerk.spec.published import published, told
+from stellwerk.spec.published import PublishedSystem, published, told
 from stellwerk.systems.registry import Registered
 
 _SOURCE = "body"
@@ -35,24 +38,15 @@ _BODY = {
         },
     },
 }
-_REGISTERED = {"id": "helpdesk", "version": 1, "warnings": []}
-_RESOLVED = {
-    **_REGISTERED,
-    "orchestrator": "assistant",
-    "agents": [{"id": "assistant", "role": "orchestrator", "tools": ["get_weather"]}],
-    "tools": ["get_weather"],
-    "models": ["scripted:scripted"],
-    "versions": [1],
-}
-_LISTED = {"id": "demo", "version": 1, "created_at": 1763251200.0, "updated_at": 1763251200.0}
-
-
-def example(value: object, description: str = "Successful Response") -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"example": value}}}
+_REFUSED = (
+    *(refusals.TOO_LARGE, refusals.MEDIA_TYPE, refusals.BAD_SYSTEM, refusals.DRY_RUN),
+    *(refusals.NO_PACKAGE, refusals.NO_MCP_SERVER, *refusals.STORED),
+)
+SystemId = Annotated[str, Path(description="the `system.name` of its YAML", examples=["demo"])]
 
 
 def routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix="/agent-systems", tags=["agent systems"])
+    router = APIRouter(prefix="/agent-systems", tags=["agent systems"], default_response_class=Response)
     _add_writing(router, services)
     _add_reading(router, services)
     return router
@@ -64,28 +58,33 @@ def _add_writing(router: APIRouter, services: Services) -> None:
         status_code=201,
         summary="Register or update an agent system from YAML or JSON",
         responses={
-            201: example(_REGISTERED, "registered; a new version, unless it was registered like this before"),
-            200: example(_RESOLVED, "with dry_run: what it would be"),
-            **may(400, 413, 415, 422, 501, 507),
+            201: says(RegisteredSystem, examples.REGISTERED, "A new version, unless nothing has changed"),
+            200: says(ResolvedSystem, examples.RESOLVED, "With `dry_run`: what it would be; nothing is stored"),
+            **may(*_REFUSED),
         },
         openapi_extra={"requestBody": _BODY},
     )
-    async def register(request: Request, dry_run: bool = False) -> Response:
+    async def register(
+        request: Request, dry_run: Annotated[bool, Query(description="only check it, and store nothing")] = False
+    ) -> Response:
+        """A bad one is refused with everything that is wrong with it at once, each with its line."""
         text = await _text(request)
         if dry_run:
             return Json(_described(services, await services.systems.check(text, source=_SOURCE)))
         registered = await services.systems.register(LOCAL_TENANT, text, source=_SOURCE)
-        answer = {"id": registered.name, "version": registered.version}
-        place = {"Location": f"{request.scope.get('root_path', '')}/agent-systems/{registered.name}"}
-        return Json({**answer, "warnings": told(registered.warnings, source=_SOURCE)}, 201, place)
+        assert registered.version is not None
+        warnings = told(registered.warnings, source=_SOURCE)
+        answer = RegisteredSystem(id=registered.name, version=registered.version, warnings=warnings)
+        return Json(answer, 201, {"Location": address(request, f"/agent-systems/{answer.id}")})
 
     @router.delete(
         "/{system_id}",
         status_code=204,
         summary="Take an agent system away; what its sessions have said stays",
-        responses=may(404, 409, 507),
+        response_description="Taken away",
+        responses=may(refusals.NO_SYSTEM, refusals.SYSTEM_GIVEN, *refusals.STORED),
     )
-    async def withdraw(system_id: str) -> Response:
+    async def withdraw(system_id: SystemId) -> Response:
         await services.systems.withdraw(LOCAL_TENANT, system_id)
         return Response(status_code=204)
 
@@ -94,20 +93,27 @@ def _add_reading(router: APIRouter, services: Services) -> None:
     @router.get(
         "",
         summary="List the agent systems by name",
-        responses={200: example({"agent_systems": [_LISTED], "next": None}), **may(422)},
+        responses={200: says(SystemPage, examples.SYSTEMS, "A page"), **may(refusals.LIMIT, refusals.GONE)},
     )
     async def list_systems(
-        after: Annotated[str, Query(max_length=64)] = "", limit: Annotated[int, Query(ge=1, le=500)] = 50
+        after: Annotated[str, Query(max_length=64, description="the `next` of the page before")] = "",
+        limit: Limit = 50,
     ) -> Response:
         found = await services.systems.list(LOCAL_TENANT, after=after, limit=limit)
-        return Json({"agent_systems": found, "next": found[-1].id if len(found) == limit else None})
+        return Json(SystemPage(agent_systems=found, next=found[-1].id if len(found) == limit else None))
 
     @router.get(
         "/{system_id}",
         summary="The resolved config: agents, tools, models",
-        responses={200: example(_RESOLVED), **may(404, 422)},
+        responses={
+            200: says(ResolvedSystem, examples.RESOLVED, "Defaults filled in, without secrets"),
+            **may(refusals.NO_SYSTEM, refusals.NO_VERSION, refusals.VERSION, refusals.GONE),
+        },
     )
-    async def find(system_id: str, version: Annotated[int | None, Query(ge=1, le=10**9)] = None) -> Response:
+    async def find(
+        system_id: SystemId,
+        version: Annotated[int | None, Query(ge=1, le=10**9, description="the newest, if none is named")] = None,
+    ) -> Response:
         return Json(_described(services, await services.systems.describe(LOCAL_TENANT, system_id, version)))
 
 
@@ -124,10 +130,10 @@ async def _text(request: Request) -> str:
     return body.decode("utf-8", "surrogateescape")  # what is not UTF-8 is refused by the loader, which says so
 
 
-def _described(services: Services, registered: Registered) -> dict[str, Any]:
+def _described(services: Services, registered: Registered) -> ResolvedSystem:
     resolved, source = registered.resolved, _SOURCE if registered.version is None else registered.resolved.name
     # A key of the operator's may have found its way into a prompt; it does not find its way out.
-    shown: dict[str, Any] = services.log.redactor.redact(published(resolved))
+    shown: PublishedSystem = services.log.redactor.redact(published(resolved))
     return {
         "id": resolved.name,
         "version": registered.version,

@@ -104,3 +104,8 @@ class Tellings:
         telling.readers -= 1
         if not telling.readers and self._shared.get(telling.told) is telling:
             del self._shared[telling.told]
+
+    def forget(self, session_id: str) -> None:
+        """Its log was rewritten: nobody joins those who were told the old one."""
+        for told in [told for told in self._shared if told.session_id == session_id]:
+            del self._shared[told]

@@ -1,35 +1,37 @@
 """/tools: what an agent system may name here, with the schemas that forms can be made from."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
+from stellwerk.agents.tool_spec import DescribedTool
+from stellwerk.api import examples, refusals
+from stellwerk.api.answers import Json, ToolList
+from stellwerk.api.openapi import may, says
 from stellwerk.api.services import Services
-from stellwerk.api.sessions import Json, may
-from stellwerk.api.systems import example
 from stellwerk.errors import NotFound
-
-_TOOL = {
-    "name": "get_weather",
-    "description": "Tell the weather in a city.",
-    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    "output": "table",
-    "aliases": [],
-    "timeout": 60.0,
-    "idempotent": True,
-    "effects": "read",
-    "runs_in": "thread",
-}
 
 
 def routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix="/tools", tags=["tools"])
+    router = APIRouter(prefix="/tools", tags=["tools"], default_response_class=Response)
 
-    @router.get("", summary="List the tools with their schemas", responses={200: example({"tools": [_TOOL]})})
+    @router.get(
+        "",
+        summary="List the tools with their schemas",
+        responses={200: says(ToolList, ToolList(tools=[examples.TOOL]), "All of them"), **may()},
+    )
     async def list_tools() -> Response:
-        return Json({"tools": await services.tools()})
+        return Json(ToolList(tools=await services.tools()))
 
-    @router.get("/{name}", summary="One tool, by its name or an alias", responses={200: example(_TOOL), **may(404)})
-    async def find(name: str) -> Response:
+    @router.get(
+        "/{name}",
+        summary="One tool, by its name or an alias",
+        responses={200: says(DescribedTool, examples.TOOL, "The tool"), **may(refusals.NO_TOOL)},
+    )
+    async def find(
+        name: Annotated[str, Path(description="its name, or an alias of it", examples=["get_weather"])],
+    ) -> Response:
         tools = await services.tools()
         for tool in tools:
             if name in (tool["name"], *tool["aliases"]):

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.streaming import WHOLE, end_of_run, pieces
+from stellwerk.api.streaming import NDJSON, SSE, WHOLE, EventStream, end_of_run, pieces
 from stellwerk.api.telling import Frame, Telling, Told
 from stellwerk.dialects import chunks, events
 from stellwerk.dialects.base import Cursor, Dialect
@@ -25,8 +25,8 @@ Name = Literal["chunks", "events"]
 Live = Annotated[bool, Field(description="also text as it is written, as text_delta lines; only in chunks")]
 
 _DIALECTS: dict[Name, Dialect] = {"chunks": chunks.DIALECT, "events": events.DIALECT}
-# A blank in front of the next line, and no line of its own: each line is one JSON object.
-HEARTBEAT = b" "
+# Of NDJSON a blank in front of the next line, and no line of its own: each line is one JSON object.
+_HEARTBEATS = {NDJSON.media_type: b" ", SSE.media_type: SSE.heartbeat}
 
 
 def chosen(name: Name, *, live: bool) -> Dialect:
@@ -42,13 +42,18 @@ class TranslatedReader:
     services: Services
     told: Told
 
+    def answer(self, *, after: Cursor, until_run_end: bool) -> EventStream:
+        return EventStream(
+            self.stream(after=after, until_run_end=until_run_end), self.told.dialect.media_type, self._heartbeat
+        )
+
     async def stream(self, *, after: Cursor, until_run_end: bool) -> AsyncIterator[bytes]:
         """The lines behind ``after``, then whatever comes; with ``until_run_end`` to the next end of a run."""
         known = after[0] if after[1] == WHOLE else after[0] - 1
         async with aclosing(self._batches(after[0])) as batches:
             async for batch, frames in batches:
                 if not batch:
-                    yield HEARTBEAT
+                    yield self._heartbeat
                     continue
                 end = end_of_run(batch, after=known) if until_run_end else None
                 last = batch[-1 if end is None else end - 1].position, WHOLE
@@ -57,6 +62,10 @@ class TranslatedReader:
                 if end is not None:
                     return
                 after = max(after, last)
+
+    @property
+    def _heartbeat(self) -> bytes:
+        return _HEARTBEATS[self.told.dialect.media_type]
 
     async def _batches(self, position: int) -> AsyncGenerator[tuple[list[Stored], list[Frame]], None]:
         """From where the translator must begin, and anew from there if the others have gone too far ahead."""
@@ -73,7 +82,8 @@ class TranslatedReader:
                         if left_behind := frames is None:
                             break
                         yield batch, frames
-                        position = max(position, telling.position)
+                        if batch:  # not telling.position: those he shares with may be in a later trace already
+                            position = max(position, batch[-1].position)
                         telling = self.services.tellings.joined(telling)
             finally:
                 self.services.tellings.left(telling)

@@ -13,12 +13,13 @@ import msgspec
 import structlog
 from fastapi import APIRouter, WebSocket
 from pydantic import Field, TypeAdapter, ValidationError
+from starlette.responses import Response
 from starlette.types import Message
 from starlette.websockets import WebSocketDisconnect
 
-from stellwerk.api.problems import of_invalid, problem_of
+from stellwerk.api.conversation import NewAnswer, NewMessage, StopWish, answered, sent, stopped
+from stellwerk.api.problems import Problem, of_invalid, problem_of
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.sessions import NewAnswer, NewMessage, StopWish, answered, sent, stopped
 from stellwerk.api.streaming import STALL, Form, Reader, StallWatch, cursor
 from stellwerk.dialects.native import Profile
 from stellwerk.envelope import frames
@@ -30,6 +31,10 @@ logger = structlog.get_logger(__name__)
 
 NORMAL, GOING_AWAY, BROKEN = 1000, 1001, 1011
 
+_ONLY = (
+    "this path is a WebSocket; connect to it with ws:// or wss://. "
+    "If you did, a proxy on the way does not hand on the upgrade; let it, or follow GET /sessions/{sid}/stream"
+)
 Key = Annotated[str | None, Field(min_length=1, max_length=255)]
 
 
@@ -71,6 +76,10 @@ def routes(services: Services, *, frame_limit: int) -> APIRouter:
         session = await services.sessions.find(LOCAL_TENANT, sid)
         await websocket.accept()
         await _Talk(services, websocket, session, profile, frame_limit).run(after)
+
+    @router.get("/sessions/{sid}/ws", include_in_schema=False)
+    async def refuse(sid: str) -> Response:
+        return Problem(426, "websocket_only", _ONLY, headers={"Upgrade": "websocket", "Connection": "Upgrade"})
 
     return router
 

@@ -46,6 +46,10 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str | None = None
 
 
+class Uploaded(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     events: list[msgspec.Raw]
     next: int

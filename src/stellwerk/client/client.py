@@ -1,6 +1,7 @@
 """The client: a server's sessions from Python. Asynchronous, over HTTP, and without the server's own code."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
@@ -8,7 +9,7 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from stellwerk.client.answers import Accepted, Event, Listing, Page, Session, Stopped
+from stellwerk.client.answers import Accepted, Event, Listing, Page, Session, Stopped, Uploaded
 from stellwerk.client.following import Following, Lost, nothing_said
 from stellwerk.client.problems import Unreachable, problem_of, reason_of
 
@@ -65,9 +66,20 @@ class Client:
         body = {"agent_system_id": system} if user is None else {"agent_system_id": system, "user_id": user}
         return await self._ask(Session, "POST", "/sessions", json=body)
 
-    async def send(self, session_id: str, text: str, *, if_busy: IfBusy = "reject", key: str | None = None) -> Accepted:
-        """A message. With a ``key`` it may be sent again when nobody knows whether it arrived."""
-        body = {"text": text, "if_busy": if_busy}
+    async def send(
+        self,
+        session_id: str,
+        text: str,
+        *,
+        documents: Sequence[str] = (),
+        if_busy: IfBusy = "reject",
+        key: str | None = None,
+    ) -> Accepted:
+        """A message, perhaps with files that were uploaded before.
+
+        With a ``key`` it may be sent again when nobody knows whether it arrived.
+        """
+        body = {"text": text, "if_busy": if_busy} | ({"documents": list(documents)} if documents else {})
         return await self._ask(Accepted, "POST", f"/sessions/{_part(session_id)}/messages", json=body, key=key)
 
     async def answer(
@@ -86,6 +98,15 @@ class Client:
 
     async def stop(self, session_id: str, *, reason: str | None = None) -> Stopped:
         return await self._ask(Stopped, "POST", f"/sessions/{_part(session_id)}/stop", json={"reason": reason})
+
+    async def upload(self, file: Path) -> str:
+        """The id of the file, for a message."""
+        with file.open("rb") as opened:
+            answer = await self._answer("POST", "/files", files={"file": (file.name, opened)})
+        return msgspec.json.decode(answer.content, type=Uploaded).id
+
+    async def download(self, document_id: str) -> bytes:
+        return (await self._answer("GET", f"/files/{_part(document_id)}")).content
 
     async def delete(self, session_id: str) -> None:
         await self._answer("DELETE", f"/sessions/{_part(session_id)}")

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _SQL = files(__package__) / "sql"
-QUERY_FILES = ("log.sql", "checkpoints.sql", "runs.sql", "documents.sql", "overviews.sql")
+QUERY_FILES = ("log.sql", "checkpoints.sql", "runs.sql", "documents.sql", "overviews.sql", "workflows.sql")
 
 
 def parse(text: str) -> dict[str, str]:

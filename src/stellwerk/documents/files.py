@@ -18,9 +18,11 @@ from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import ID_LENGTH
 
 _ID = re.compile(rf"[0-9A-Za-z]{{{ID_LENGTH}}}", re.ASCII)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says when a disk, or what somebody may use of it, is full."""
 _PIECE = 256 * 1024
 _LONGEST_LETTER = 4
+_DERIVED = ".extract"
 
 
 class Copied(NamedTuple):
@@ -94,16 +96,35 @@ class Files:
             for changed in (folder, self._folder):
                 _sync_folder(changed)
         except OSError as error:
-            if error.errno in _FULL:
-                raise StorageFull from error
-            raise StorageGone(f"documents cannot be written: {error.strerror}; look at the data folder") from error
+            raise not_written(error, "the data folder") from error
         return target
+
+    def part(self, tenant: str, data: bytes) -> Path:
+        """Bytes that have no name yet; whoever gives them none removes them, or the next start does."""
+        return self._written(self._folder / folder_name(tenant), lambda part: _filled(part, data, f"{part.name}.whole"))
 
     def everything(self) -> Iterator[Path]:
         """All documents, whoever they belong to, and the parts that nobody finishes."""
         for path in sorted(self._folder.glob("*/*")):
             if path.is_file() and not path.name.startswith(self._mark):
                 yield path
+
+
+def not_written(error: OSError, place: str) -> StorageFull | StorageGone:
+    """Why a file did not get to the disk."""
+    if error.errno in FULL:
+        return StorageFull()
+    return StorageGone(f"documents cannot be written: {error.strerror}; look at {place}")
+
+
+def derived_from(path: Path) -> Path:
+    """Where lies what was made of a document: beside it, and gone with it."""
+    return path.with_name(document_of(path) + _DERIVED)
+
+
+def document_of(path: Path) -> str:
+    """The id of the document that these bytes are, or were made of."""
+    return path.name.removesuffix(_DERIVED)
 
 
 def _filled(part: IO[bytes], data: bytes, name: str) -> str:

@@ -7,20 +7,20 @@ so that neither can overtake the other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from stellwerk.database.port import Database, Transaction
-from stellwerk.documents.files import Files, folder_name, is_document_id
+from stellwerk.documents.files import Files, derived_from, document_of, folder_name, is_document_id
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Conflict, CorruptStore, NotFound
 from stellwerk.ids import Clock
 
-_PIECE = 256 * 1024
+_PIECE = 64 * 1024
 _UPLOADED = ""
 """Stands in the place of a session for what somebody uploaded."""
 _SLICE = 100
@@ -45,6 +45,14 @@ class _Reference:
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    tenant: str
+    document_id: str
+    part: Path
+    target: Path
+
+
 class DocumentStore:
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
@@ -58,8 +66,11 @@ class DocumentStore:
             NotFound: there is no such session.
             StorageFull, StorageGone: nothing refers to them.
         """
-        # In a task of its own: whoever gives up meanwhile must not leave bytes that nobody refers to.
-        keeping = asyncio.create_task(self._keep(tenant, session_id, blobs))
+        await self._whole(self._keep(tenant, session_id, blobs))
+
+    async def _whole(self, writing: Coroutine[Any, Any, None]) -> None:
+        """In a task of its own: whoever gives up meanwhile must not leave bytes that nobody refers to."""
+        keeping = asyncio.create_task(writing)
         self._keeping.add(keeping)
         keeping.add_done_callback(self._kept)
         await asyncio.shield(keeping)
@@ -136,12 +147,37 @@ class DocumentStore:
             while piece := await asyncio.to_thread(file.read, _PIECE):
                 yield piece
 
+    def path(self, tenant: str, document_id: str) -> Path:
+        """Where the bytes of a document are that was found, for a process that reads them."""
+        return self._files.path(tenant, document_id)
+
+    async def derived(self, tenant: str, document_id: str) -> bytes | None:
+        """What was made of a document before; None if nothing was."""
+        path = derived_from(self._files.path(tenant, document_id))
+        try:
+            return await asyncio.to_thread(path.read_bytes)
+        except FileNotFoundError:
+            return None
+
+    async def derive(self, tenant: str, document_id: str, data: bytes) -> None:
+        """Keep what was made of a document for as long as the document; of one that is gone by now, nothing is kept."""
+        await self._whole(self._derive(tenant, document_id, data))
+
+    async def _derive(self, tenant: str, document_id: str, data: bytes) -> None:
+        part = await asyncio.to_thread(self._files.part, tenant, data)
+        target = derived_from(self._files.path(tenant, document_id))
+        await self._database.submit(_place_many, _Derived(tenant, document_id, part, target))
+
     def of(self, tenant: str, session_id: str) -> "asyncio.Future[list[str]]":
         """The documents that a session refers to at the moment when the writer comes to this.
 
         What is submitted directly after it, such as a deletion, finds no others.
         """
         return self._database.submit(_documents_of, (tenant, session_id), urgent=True)
+
+    async def give_up_uploads(self, tenant: str, session_id: str) -> None:
+        """What was uploaded for a session, and no other uses, is the session's alone from now on."""
+        await self._database.submit(_give_up_many, (tenant, session_id), urgent=True)
 
     async def release(self, tenant: str, document_ids: Sequence[str]) -> None:
         """Remove the bytes of these documents, as far as no session refers to them any more."""
@@ -156,6 +192,10 @@ class DocumentStore:
         while some := list(islice(found, _SLICE)):
             removed += await self._database.submit(_remove_unreferred, some, urgent=True)
         return removed
+
+
+def unknown_file(document_id: str) -> NotFound:
+    return NotFound("file", document_id, remedy="it was deleted, or never there")
 
 
 # On the writer's thread.
@@ -178,7 +218,26 @@ def _refer(tx: Transaction, item: _Reference) -> bool | Exception:
     tx.run("refer_to_document", item.tenant, named.document_id, item.session_id, *about)
     if tx.row("session_of_document", item.tenant, named.document_id, item.session_id) is None:
         return NotFound("session", item.session_id, remedy="it was deleted, and so were its documents")
+    tx.run("number_document", item.tenant, named.document_id)
     return True
+
+
+def refuse_lost(tx: Transaction, tenant: str, documents: Sequence[Document]) -> None:
+    """
+    Raises:
+        NotFound: one of them was removed meanwhile.
+    """
+    for named in documents:
+        if tx.row("document", tenant, named.document_id) is None:
+            raise unknown_file(named.document_id)
+
+
+def refer_all(tx: Transaction, tenant: str, session_id: str, documents: Sequence[Document]) -> None:
+    """Let a session refer to files that are there: their bytes stay as long as it does."""
+    for named in documents:
+        about = (named.filename, named.mime, named.size, named.created_at)
+        tx.run("refer_to_document", tenant, named.document_id, session_id, *about)
+        tx.run("number_document", tenant, named.document_id)
 
 
 def _upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
@@ -192,7 +251,12 @@ def _upload(tx: Transaction, item: _Reference) -> bool:
     named = item.document
     about = (named.filename, named.mime, named.size, named.created_at)
     tx.run("upload_document", item.tenant, named.document_id, item.session_id, *about)
+    tx.run("number_document", item.tenant, named.document_id)
     return True
+
+
+def _give_up_many(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[int | Exception]:
+    return [tx.run("give_up_uploads", *session) for session in sessions]
 
 
 def _drop_many(tx: Transaction, items: Sequence[tuple[str, str]]) -> list[bool | Exception]:
@@ -205,7 +269,22 @@ def _remove_unreferred(tx: Transaction, batches: Sequence[list[Path]]) -> list[i
 
 
 def _removed(tx: Transaction, path: Path, tenant: str | None) -> bool:
-    if tenant is not None and tx.row("document", tenant, path.name) is not None:
+    if tenant is not None and tx.row("document", tenant, document_of(path)) is not None:
         return False
-    path.unlink(missing_ok=True)
+    for gone in (path, derived_from(path)):
+        gone.unlink(missing_ok=True)
+    tx.run("unnumber_document", document_of(path))
+    return True
+
+
+def _place_many(tx: Transaction, items: Sequence[_Derived]) -> list[bool | Exception]:
+    """True if it lies beside its document now; False if that was removed before it could."""
+    return [_place(tx, item) for item in items]
+
+
+def _place(tx: Transaction, item: _Derived) -> bool:
+    if tx.row("document", item.tenant, item.document_id) is None:
+        item.part.unlink(missing_ok=True)
+        return False
+    item.part.rename(item.target)
     return True

@@ -5,7 +5,6 @@ nothing is written or removed outside of the data folder, whoever put a link
 there. A file is whole or not there.
 """
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,11 +12,11 @@ from pathlib import Path
 
 import structlog
 
+from stellwerk.documents.files import FULL
 from stellwerk.errors import StorageFull
 
 logger = structlog.get_logger(__name__)
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _FRONT, _END = "todolist_", ".md"
@@ -44,7 +43,7 @@ class Todolists:
             with self._opened(folder, make=True) as inside:
                 self._replace(inside, name, text.encode())
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 raise StorageFull from error
             logger.warning("todolist_not_written", folder=folder, session=session_id, error=error.strerror)
             return False

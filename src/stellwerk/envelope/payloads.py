@@ -26,6 +26,8 @@ class Payload(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 
     sanitized: list[str] | None = None
     """What the canonicaliser had to change in the values below."""
+    redacted: bool = False
+    """Somebody had it removed: what it said is gone, and only its place is left."""
 
 
 class Usage(Payload, frozen=True, kw_only=True):
@@ -63,6 +65,11 @@ class FilePart(Payload, frozen=True, kw_only=True, tag_field="type", tag="file")
     document_id: str
     filename: str
     mime: str
+
+    @property
+    def as_text(self) -> str:
+        """What an agent reads of it."""
+        return f"[attached {self.filename}, document_id {self.document_id}]"
 
 
 class Said(Payload, frozen=True, kw_only=True):
@@ -122,6 +129,8 @@ class ToolCalled(Payload, frozen=True, kw_only=True):
     meta: Json = None
     retry_of: str | None = None
     """The call that was cut off and is repeated here."""
+    idempotent: bool = False
+    """It may be called again if it is cut off."""
 
 
 class ToolUpdated(Payload, frozen=True, kw_only=True):

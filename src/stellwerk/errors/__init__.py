@@ -15,6 +15,8 @@ StellwerkError
 ├── ScriptedFailure      —   the scripted model fails because its script says so
 ├── ToolTimeout          —   a tool took longer than it may
 ├── ToolFailed           —   a tool ended without a result
+├── PlanRefused          —   the plan of a workflow that cannot be carried out
+├── ExtractionError     422  a document that cannot be read
 ├── McpUnreachable      503  an MCP server that does not answer or cannot be started
 ├── NotFound            404  no such session, system, …; also: not yours
 ├── Refused             403  a request from a page or host that we do not trust
@@ -61,11 +63,13 @@ from stellwerk.errors.building import (
     UnknownProvider,
     UnknownTool,
 )
+from stellwerk.errors.documents import ExtractionError
 from stellwerk.errors.running import (
     CorruptStore,
     Crashed,
     Fenced,
     Paused,
+    PlanRefused,
     QuotaExceeded,
     ScriptedFailure,
     ToolFailed,
@@ -78,6 +82,7 @@ __all__ = [
     "Conflict",
     "CorruptStore",
     "Crashed",
+    "ExtractionError",
     "Fenced",
     "InvalidField",
     "InvalidInput",
@@ -89,6 +94,7 @@ __all__ = [
     "Overloaded",
     "PatchRefused",
     "Paused",
+    "PlanRefused",
     "QuotaExceeded",
     "Refused",
     "ScriptedFailure",

@@ -23,6 +23,12 @@ class ToolFailed(StellwerkError):
         super().__init__(f"the tool {tool!r} {problem}")
 
 
+class PlanRefused(StellwerkError):
+    """What a project manager wrote is no plan, or one that cannot be carried out."""
+
+    code = "plan_refused"
+
+
 class QuotaExceeded(StellwerkError):
     """All agents of a run together have used up one of its quotas."""
 

@@ -8,15 +8,14 @@ import msgspec
 from stellwerk.database.port import Database, Operation, P, R
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.redaction import Redactor
-from stellwerk.ids import Clock
 from stellwerk.log import tables
 from stellwerk.log.log import PAGE_BYTES, Entry, Head, Lease, NewSession, Touched, placed
 from stellwerk.log.wake import Wakes
 
 
 class DurableLog:
-    def __init__(self, database: Database, wakes: Wakes, clock: Clock, redactor: Redactor | None = None) -> None:
-        self._database, self._wakes, self._clock = database, wakes, clock
+    def __init__(self, database: Database, wakes: Wakes, redactor: Redactor | None = None) -> None:
+        self._database, self._wakes = database, wakes
         self.redactor = redactor or Redactor()
         """What must not get into the log, whoever writes it."""
         self._unfinished = True
@@ -48,12 +47,19 @@ class DurableLog:
         future.add_done_callback(show)
         return future
 
-    async def append_external(self, tenant: str, session_id: str, key: str, entries: Sequence[Entry]) -> int:
-        item = tables.External(tenant, session_id, key, entries, self._clock.now())
-        last, _ = await self.commit(
-            tables.append_external_many, item, session_id, lambda done: placed(done[0], entries) if done[1] else []
-        )
-        return last
+    async def retract(
+        self, operation: Operation[P, R], item: P, session_id: str, stored: Callable[[R], list[Stored]]
+    ) -> R:
+        """Like ``commit``, for what rewrites the log: nobody is shown the old bodies, and no file holds them."""
+
+        def take_back(done: R) -> list[Stored]:
+            self._wakes.forget(session_id)
+            self._unfinished = True
+            return stored(done)
+
+        done = await self.commit(operation, item, session_id, take_back, urgent=True)
+        await self._finish_deletions()
+        return done
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
         rows = await self._database.read(

@@ -89,13 +89,6 @@ class EventLog(Protocol):
             Fenced: the lease has moved on; nothing was written, stop at once.
         """
 
-    async def append_external(self, tenant: str, session_id: str, key: str, entries: Sequence[Entry]) -> int:
-        """Append what comes from outside, past any lease; once per key, whatever is sent again.
-
-        Raises:
-            NotFound: there is no such session for this tenant.
-        """
-
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
         """Up to ``limit`` envelopes or ``PAGE_BYTES`` behind ``after``, in order; an empty list at the end of the log,
         and for a session that is not the tenant's."""

@@ -20,7 +20,6 @@ class _Session:
     batch_no: int = 0
     batch_end: int = 0
     events: list[Stored] = field(default_factory=list)
-    keys: dict[str, int] = field(default_factory=dict)
 
 
 class MemoryLog:
@@ -49,12 +48,6 @@ class MemoryLog:
         else:
             future.set_exception(Fenced(lease.session_id, lease.epoch))
         return future
-
-    async def append_external(self, tenant: str, session_id: str, key: str, entries: Sequence[Entry]) -> int:
-        session = self._find(tenant, session_id)
-        if key not in session.keys:
-            session.keys[key] = self._store(session_id, session, entries)
-        return session.keys[key]
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
         session = self._sessions.get(session_id)

@@ -13,6 +13,7 @@ import msgspec
 
 from stellwerk.database import statements
 from stellwerk.database.port import Transaction
+from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import FORMAT
 from stellwerk.errors import Conflict, Fenced, NotFound
 from stellwerk.log.log import Entry, Lease, NewSession
@@ -43,15 +44,6 @@ class _Fence(NamedTuple):
 class Deletion:
     tenant: str
     session_id: str
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class External:
-    tenant: str
-    session_id: str
-    key: str
-    entries: Sequence[Entry]
     at: float
 
 
@@ -95,9 +87,9 @@ def append_unfenced(tx: Transaction, tenant: str, session_id: str, entries: Sequ
     return int(claimed[0])
 
 
-def append_external_many(tx: Transaction, items: Sequence[External]) -> list[tuple[int, bool] | Exception]:
-    """The position of the last entry, and whether it was stored just now."""
-    return [_external(tx, item) for item in items]
+def rewrite(tx: Transaction, tenant: str, session_id: str, stubs: Sequence[Stored]) -> None:
+    """Put empty envelopes in the place of what somebody had removed. Nothing else is ever rewritten."""
+    tx.run_many("rewrite_event", [(stub.body, session_id, stub.position, tenant) for stub in stubs])
 
 
 def create_many(tx: Transaction, sessions: Sequence[NewSession]) -> list[None | Exception]:
@@ -133,19 +125,6 @@ def _fences(tx: Transaction, appends: Sequence[Append]) -> dict[str, _Fence]:
     names = msgspec.json.encode([item.lease.session_id for item in appends]).decode()
     ((found,),) = tx.rows("fences_of", names)
     return {fence.session_id: fence for fence in msgspec.json.decode(found, type=list[_Fence])}
-
-
-def _external(tx: Transaction, item: External) -> tuple[int, bool] | Exception:
-    key = f"external {item.key}"
-    known = tx.row("recall_answer", item.tenant, item.session_id, key)
-    if known is not None:
-        return int(known[1]), False
-    try:
-        last = append_unfenced(tx, item.tenant, item.session_id, item.entries)
-    except NotFound as error:
-        return error
-    tx.run("remember_answer", item.tenant, item.session_id, key, "", str(last).encode(), item.at)
-    return last, True
 
 
 def _create(tx: Transaction, new: NewSession) -> None | Exception:

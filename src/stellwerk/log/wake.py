@@ -62,6 +62,9 @@ class Channel:
             self._bytes = sum(len(e.body) for e in self._tail)
         self.ring(events[-1].position)
 
+    def forget(self) -> None:
+        self._tail, self._bytes = [], 0
+
     def ring(self, head: int) -> None:
         self.head = max(self.head, head)
         self._quiet = 0
@@ -106,6 +109,11 @@ class Wakes:
         """To be called every second: one clock for all who wait, instead of a timer for each."""
         for channel in self._channels.values():
             channel.remind()
+
+    def forget(self, session_id: str) -> None:
+        """What the tail holds was rewritten; readers look into the log instead."""
+        if (channel := self._channels.get(session_id)) is not None:
+            channel.forget()
 
     def bury(self, session_id: str) -> None:
         channel = self._channels.pop(session_id, None)

@@ -152,7 +152,8 @@ class EventsReader:
 
     def _tool_start(self, ts: float, event: Item) -> Iterator[Fact]:
         about, name, args = table(event.get("metadata")), str(event.get("name") or "tool"), _data(event).get("input")
-        agent, signal = agent_behind(name, args, table(about.get(OURS)))
+        ours = table(about.get(OURS))
+        agent, signal = agent_behind(name, args, ours)
         yield ToolBegan(
             ts=ts,
             run=_run(event),
@@ -166,6 +167,7 @@ class EventsReader:
             kind="tool" if agent is None else "agent",
             title=agent,
             signal=signal,
+            idempotent=bool(ours.get("idempotent")),
         )
 
     def _call_id(self, event: Item, name: str) -> str:

@@ -162,7 +162,8 @@ class PartsReader:
 
     def _began(self, ts: float, run: str, task: Task | None, tool_call_id: str, data: Item) -> ToolBegan:
         name, args = str(data.get("tool_name") or "tool"), data.get("input")
-        agent, signal = agent_behind(name, args, self._about.get(name, {}))
+        ours = self._about.get(name, {})
+        agent, signal = agent_behind(name, args, ours)
         return ToolBegan(
             ts=ts,
             run=run,
@@ -176,6 +177,7 @@ class PartsReader:
             kind="tool" if agent is None else "agent",
             title=agent,
             signal=signal,
+            idempotent=bool(ours.get("idempotent")),
         )
 
     def _message(self, ts: float, space: str, data: Any) -> Iterator[Fact]:

@@ -13,6 +13,7 @@ OURS = "stellwerk"
 """The key of what our own tools say about themselves and their results."""
 HELD, NOSTREAM = "stellwerk_held", "nostream"
 ACCEPTED = "validated_agent_output"
+STEP, DOCUMENTS = "stellwerk_step", "stellwerk_documents"
 _COMMAND = {"graph", "update", "resume", "goto"}
 _ROLES = {"assistant": "ai", "user": "human"}
 _PARAMS = {"ls_temperature": "temperature", "ls_max_tokens": "max_tokens", "ls_stop": "stop"}

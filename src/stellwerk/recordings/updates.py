@@ -6,6 +6,8 @@ from typing import Any
 
 from stellwerk.recordings.shapes import (
     ACCEPTED,
+    DOCUMENTS,
+    STEP,
     Item,
     calls_of,
     failed,
@@ -58,7 +60,12 @@ class Updates:
                 message_id = plain_id(message)
                 if message_id in self.spoken or message_id not in self.known:
                     author, asks = message.get("name") or self.agent, bool(calls_of(message.get("tool_calls")))
-                    yield MessageReturned(ts, message_id, text_of(message), str(author), asks)
+                    notes = table(message.get("response_metadata"))
+                    yield MessageReturned(
+                        *(ts, message_id, text_of(message), str(author), asks),
+                        is_step=bool(notes.get(STEP)),
+                        documents=tuple(map(str, rows(notes.get(DOCUMENTS)))),
+                    )
 
     def know(self, values: Any) -> None:
         """What the state holds from now on."""

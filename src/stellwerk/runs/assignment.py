@@ -1,13 +1,14 @@
 """Assignment: what a run is to do, as the log tells it: begin with its input, or go on where it was cut off."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stellwerk.database.port import Database, Transaction
 from stellwerk.envelope.model import (
     AskUser,
+    Document,
     Envelope,
     Message,
     RunStart,
@@ -43,7 +44,8 @@ class Assignment:
     @property
     def begun(self) -> bool:
         """Whether more is told of the run than what it was given."""
-        return not all(isinstance(e, RunStart | Message | UserAnswer | StopRequest) for e in self.own)
+        given = RunStart | Message | Document | UserAnswer | StopRequest
+        return not all(isinstance(e, given) for e in self.own)
 
     @property
     def checkpoints(self) -> list[str]:
@@ -66,7 +68,7 @@ class Assignment:
         given = {e.payload.ask_id: e.payload for e in self.history if isinstance(e, UserAnswer)}
         return {ask_id: resume_value(asked[ask_id], given[ask_id]) for ask_id in wanted}
 
-    def hindrance(self, repeatable: Collection[str], settled: Collection[str]) -> str | None:
+    def hindrance(self, settled: Collection[str]) -> str | None:
         """Why the run cannot go on after a crash: a tool whose call would be made a second time, and must not be.
 
         ``settled`` are the calls whose results are stored with the graph's state.
@@ -75,7 +77,7 @@ class Assignment:
             return f"it was begun {ATTEMPTS} times"
         for start, end in _unsettled(self.history):
             name = start.payload.tool_name
-            if end is None and name not in repeatable:
+            if end is None and not start.payload.idempotent:
                 return f"the tool {name} was at work, and nobody knows how far it came"
             if end is not None and start.payload.tool_call_id not in settled:
                 return f"the tool {name} has done its work, and would do it again"
@@ -133,14 +135,18 @@ async def _before(log: DurableLog, database: Database, claimed: Claimed) -> list
 async def message_of(database: Database, claimed: Claimed, work: Assignment) -> Message:
     """The message that the run is to answer; it may stand in front of the run."""
     lease, wanted = claimed.lease, work.start.payload.message_id
-    told = work.history
-    if not any(isinstance(e, Message) and e.payload.message_id == wanted for e in told):
-        rows = await database.read(lambda tx: tx.rows("messages_of", lease.session_id, claimed.after, lease.tenant))
-        told = [decode(body) for (body,) in rows]
-    found = [e for e in told if isinstance(e, Message) and e.payload.message_id == wanted]
+    found = _messages(work.history, wanted)
+    if not found:
+        place = (lease.session_id, claimed.after, wanted, lease.tenant)
+        rows = await database.read(lambda tx: tx.rows("messages_naming", *place))
+        found = _messages((decode(body) for (body,) in rows), wanted)
     if not found:
         raise TypeError(f"run {lease.run_id} names the message {wanted}, which is not in the log")
     return found[0]
+
+
+def _messages(told: Iterable[Envelope], message_id: str | None) -> list[Message]:
+    return [e for e in told if isinstance(e, Message) and e.payload.message_id == message_id]
 
 
 class Replaced(NamedTuple):
@@ -156,7 +162,7 @@ async def replaced_by(database: Database, lease: Lease, run_id: str) -> Replaced
     def look(tx: Transaction) -> Replaced:
         position, round_ = _first_answer(tx, lease, run_id)
         told = tx.rows("checkpoints_told", lease.session_id, position, sys.maxsize, lease.tenant)
-        outer = [e for e in (decode(body) for (body,) in told) if isinstance(e, SubgraphCheckpoint)]
+        outer = [e for e in (decode(body) for _, body in told) if isinstance(e, SubgraphCheckpoint)]
         ids = [e.payload.checkpoint_id for e in outer if e.parent_id is None]
         return Replaced(position, round_, ids[-1] if ids else None)
 

@@ -6,12 +6,25 @@ from typing import Any, Literal
 
 import msgspec
 
-from stellwerk.envelope.model import Envelope, Message, RunStart, StopRequest, UserAnswer
-from stellwerk.envelope.payloads import Answered, RunStarted, Said, StopAsked, TextPart
+from stellwerk.documents.store import Document as Stored
+from stellwerk.envelope.model import Document, Envelope, Message, RunStart, StopRequest, UserAnswer
+from stellwerk.envelope.payloads import Answered, Filed, FilePart, RunStarted, Said, StopAsked, TextPart
 from stellwerk.ids import digest_id
 from stellwerk.spec.chat import ChatMessage
 
 IfBusy = Literal["reject", "enqueue", "interrupt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """What a user gives to a session."""
+
+    text: str
+    documents: Sequence[str] = ()
+    """Ids of files that were uploaded before."""
+    if_busy: IfBusy = "reject"
+    earlier: Sequence[ChatMessage] = ()
+    """For a session that has only begun: what was said before, elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +51,8 @@ class Send(Command):
     system: str
     system_version: int
     message_id: str
+    documents: Sequence[Stored] = ()
+    """Files that go with it."""
     if_busy: IfBusy = "reject"
     earlier: Sequence[ChatMessage] = ()
     """What was said elsewhere before the session began."""
@@ -49,6 +64,7 @@ class Reply(Command):
 
     system: str
     answer: Answered
+    documents: Sequence[Stored] = ()
     is_checked: bool
     """The question was open when it came, and it fits."""
 
@@ -100,9 +116,43 @@ def start_of(command: Command, started: RunStarted, *, trace_id: str) -> RunStar
 
 def message_of(send: Send, *, run_id: str | None) -> Message:
     """The user's message; one that is enqueued belongs to no run yet."""
-    said = Said(message_id=send.message_id, role="user", content=[TextPart(text=send.text)], status="first")
+    files = [FilePart(document_id=each.document_id, filename=each.filename, mime=each.mime) for each in send.documents]
+    said = Said(
+        message_id=send.message_id,
+        role="user",
+        content=[TextPart(text=send.text), *files],
+        status="first",
+        documents=[file.document_id for file in files] or None,
+    )
     call_id = digest_id("message", send.message_id)
     return Message(**_place(send, run_id, run_id), parent_id=run_id, call_id=call_id, payload=said)
+
+
+def documents_of(command: Send | Reply, *, trace_id: str | None, run_id: str | None) -> list[Envelope]:
+    """What tells of the files, in front of the message or answer that they go with."""
+    owner = command.message_id if isinstance(command, Send) else command.answer.ask_id
+    place = _place(command, trace_id, run_id)
+    return [
+        Document(
+            **place,
+            parent_id=run_id,
+            call_id=digest_id("document", owner, file.document_id),
+            payload=_filed(file, owner),
+        )
+        for file in command.documents
+    ]
+
+
+def _filed(file: Stored, owner: str) -> Filed:
+    return Filed(
+        document_id=file.document_id,
+        name=file.filename,
+        mime=file.mime,
+        size=file.size,
+        digest=file.document_id,
+        ext=file.filename.rpartition(".")[2] if "." in file.filename else "",
+        message_id=owner,
+    )
 
 
 def answer_of(reply: Reply, *, trace_id: str | None, run_id: str | None) -> UserAnswer:
@@ -116,11 +166,10 @@ def stop_of(stop: Stop, *, trace_id: str | None, run_id: str) -> StopRequest:
     return StopRequest(**_place(stop, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=stop.asked)
 
 
-def withdrawn(stop: Stop, message_id: str) -> Message:
+def withdrawn(message_id: str, *, at: float) -> Message:
     """An enqueued message that will start nothing any more."""
     said = Said(message_id=message_id, role="user", content=[], status="first", action="removed")
-    call_id = digest_id("message removed", message_id)
-    return Message(**_place(stop, None, None), parent_id=None, call_id=call_id, payload=said)
+    return Message(ts=at, parent_id=None, call_id=digest_id("message removed", message_id), seq=1, payload=said)
 
 
 def earlier_messages(send: Send) -> list[Envelope]:

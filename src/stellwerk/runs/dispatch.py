@@ -5,20 +5,22 @@ without ending it is closed like one that a crash left behind.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
+from math import inf
 from typing import Any
 
 import structlog
 
 from stellwerk.agents.turn import Pause
-from stellwerk.database.port import Operation
+from stellwerk.database.port import Operation, R
 from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.ids import Clock
 from stellwerk.log.log import Lease
 from stellwerk.runs import intake, tables
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop, Stopped
 from stellwerk.runs.intake import Intake
+from stellwerk.runs.recorder import patiently
 from stellwerk.runs.recovery import close, orphans
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.stores import Stores
@@ -42,14 +44,18 @@ class Dispatch:
         self._runner, self._clock = runner, clock
         self._slots, self._depth = slots, waiting
         self._reserved = 0
-        self._running: dict[str, tuple[asyncio.Task[bool], Pause]] = {}
+        self._running: dict[str, tuple[asyncio.Task[bool], Pause, Lease]] = {}
         """By session, as a session has one run at a time."""
         self._leaving: set[asyncio.Task[bool]] = set()
         """Drivers whose run is over for everybody but them; they hold no slot."""
         self._stopping: dict[tuple[str, str], asyncio.Task[Stopped]] = {}
+        self._broken: set[str] = set()
+        """Sessions whose run is being closed, as its driver ended before it did."""
         self._errands: set[asyncio.Task[Any]] = set()
         self._claiming = self._claim_again = False
         self._closing = False
+        self._unsure = False
+        """Something may have been stored of which nobody was told."""
 
     async def send(self, send: Send) -> Accepted:
         """Accept a message: when this returns, it is in the log and its run will end visibly."""
@@ -81,11 +87,11 @@ class Dispatch:
     async def close(self) -> None:
         """Stop driving. Runs end their step if they can, and go on at the next start, with the others."""
         self._closing = True
-        for _, pause in self._running.values():
+        for _, pause, _ in self._running.values():
             pause.request_drain()
-        drivers = [task for task, _ in self._running.values()]
-        if drivers:
-            await asyncio.wait(drivers, timeout=_DRAIN)
+        drivers = [task for task, *_ in self._running.values()]
+        if under_way := [*drivers, *self._errands]:
+            await asyncio.wait(under_way, timeout=_DRAIN)
         tasks = [*drivers, *self._leaving, *self._errands]
         for task in tasks:
             task.cancel()
@@ -111,25 +117,33 @@ class Dispatch:
         self._reserved += claim
         try:
             item = Intake(command, claim, self._depth)
-            taken = await self._log.commit(operation, item, command.session_id, lambda done: done.stored)
-            if taken.claimed is not None and self._closing:
-                await self._database.submit(tables.release_many, taken.claimed.lease)
-            elif taken.claimed is not None:
-                self._start(taken.claimed)
+            commit = self._log.commit(operation, item, command.session_id, lambda done: done.stored)
+            taken = await self._heard(commit)
+            if taken.claimed is not None:
+                await self._take_up(taken.claimed)
         finally:
             self._reserved -= claim
             self.claim()  # a slot may have become free meanwhile, or was reserved for nothing
         return taken.answer
 
+    async def _heard(self, commit: "asyncio.Future[R]") -> R:
+        try:
+            return await commit
+        except StorageGone:
+            self._unsure = True
+            self.claim()
+            raise
+
     async def _stop(self, stop: Stop) -> Stopped:
-        halted = await self._log.commit(intake.stop_many, stop, stop.session_id, lambda done: done.stored, urgent=True)
+        commit = self._log.commit(intake.stop_many, stop, stop.session_id, lambda done: done.stored, urgent=True)
+        halted = await self._heard(commit)
         before, claimed = halted.status, halted.claimed
         self._dismiss(stop.session_id)
         if claimed is None:
             head = await self._log.head(stop.tenant, stop.session_id)
             return Stopped(status=before.status, round=before.round, run_id=before.run_id, position=head.position)
         try:
-            position = await self._patiently(partial(close, self._database, self._log, self._clock, claimed))
+            position = await patiently(partial(close, self._database, self._log, self._clock, claimed), inf)
         except Fenced:
             await self._log.head(stop.tenant, stop.session_id)  # says so, if it was deleted meanwhile
             raise
@@ -139,7 +153,7 @@ class Dispatch:
 
     def _dismiss(self, session_id: str) -> "asyncio.Task[bool] | None":
         """Cancel a driver whose run has been taken from it; it may take its time."""
-        task, _ = self._running.pop(session_id, (None, None))
+        task, *_ = self._running.pop(session_id, (None,))
         if task is not None:
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
@@ -150,58 +164,79 @@ class Dispatch:
         try:
             while self._claim_again:
                 self._claim_again = False
-                while (free := self._slots - len(self._running) - self._reserved) > 0:
-                    if await self._claim_some(free) < free:
+                while not self._closing:
+                    free = max(0, self._slots - len(self._running) - self._reserved)
+                    if not (free or self._unsure) or await self._claim_some(free) < free:
                         break
         finally:
             self._claiming = False
 
     async def _claim_some(self, free: int) -> int:
         try:
+            if self._unsure:
+                await self._release_unheard()
             if await self._database.read(lambda tx: tx.row("runs_waiting", 1)) is None:
                 return 0
             claimed = await self._database.submit(tables.claim_many, free)
         except (StorageFull, StorageGone):
+            self._unsure = True
             await asyncio.sleep(_RETRY)
             return free
         for run in claimed:
-            self._start(run)
+            await self._take_up(run)
         return len(claimed)
+
+    async def _release_unheard(self) -> None:
+        """Put runs back into the queue that were claimed by a commit whose answer did not come: nobody drives them."""
+        self._unsure = False
+        # Asked on the writer: whoever was told of a claim before has taken it up by now.
+        running = await self._database.submit(tables.running_many, None, urgent=True)
+        held = {lease for *_, lease in self._running.values()}
+        busy = self._broken | {session_id for _, session_id in self._stopping}
+        lost = [lease for lease in running if lease not in held and lease.session_id not in busy]
+        releases = [self._database.submit(tables.release_many, lease, urgent=True) for lease in lost]
+        for lease in lost:
+            logger.warning("run_unheard", session=lease.session_id, run=lease.run_id)
+            self._dismiss(lease.session_id)
+        await asyncio.gather(*releases)
+
+    async def _take_up(self, claimed: Claimed) -> None:
+        """Drive the run, or leave it to the next process if this one has begun to end meanwhile."""
+        if self._closing:
+            await self._database.submit(tables.release_many, claimed.lease, urgent=True)
+        else:
+            self._start(claimed)
 
     def _start(self, claimed: Claimed) -> None:
         lease, pause = claimed.lease, Pause()
         task = asyncio.create_task(self._runner.run(claimed, pause), name=f"run {lease.run_id}")
-        self._running[lease.session_id] = task, pause
+        self._running[lease.session_id] = task, pause, lease
         watch = asyncio.get_running_loop().call_later(LONG, _lasts_long, lease)
         task.add_done_callback(lambda done: self._ended(lease, done))
         task.add_done_callback(lambda _: watch.cancel())
 
     def _ended(self, lease: Lease, task: "asyncio.Task[bool]") -> None:
+        failure = None if task.cancelled() else task.exception()  # looked at in any case, or Python complains
         if task in self._leaving:
             return
         if self._running.get(lease.session_id, (None,))[0] is task:  # the next run may have begun meanwhile
             del self._running[lease.session_id]
         if self._closing:
             return
-        if task.cancelled() or task.exception() is not None or not task.result():
-            failure = None if task.cancelled() else task.exception()
+        if task.cancelled() or failure is not None or not task.result():
             logger.warning("driver_ended", session=lease.session_id, run=lease.run_id, exc_info=failure)
+            self._broken.add(lease.session_id)
             self._errand(self._close_broken(lease))
         self.claim()
 
     async def _close_broken(self, lease: Lease) -> None:
         """Close a run whose driver ended before it did; nothing, if somebody else has seen to it."""
         reclaim = partial(self._database.submit, tables.reclaim_many, lease, urgent=True)
-        for orphan in await self._patiently(reclaim):
-            await self._patiently(partial(close, self._database, self._log, self._clock, orphan))
+        for orphan in await patiently(reclaim, inf):
+            await patiently(partial(close, self._database, self._log, self._clock, orphan), inf)
+        self._broken.discard(lease.session_id)
+        self._unsure = True
         self.claim()
-
-    async def _patiently(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        while True:
-            try:
-                return await work()
-            except (StorageFull, StorageGone):
-                await asyncio.sleep(_RETRY)
 
     def _errand(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         """A task of our own that somebody holds, so that it is not lost half-way."""

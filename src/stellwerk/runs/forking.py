@@ -1,14 +1,17 @@
 """Fork: another session that begins with what was said in this one, and goes its own way from there."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from stellwerk.agents.checkpoint_pruning import sweep
+from stellwerk.agents.checkpoint_pruning import Copy, copy_states
 from stellwerk.database.port import Transaction
-from stellwerk.envelope.model import FORMAT, RunEnd, SubgraphCheckpoint, decode
-from stellwerk.errors import Conflict, StellwerkError
-from stellwerk.log.tables import unknown_session
-from stellwerk.runs.tables import stand_anew
+from stellwerk.envelope.model import FORMAT, Message, RunEnd, RunStart, SubgraphCheckpoint, decode
+from stellwerk.errors import Conflict
+from stellwerk.log.log import entry
+from stellwerk.log.tables import append_unfenced, unknown_session
+from stellwerk.runs import commands
+from stellwerk.runs.tables import each, stand_anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,36 +25,42 @@ class Fork:
 
 
 def fork_many(tx: Transaction, forks: Sequence[Fork]) -> list[None | Exception]:
-    outcomes: list[None | Exception] = []
-    for fork in forks:
-        try:
-            _fork(tx, fork)
-            outcomes.append(None)
-        except StellwerkError as refusal:  # raised before anything was written
-            outcomes.append(refusal)
-    return outcomes
+    return each(_fork, tx, forks)
 
 
 def _fork(tx: Transaction, fork: Fork) -> None:
     head = tx.row("head", fork.session_id, fork.tenant)
     if head is None:
         raise unknown_session(fork.session_id)
-    position = _end_of_run(tx, fork)
+    ends = _ends_of_runs(tx, fork)
+    position = ends[-1]
     new, old, tenant = fork.new_id, fork.session_id, fork.tenant
     tx.run("create_session", new, tenant, head[2], head[4], FORMAT, tx.flush, fork.at)
     tx.run("copy_events", new, old, position, tenant)
     tx.run("set_last_position", position, new, tenant)
     tx.run("copy_documents", new, fork.at, tenant, old)
-    checkpoint = _checkpoint_at(tx, fork, position)
-    if checkpoint is not None:
-        tx.run("copy_checkpoint", new, tenant, old, checkpoint)
-        tx.run("copy_checkpoint_items", new, tenant, old)
-        sweep(tx, tenant, new)  # nothing of what came later
+    copy_states(tx, Copy(tenant, source=old, target=new), _checkpoints_at(tx, fork, ends))
+    if waiting := _only_enqueued(tx, fork):
+        withdrawn = [entry(commands.withdrawn(message_id, at=fork.at)) for message_id in waiting]
+        append_unfenced(tx, tenant, new, withdrawn)
     stand_anew(tx, tenant, new)
 
 
-def _end_of_run(tx: Transaction, fork: Fork) -> int:
-    """Where to cut. In the middle of a run, or while it waits for its user, there is no state to begin with."""
+def _only_enqueued(tx: Transaction, fork: Fork) -> list[str]:
+    """Messages that had started nothing where the log was cut; whatever they became is not in the fork."""
+    apart = tx.rows("messages_without_run", fork.new_id, fork.tenant)
+    said = [e.payload for e in (decode(bytes(body)) for (body,) in apart) if isinstance(e, Message)]
+    waiting = [one.message_id for one in said if one.status == "first" and one.action == "added"]
+    if not waiting:
+        return []
+    starts = tx.rows("turning_points", fork.new_id, '["run_start"]', fork.tenant)
+    begun = {e.payload.message_id for e in (decode(bytes(body)) for (body,) in starts) if isinstance(e, RunStart)}
+    gone = begun | {one.message_id for one in said if one.action == "removed"}
+    return [message_id for message_id in waiting if message_id not in gone]
+
+
+def _ends_of_runs(tx: Transaction, fork: Fork) -> list[int]:
+    """Up to where to cut. In the middle of a run, or while it waits for its user, there is no state to begin with."""
     rows = tx.rows("ends_of_runs", fork.session_id, fork.tenant)
     ends = [position for position, body in rows if _is_over(bytes(body))]
     if not ends:
@@ -62,7 +71,7 @@ def _end_of_run(tx: Transaction, fork: Fork) -> int:
         raise Conflict(
             f"position {wanted} is not the end of a run that is over; the nearest is {nearest}", code="not_a_run_end"
         )
-    return int(wanted)
+    return ends[: ends.index(wanted) + 1]
 
 
 def _is_over(body: bytes) -> bool:
@@ -70,10 +79,11 @@ def _is_over(body: bytes) -> bool:
     return isinstance(envelope, RunEnd) and envelope.payload.status != "awaiting_user"
 
 
-def _checkpoint_at(tx: Transaction, fork: Fork, position: int) -> str | None:
-    """The last checkpoint of the outermost graph up to there."""
-    for (body,) in tx.rows("checkpoints_told", fork.session_id, 0, position, fork.tenant):
+def _checkpoints_at(tx: Transaction, fork: Fork, ends: Sequence[int]) -> Collection[str]:
+    """The last checkpoint of the outermost graph before each end: a fork can be forked there, too."""
+    found: dict[int, str] = {}
+    for position, body in tx.rows("checkpoints_told", fork.session_id, 0, ends[-1], fork.tenant):
         envelope = decode(bytes(body))
         if isinstance(envelope, SubgraphCheckpoint) and envelope.parent_id is None:
-            return envelope.payload.checkpoint_id
-    return None
+            found.setdefault(bisect_left(ends, position), envelope.payload.checkpoint_id)
+    return found.values()

@@ -1,23 +1,24 @@
 """Intake: what comes from outside becomes envelopes and a run in one transaction, or is refused and changes nothing."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from stellwerk.database.port import Transaction
+from stellwerk.documents.store import refer_all, refuse_lost
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, RunStart
 from stellwerk.envelope.payloads import RunStarted
-from stellwerk.errors import Conflict, Overloaded, StellwerkError
+from stellwerk.errors import Conflict, Overloaded
 from stellwerk.log import tables as log
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.runs import commands
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop
 from stellwerk.runs.machine import advance, place
-from stellwerk.runs.tables import Claimed, claim, raise_epoch, stand, standing
+from stellwerk.runs.tables import Claimed, claim, each, raise_epoch, stand, standing
 from stellwerk.views.status import Status
 
 C = TypeVar("C", bound=Command, covariant=True)
@@ -31,7 +32,7 @@ class Intake(Generic[C]):
     claim: bool
     """There is a free slot here: take the lease at once."""
     depth: int
-    """How many runs may wait."""
+    """How many runs may wait here, and how many messages in one session."""
 
 
 class Taken(NamedTuple):
@@ -56,29 +57,19 @@ class _Begun(NamedTuple):
 
 
 def accept_many(tx: Transaction, intakes: Sequence[Intake[Send]]) -> list[Taken | Exception]:
-    return _each(_accept, tx, intakes)
+    return each(_accept, tx, intakes)
 
 
 def reply_many(tx: Transaction, intakes: Sequence[Intake[Reply]]) -> list[Taken | Exception]:
-    return _each(_reply, tx, intakes)
+    return each(_reply, tx, intakes)
 
 
 def regenerate_many(tx: Transaction, intakes: Sequence[Intake[Regenerate]]) -> list[Taken | Exception]:
-    return _each(_regenerate, tx, intakes)
+    return each(_regenerate, tx, intakes)
 
 
 def stop_many(tx: Transaction, stops: Sequence[Stop]) -> list[Halted | Exception]:
-    return _each(_stop, tx, stops)
-
-
-def _each(take: Callable[[Transaction, Any], Any], tx: Transaction, items: Sequence[Any]) -> list[Any]:
-    outcomes: list[Any] = []
-    for item in items:
-        try:
-            outcomes.append(take(tx, item))
-        except StellwerkError as refusal:  # raised before anything was written
-            outcomes.append(refusal)
-    return outcomes
+    return each(_stop, tx, stops)
 
 
 def _accept(tx: Transaction, intake: Intake[Send]) -> Taken:
@@ -86,17 +77,24 @@ def _accept(tx: Transaction, intake: Intake[Send]) -> Taken:
     status, known = _known(tx, send)
     if known is not None:
         return Taken(known, None, [])
+    refuse_lost(tx, send.tenant, send.documents)
     if send.if_busy == "enqueue" and place(status) in ("running", "awaiting"):
-        position, stored = _append(tx, send, [commands.message_of(send, run_id=None)])
+        if _count(tx, "count_enqueued", send.session_id, send.tenant) >= intake.depth:
+            raise Overloaded("as many messages wait in this session as this server takes; send this again later")
+        files = commands.documents_of(send, trace_id=None, run_id=None)
+        position, stored = _append(tx, send, [*files, commands.message_of(send, run_id=None)])
+        refer_all(tx, send.tenant, send.session_id, send.documents)
         later = (send.message_id, send.run_id, send.system, send.system_version)
         tx.run("put_into_inbox", send.session_id, position, send.tenant, *later)
-        begun = _Begun(position, position - 1, None, stored)
+        begun = _Begun(position, position - len(stored), None, stored)
         return _taken(tx, send, status, begun, message_id=send.message_id, status="enqueued")
     advance(status, "message")
     start = _start_of_message(send, status)
     earlier = commands.earlier_messages(send)
-    told = [*earlier, start, commands.message_of(send, run_id=send.run_id)]
-    begun = _begin(tx, intake, start, told)
+    files = commands.documents_of(send, trace_id=send.run_id, run_id=send.run_id)
+    message = commands.message_of(send, run_id=send.run_id)
+    begun = _begin(tx, intake, start, [*earlier, start, *files, message])
+    refer_all(tx, send.tenant, send.session_id, send.documents)
     return _taken(tx, send, start, begun, message_id=send.message_id)
 
 
@@ -139,18 +137,23 @@ def _reply(tx: Transaction, intake: Intake[Reply]) -> Taken:
     if known is not None:
         return Taken(known, None, [])
     _refuse_unasked(ask_id, status)
+    refuse_lost(tx, reply.tenant, reply.documents)
     if not reply.is_checked:
         raise Conflict("the question was not open yet when this came; send it again", code="not_asked")
     rest = tuple(ask for ask in status.open_asks if ask != ask_id)
     if rest:  # the graph goes on when it can go on with all of them
+        files = commands.documents_of(reply, trace_id=status.trace_id, run_id=None)
         told = commands.answer_of(reply, trace_id=status.trace_id, run_id=None)
-        position, stored = _append(tx, reply, [told])
+        position, stored = _append(tx, reply, [*files, told])
+        refer_all(tx, reply.tenant, reply.session_id, reply.documents)
         stand(tx, reply.tenant, reply.session_id, [told])
-        begun = _Begun(position, position - 1, None, stored)
+        begun = _Begun(position, position - len(stored), None, stored)
         return _taken(tx, reply, status, begun, ask_id=ask_id, status="noted", open_asks=rest)
     start = _start_of_trace(reply, status, "answer", asks=list(status.asked))
+    files = commands.documents_of(reply, trace_id=start.trace_id, run_id=reply.run_id)
     told = commands.answer_of(reply, trace_id=start.trace_id, run_id=reply.run_id)
-    begun = _begin(tx, intake, start, [start, told])
+    begun = _begin(tx, intake, start, [start, *files, told])
+    refer_all(tx, reply.tenant, reply.session_id, reply.documents)
     return _taken(tx, reply, start, begun, ask_id=ask_id)
 
 
@@ -226,12 +229,12 @@ def _withdraw_enqueued(tx: Transaction, stop: Stop) -> list[Envelope]:
     waiting = tx.rows("inbox_of", stop.session_id, stop.tenant)
     for position, *_ in waiting:
         tx.run("take_from_inbox", stop.session_id, stop.tenant, position)
-    return [commands.withdrawn(stop, message_id) for _, message_id, *_ in waiting]
+    return [commands.withdrawn(message_id, at=stop.at) for _, message_id, *_ in waiting]
 
 
 def _begin(tx: Transaction, intake: Intake[Command], start: RunStart, told: Sequence[Envelope]) -> _Begun:
     """Store the first envelopes of a run, and the run."""
-    if not intake.claim and _waiting(tx) >= intake.depth:
+    if not intake.claim and _count(tx, "count_waiting") >= intake.depth:
         raise Overloaded("as many runs are waiting as this server takes; send this again in a few seconds")
     command, round_ = intake.command, start.payload.round
     last, stored = _append(tx, command, told)
@@ -257,12 +260,21 @@ def _known(tx: Transaction, command: Command) -> tuple[Status, Accepted | None]:
     if tx.row("head", command.session_id, command.tenant) is None:
         raise log.unknown_session(command.session_id)
     status = standing(tx, command.tenant, command.session_id)
-    known = command.key and tx.row("recall_answer", command.tenant, command.session_id, f"input {command.key}")
+    return status, recalled(tx, command.tenant, command.session_id, key=command.key, request=command.request)
+
+
+def recalled(tx: Transaction, tenant: str, session_id: str, *, key: str | None, request: str) -> Accepted | None:
+    """What was answered to the request with this key, if it came before.
+
+    Raises:
+        Conflict: it was another request.
+    """
+    known = key and tx.row("recall_answer", tenant, session_id, f"input {key}")
     if not known:
-        return status, None
-    if known[0] != command.request:
+        return None
+    if known[0] != request:
         raise Conflict("this Idempotency-Key was used with another request; take a new key", code="key_reused")
-    return status, msgspec.json.decode(known[1], type=Accepted)
+    return msgspec.json.decode(known[1], type=Accepted)
 
 
 def _taken(tx: Transaction, command: Command, about: RunStart | Status, begun: _Begun, **details: Any) -> Taken:
@@ -278,6 +290,6 @@ def _taken(tx: Transaction, command: Command, about: RunStart | Status, begun: _
     return Taken(answer, begun.claimed, begun.stored)
 
 
-def _waiting(tx: Transaction) -> int:
-    row = tx.row("count_waiting")
-    return int(row[0]) if row else 0
+def _count(tx: Transaction, query: str, *params: object) -> int:
+    ((count,),) = tx.rows(query, *params)
+    return int(count)

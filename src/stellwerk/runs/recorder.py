@@ -66,7 +66,8 @@ class Recorder:
         self._due: float | None = None
         self._landing: asyncio.Future[None] | None = None
         self._before: list[Callable[[], Awaitable[None]]] = []
-        self._preparing: asyncio.Task[None] | None = None
+        self._work: asyncio.Task[None] | None = None
+        """What makes ``_landing`` come, held so that it is not lost half-way."""
         self.calls = OpenCalls()
         self.failure: BaseException | None = None
         """Why ``lost`` was called."""
@@ -97,33 +98,35 @@ class Recorder:
         append = self._batch([*said, *telling])
         if not append.entries:
             session_id = self._lease.session_id
-            await _patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []), PATIENCE)
+            await patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []), PATIENCE)
             return
         self._landing = asyncio.get_running_loop().create_future()
-        stored = False
-        try:
-            await self._store(append, _append_with_companion, _Companion(append, operation, item), patience=PATIENCE)
-            stored = True
-        except asyncio.CancelledError:
-            telling = []  # nobody waits any more, but what was handed over stands
-            raise
-        finally:
-            if stored:
-                self._land()
-            else:  # under the same number: if it was stored after all, it is not stored again
-                for envelope in reversed(telling):
-                    self.calls.unstamp(envelope)
-                kept = append.entries[: len(append.entries) - len(telling)]
-                self._launch(replace(append, entries=kept))
+        companion = _Companion(append, operation, item)
+        writing = asyncio.create_task(self._store(append, _append_with_companion, companion, patience=PATIENCE))
+        self._work = writing
+        writing.add_done_callback(partial(self._written, append, telling))
+        # If nobody waits any more, what was handed over stands all the same: it is stored whole, or not at all.
+        await asyncio.shield(writing)
+
+    def _written(self, append: Append, telling: Sequence[Envelope], done: "asyncio.Task[None]") -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._land()
+        else:  # under the same number: if it was stored after all, it is not stored again
+            for envelope in reversed(telling):
+                self.calls.unstamp(envelope)
+            rest = replace(append, entries=append.entries[: len(append.entries) - len(telling)])
+            self._launch(rest, shown=not telling)  # which of the two is in the log, only the log knows
 
     async def stored(self) -> None:
-        """Wait until all that was fed so far is in the log; it need not wait for its window."""
+        """Wait until all that was fed so far is in the log; it need not wait for its window. Raises any failure."""
         await self._clear()
         append = self._batch(self._take())
         if append.entries:
             self._landing = asyncio.get_running_loop().create_future()
             self._launch(append)
             await self._clear()
+        if self.failure is not None:
+            raise self.failure
 
     async def finish(self, last_words: Iterable[Envelope], asks: Sequence[Envelope] = ()) -> None:
         """Commit the last envelopes and the end of the run, however long it takes; nothing can follow.
@@ -137,7 +140,7 @@ class Recorder:
         append = self._batch(stamped)
         turns = [*asks, *(envelope for envelope in stamped if isinstance(envelope, RunEnd))]
         finish, session_id = Finish(append, turns), self._lease.session_id
-        await _patiently(
+        await patiently(
             lambda: self._log.commit(finish_many, finish, session_id, lambda done: done.stored, urgent=True), inf
         )
 
@@ -179,17 +182,20 @@ class Recorder:
         self._batch_no += bool(entries)
         return Append(self._lease, self._batch_no, entries)
 
-    def _launch(self, append: Append, *, waited: float = 0) -> None:
+    def _launch(self, append: Append, *, waited: float = 0, shown: bool = True) -> None:
         """Append until it is done. A disk that is full makes it wait, and after a while makes the run stop."""
         if waited == PATIENCE:
             self._give_up(StorageFull())
-        future = self._log.append(append.lease, append.batch_no, append.entries)
-        future.add_done_callback(partial(self._answered, append, waited))
+        if shown:
+            future = self._log.append(append.lease, append.batch_no, append.entries)
+        else:  # readers find it in the log
+            future = self._log.commit(log_tables.append_many, append, append.lease.session_id, lambda _: [])
+        again = partial(self._launch, append, waited=waited + _RETRY, shown=shown)
+        future.add_done_callback(partial(self._answered, again))
 
-    def _answered(self, append: Append, waited: float, future: "asyncio.Future[int]") -> None:
+    def _answered(self, again: Callable[[], None], future: "asyncio.Future[int]") -> None:
         error = future.exception()
         if isinstance(error, StorageFull | StorageGone):
-            again = partial(self._launch, append, waited=waited + _RETRY)
             asyncio.get_running_loop().call_later(_RETRY, again)
             return
         if error is not None:
@@ -199,7 +205,7 @@ class Recorder:
 
     async def _store(self, append: Append, operation: Operation[P, int], item: P, *, patience: float) -> None:
         session_id, stored = self._lease.session_id, partial(placed, entries=append.entries)
-        await _patiently(lambda: self._log.commit(operation, item, session_id, stored), patience)
+        await patiently(lambda: self._log.commit(operation, item, session_id, stored), patience)
 
     async def _clear(self) -> None:
         """Wait until nothing of ours is under way."""
@@ -220,8 +226,8 @@ class Recorder:
     def _prepare(self) -> None:
         work, self._before = self._before, []
         self._landing = asyncio.get_running_loop().create_future()
-        self._preparing = asyncio.create_task(_one_by_one(work))
-        self._preparing.add_done_callback(self._prepared)
+        self._work = asyncio.create_task(_one_by_one(work))
+        self._work.add_done_callback(self._prepared)
 
     def _prepared(self, done: "asyncio.Task[None]") -> None:
         error = None if done.cancelled() else done.exception()
@@ -237,10 +243,11 @@ class Recorder:
 
 async def _one_by_one(work: Sequence[Callable[[], Awaitable[None]]]) -> None:
     for piece in work:
-        await _patiently(piece, PATIENCE)
+        await patiently(piece, PATIENCE)
 
 
-async def _patiently(submit: Callable[[], Awaitable[R]], patience: float) -> R:
+async def patiently(submit: Callable[[], Awaitable[R]], patience: float) -> R:
+    """Try again while the disk is full or gone, as long as patience lasts."""
     waited = 0.0
     while True:
         try:

@@ -8,13 +8,15 @@ from typing import Any
 
 import structlog
 
+from stellwerk.agents.data_folder import working_in
+from stellwerk.agents.documents import SessionDocuments, offering
 from stellwerk.agents.journal import keeping
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.turn import Pause, Turn
 from stellwerk.database.port import Operation
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.model import Envelope, Message, RunStart
-from stellwerk.envelope.payloads import Problem, TextPart
+from stellwerk.envelope.payloads import FilePart, Problem, TextPart
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
@@ -81,7 +83,7 @@ class Runner:
                 run.recorder.merge_within(agent.habits.window)
             await self._take_up(run, work, agent)
             turn = await self._turn(run, claimed, work)
-            with keeping(run):
+            with keeping(run), working_in(self._stores.data), offering(self._documents(run.lease)):
                 await agent.drive(replace(turn, pause=pause), run.tell, self._clock)
         except Fenced:
             raise
@@ -99,6 +101,10 @@ class Runner:
             run.fail(error)
         return True
 
+    def _documents(self, lease: Lease) -> SessionDocuments:
+        stores, whose = self._stores, {"tenant": lease.tenant, "session_id": lease.session_id}
+        return SessionDocuments(stores.database, stores.documents, stores.extractor, **whose)
+
     async def _take_up(self, run: "_Run", work: Assignment, agent: RunnableAgent) -> None:
         """Close what a crash cut off, and let the adapter know what was told.
 
@@ -108,7 +114,7 @@ class Runner:
         closing: list[Envelope] = []
         if work.begun:
             settled = await agent.settled(run.lease.session_id, work.checkpoints)
-            if (reason := work.hindrance(agent.habits.repeatable, settled)) is not None:
+            if (reason := work.hindrance(settled)) is not None:
                 raise Crashed(reason)
             closing = list(run.recorder.calls.closing(ts=self._clock.now(), run_id=run.lease.run_id))
             logger.warning("run_goes_on", session=run.lease.session_id, run=run.lease.run_id, attempt=work.attempt)
@@ -196,4 +202,7 @@ def _cancelling_this_task() -> Callable[[], None]:
 
 
 def _text(message: Message) -> str:
-    return "\n".join(part.text for part in message.payload.content if isinstance(part, TextPart))
+    """What the agent reads: the words, and which files came with them."""
+    parts = message.payload.content
+    files = [part.as_text for part in parts if isinstance(part, FilePart)]
+    return "\n".join([*(part.text for part in parts if isinstance(part, TextPart)), *files])

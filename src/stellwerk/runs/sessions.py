@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
 
+from stellwerk.documents.store import Document, unknown_file
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import AskUser, decode
 from stellwerk.envelope.payloads import Answered, StopAsked
 from stellwerk.ids import Clock, IdSource, digest_id
 from stellwerk.log.log import Head, NewSession
 from stellwerk.log.tables import unknown_session
-from stellwerk.runs.commands import Accepted, IfBusy, Regenerate, Reply, Send, Stop, Stopped
+from stellwerk.runs.commands import Accepted, Input, Regenerate, Reply, Send, Stop, Stopped
 from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.forking import Fork, fork_many
+from stellwerk.runs.intake import recalled
 from stellwerk.runs.stores import Stores
 from stellwerk.runs.tables import standing
 from stellwerk.spec.chat import ChatMessage
@@ -46,6 +49,7 @@ class Sessions:
         self._database, self._log, self._documents = stores.database, stores.log, stores.documents
         self._todolists = stores.todolists
         self._systems, self._dispatch, self._clock, self._ids = systems, dispatch, clock, ids
+        self._sending: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def begin(self, tenant: str, system: str, user: str | None) -> Session:
         await self._systems.newest(tenant, system)
@@ -53,46 +57,51 @@ class Sessions:
         await self._log.create(new)
         return _session((new.session_id, system, user, new.created_at, 0, None))
 
-    async def send(
-        self,
-        tenant: str,
-        session_id: str,
-        text: str,
-        *,
-        key: str | None = None,
-        if_busy: IfBusy = "reject",
-        earlier: Sequence[ChatMessage] = (),
-    ) -> Accepted:
-        """``earlier`` is for a session that has only begun: what was said before, elsewhere.
+    async def send(self, tenant: str, session_id: str, said: Input, *, key: str | None = None) -> Accepted:
+        """While exactly one question is open, a message is its answer."""
+        # One request sent twice at the same time: the second must not stop what the first has begun.
+        once = asyncio.Lock() if key is None else self._sending.setdefault((tenant, session_id, key), asyncio.Lock())
+        async with once:
+            return await self._sent(tenant, session_id, said, key)
 
-        While exactly one question is open, a message is its answer.
-        """
+    async def _sent(self, tenant: str, session_id: str, said: Input, key: str | None) -> Accepted:
+        request = digest_id(said.text, *said.documents)
+        if (known := await self._recalled(tenant, session_id, key, request)) is not None:
+            return known
         head, status = await self._standing(tenant, session_id)
-        if if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
-            answer = Answered(ask_id=status.open_asks[0], text=clean_text(text))
-            return await self.answer(tenant, session_id, answer, key=key, request=digest_id(text))
+        if said.if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
+            answer = Answered(ask_id=status.open_asks[0], text=clean_text(said.text))
+            return await self.answer(tenant, session_id, answer, documents=said.documents, key=key, request=request)
         version = await self._systems.current(tenant, head.system)
-        if if_busy == "interrupt" and status.status == "running":
-            if not await self._is_repeated(tenant, session_id, key):
-                await self.stop(tenant, session_id)
+        documents = await self._found(tenant, said.documents)
+        if said.if_busy == "interrupt" and status.status == "running":
+            await self.stop(tenant, session_id)
         send = Send(
             tenant=tenant,
             session_id=session_id,
-            text=clean_text(text),
+            text=clean_text(said.text),
+            documents=documents,
             system=head.system,
             system_version=version,
             run_id=self._ids.new(),
             message_id=self._ids.new(),
             at=self._clock.now(),
             key=key,
-            request=digest_id(text),
-            if_busy=if_busy,
-            earlier=[ChatMessage(role=said.role, content=clean_text(said.content)) for said in earlier],
+            request=request,
+            if_busy=said.if_busy,
+            earlier=[ChatMessage(role=each.role, content=clean_text(each.content)) for each in said.earlier],
         )
         return await self._dispatch.send(send)
 
     async def answer(
-        self, tenant: str, session_id: str, answer: Answered, *, key: str | None = None, request: str | None = None
+        self,
+        tenant: str,
+        session_id: str,
+        answer: Answered,
+        *,
+        documents: Sequence[str] = (),
+        key: str | None = None,
+        request: str | None = None,
     ) -> Accepted:
         """Answer an open question; one without ask_id answers the only one.
 
@@ -100,6 +109,9 @@ class Sessions:
             Conflict: nothing is asked, or several things are and it is not said which.
             InvalidField: the answer does not fit the question, which stays open.
         """
+        request = request or digest_id(msgspec.json.encode(answer).decode(), *documents)
+        if (known := await self._recalled(tenant, session_id, key, request)) is not None:
+            return known
         head, status = await self._standing(tenant, session_id)
         ask_id = answer.ask_id or (status.open_asks[0] if len(status.open_asks) == 1 else "")
         is_open = status.awaiting_user_input and ask_id in status.open_asks
@@ -115,13 +127,17 @@ class Sessions:
             key=key,
             system=head.system,
             answer=replace(answer, ask_id=ask_id),
+            documents=await self._found(tenant, documents),
             is_checked=is_open,
-            request=request or digest_id(msgspec.json.encode(answer).decode()),
+            request=request,
         )
         return await self._dispatch.reply(reply)
 
     async def regenerate(self, tenant: str, session_id: str, *, key: str | None = None) -> Accepted:
         """Answer the last message once more, in a round that takes the place of the last."""
+        request = "regenerate"
+        if (known := await self._recalled(tenant, session_id, key, request)) is not None:
+            return known
         head = await self._log.head(tenant, session_id)
         command = Regenerate(
             tenant=tenant,
@@ -129,7 +145,7 @@ class Sessions:
             run_id=self._ids.new(),
             at=self._clock.now(),
             key=key,
-            request="regenerate",
+            request=request,
             system=head.system,
             system_version=await self._systems.current(tenant, head.system),
         )
@@ -155,14 +171,18 @@ class Sessions:
         )
         return await self._dispatch.stop(stop)
 
-    async def _is_repeated(self, tenant: str, session_id: str, key: str | None) -> bool:
-        """Whether a request with this key was answered before."""
+    async def _found(self, tenant: str, documents: Sequence[str]) -> list[Document]:
+        found = [(each, await self._documents.find(tenant, each)) for each in dict.fromkeys(documents)]
+        for document_id, document in found:
+            if document is None:
+                raise unknown_file(document_id)
+        return [document for _, document in found if document is not None]
+
+    async def _recalled(self, tenant: str, session_id: str, key: str | None, request: str) -> Accepted | None:
+        """Asked first: what the request led to, such as a question, must not judge it when it comes again."""
         if key is None:
-            return False
-        return (
-            await self._database.read(lambda tx: tx.row("recall_answer", tenant, session_id, f"input {key}"))
-            is not None
-        )
+            return None
+        return await self._database.read(lambda tx: recalled(tx, tenant, session_id, key=key, request=request))
 
     async def _standing(self, tenant: str, session_id: str) -> tuple[Head, Status]:
         head = await self._log.head(tenant, session_id)

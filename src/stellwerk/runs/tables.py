@@ -4,7 +4,7 @@ Envelopes are stored in the same transaction as the rows they explain, so the
 log and the tables cannot disagree.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import msgspec
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, decode
-from stellwerk.errors import Fenced
+from stellwerk.errors import Fenced, StellwerkError
 from stellwerk.log.log import Lease
 from stellwerk.views.status import TURNING_POINTS, Status, fold
 
@@ -30,6 +30,17 @@ class Claimed(NamedTuple):
     """All that there is of it, if that is known: it has only begun."""
 
 
+def each(take: Callable[[Transaction, Any], Any], tx: Transaction, items: Sequence[Any]) -> list[Any]:
+    """One after the other; what is refused leaves its neighbours alone, as it is refused before anything is written."""
+    outcomes: list[Any] = []
+    for item in items:
+        try:
+            outcomes.append(take(tx, item))
+        except StellwerkError as refusal:
+            outcomes.append(refusal)
+    return outcomes
+
+
 def claim_many(tx: Transaction, counts: Sequence[int]) -> list[list[Claimed] | Exception]:
     """The runs that have waited longest, each with a lease of its own."""
     return [_claimed(tx, tx.rows("runs_waiting", count)) for count in counts]
@@ -38,6 +49,11 @@ def claim_many(tx: Transaction, counts: Sequence[int]) -> list[list[Claimed] | E
 def orphans(tx: Transaction, _items: Sequence[None]) -> list[list[Claimed] | Exception]:
     """Runs that a crash left without an owner; the old owner, if it still lives, is fenced off."""
     return [_claimed(tx, tx.rows("runs_running"), again=True)]
+
+
+def running_many(tx: Transaction, items: Sequence[None]) -> list[list[Lease] | Exception]:
+    """Under which lease each run is driven that is under way."""
+    return [[Lease(*row) for row in tx.rows("leases_running")] for _ in items]
 
 
 def reclaim_many(tx: Transaction, leases: Sequence[Lease]) -> list[list[Claimed] | Exception]:

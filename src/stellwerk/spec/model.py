@@ -19,6 +19,7 @@ Prompt = Annotated[str, Field(max_length=64 * 1024)]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
 Effect = Literal["read", "write", "external"]
+Kind = Literal["react", "deep", "workplan", "graph"]
 Decision = Literal["approve", "edit", "reject", "respond"]
 DECISIONS: tuple[Decision, ...] = ("approve", "edit", "reject", "respond")
 
@@ -109,7 +110,7 @@ class CompleteAgent(Closed):
     tool_schemas: list[ToolSchema] = []
     agents_as_tools: list[AgentAsTool] = []
     model: ModelSpec = ModelSpec()
-    kind: Literal["react", "deep", "graph"] = "react"
+    kind: Kind = "react"
     graph: Name | None = None
     """For kind ``graph``: the name under which the operator registered it."""
 
@@ -158,7 +159,9 @@ class AgentSpec(AgentConfig):
 
     id: Name
     role: Literal["orchestrator", "sub-agent"] = "orchestrator"
-    kind: Literal["react", "deep", "graph"] = "react"
+    kind: Kind = "react"
+    """``react`` thinks and calls tools; ``deep`` also keeps files; ``workplan`` lets its sub-agents do the tasks of a
+    plan; ``graph`` is a graph of the operator's."""
     graph: Name | None = None
     """For kind ``graph``: the name under which the operator registered it."""
     description: Annotated[str, Field(max_length=4000)] = ""

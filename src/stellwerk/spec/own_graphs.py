@@ -1,18 +1,25 @@
-"""An agent that is a graph of the operator's: it runs as it is, so few settings reach it."""
+"""Settings that do nothing: a graph of the operator's runs as it is, and a workplan leaves most to its sub-agents."""
 
 from collections.abc import Iterator
 
 from stellwerk.spec.model import AgentSpec, AgentSystem
 
 DECIDES = "a graph of your own decides this itself; take it away"
-_REACH = frozenset({"id", "role", "kind", "graph", "description", "completion_signal"})
+_PLANS = "an agent of kind workplan only plans; set this at the sub-agents that do the tasks"
+_ALWAYS = {"id", "role", "kind", "description", "completion_signal"}
+_REACH = {
+    "graph": _ALWAYS | {"graph"},
+    "workplan": _ALWAYS | {"graph", "system_prompt", "mission", "model", "model_retries", "tools", "effects"},
+}
+"""By kind, the settings that do something; a graph for the wrong kind is refused elsewhere."""
 
 
-def idle_settings(system: AgentSystem) -> Iterator[str]:
-    """The path of each setting that would do nothing."""
+def idle_settings(system: AgentSystem) -> Iterator[tuple[str, str]]:
+    """The path of each setting that would do nothing, and why."""
     for n, agent in enumerate(system.agents):
-        if agent.kind == "graph":
-            yield from (f"agents[{n}].{name}" for name in sorted(agent.model_fields_set - _REACH))
+        if agent.kind in _REACH:
+            why = DECIDES if agent.kind == "graph" else _PLANS
+            yield from ((f"agents[{n}].{name}", why) for name in sorted(agent.model_fields_set - _REACH[agent.kind]))
 
 
 def in_force(system: AgentSystem) -> AgentSystem:
@@ -21,6 +28,7 @@ def in_force(system: AgentSystem) -> AgentSystem:
 
 
 def _in_force(agent: AgentSpec) -> AgentSpec:
-    if agent.kind != "graph":
+    if agent.kind not in _REACH:
         return agent
-    return AgentSpec.model_validate({name: getattr(agent, name) for name in agent.model_fields_set & _REACH})
+    reach = agent.model_fields_set & _REACH[agent.kind]
+    return AgentSpec.model_validate({name: getattr(agent, name) for name in reach})

@@ -1,7 +1,7 @@
 """A resolved system as clients get it: agents, tools and models as plain JSON, defaults filled in."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from stellwerk.errors import SpecProblem
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec
@@ -11,7 +11,53 @@ _NOT_SHOWN = {"script"}
 """What the scripted model plays is no setting, and long."""
 
 
-def published(resolved: Resolved) -> dict[str, Any]:
+class ProblemTold(TypedDict):
+    """A problem or a warning, and where it is."""
+
+    file: str
+    line: int | None
+    column: int | None
+    field: str
+    message: str
+
+
+class AgentUse(TypedDict):
+    """Another agent as a tool, and on which terms."""
+
+    id: str
+    allowed_tools: NotRequired[list[str]]
+    mission_override: NotRequired[str]
+
+
+class PublishedAgent(TypedDict):
+    """One agent, its defaults filled in; a graph of the operator's has only its name."""
+
+    id: str
+    role: str
+    kind: str
+    description: str
+    graph: NotRequired[str]
+    model: NotRequired[dict[str, Any]]
+    tools: NotRequired[list[str]]
+    agents: NotRequired[list[AgentUse]]
+    config: NotRequired[dict[str, Any]]
+
+
+class PublishedSystem(TypedDict):
+    id: str
+    description: str
+    orchestrator: str
+    agents: list[PublishedAgent]
+    tools: list[str]
+    models: list[str]
+    default_model: dict[str, Any]
+    storage: dict[str, Any]
+    coalescing_window: float | None
+    store_prompts: bool
+    quotas: dict[str, Any]
+
+
+def published(resolved: Resolved) -> PublishedSystem:
     said = resolved.system.system
     agents = list(resolved.agents.values())
     return {
@@ -29,7 +75,7 @@ def published(resolved: Resolved) -> dict[str, Any]:
     }
 
 
-def told(problems: Iterable[SpecProblem], *, source: str) -> list[dict[str, Any]]:
+def told(problems: Iterable[SpecProblem], *, source: str) -> list[ProblemTold]:
     """Problems or warnings, each with its place."""
     return [
         {"file": source, "line": one.line, "column": one.column, "field": one.field, "message": one.message}
@@ -37,8 +83,8 @@ def told(problems: Iterable[SpecProblem], *, source: str) -> list[dict[str, Any]
     ]
 
 
-def _agent(resolved: Resolved, agent: CompleteAgent) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+def _agent(resolved: Resolved, agent: CompleteAgent) -> PublishedAgent:
+    shown: PublishedAgent = {
         "id": agent.name,
         "role": "orchestrator" if agent is resolved.root else "sub-agent",
         "kind": agent.kind,
@@ -55,9 +101,13 @@ def _agent(resolved: Resolved, agent: CompleteAgent) -> dict[str, Any]:
     }
 
 
-def _use(use: AgentAsTool) -> dict[str, Any]:
-    terms = {"allowed_tools": use.allowed_tools, "mission_override": use.mission_override}
-    return {"id": use.agent.name, **{name: value for name, value in terms.items() if value is not None}}
+def _use(use: AgentAsTool) -> AgentUse:
+    shown: AgentUse = {"id": use.agent.name}
+    if use.allowed_tools is not None:
+        shown["allowed_tools"] = list(use.allowed_tools)
+    if use.mission_override is not None:
+        shown["mission_override"] = use.mission_override
+    return shown
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from stellwerk.spec.family import Family
 from stellwerk.spec.gaps import NO_GAPS, Gaps
 from stellwerk.spec.load import Loaded
 from stellwerk.spec.model import AgentAsTool, AgentConfig, AgentSpec, AgentSystem, CompleteAgent, ToolSchema
-from stellwerk.spec.own_graphs import DECIDES, idle_settings, in_force
+from stellwerk.spec.own_graphs import idle_settings, in_force
 from stellwerk.spec.rules import check
 from stellwerk.spec.rules_rights import BY_TOOL
 
@@ -45,8 +45,8 @@ def resolve(written: AgentSystem, catalogue: Catalogue, gaps: Gaps = NO_GAPS) ->
     system = in_force(written)
     family = Family.of(system)
     findings = check(system, family, catalogue, gaps)
-    for setting in idle_settings(written):
-        findings.refuse(setting, DECIDES)
+    for setting, why in idle_settings(written):
+        findings.refuse(setting, why)
     agents = _Builder(system, family, catalogue).agents()
     return Resolved(
         name=system.system.name,

@@ -86,6 +86,19 @@ def _graphs_are_known(found: Findings) -> None:
             found.refuse(f"{where}.graph", f"the operator has registered no graph {agent.graph!r} (--config); {hint}")
 
 
+def _workplans_have_agents(found: Findings) -> None:
+    """Who plans hands out tasks, and does nothing himself."""
+    for where, agent in found.agents():
+        if agent.kind != "workplan" or not found.gaps.sure(f"{where}.kind"):
+            continue
+        for n, name in enumerate(agent.tools.allow):
+            if name in found.catalogue.tools and name not in found.family.agents:
+                message = f"an agent of kind workplan only plans; give the tool {name!r} to a sub-agent that needs it"
+                found.refuse(f"{where}.tools.allow[{n}]", message)
+        if not found.family.children[agent.id] and found.gaps.sure(f"{where}.tools.allow"):
+            found.refuse(where, "nobody does the tasks of this plan; name sub-agents in tools.allow")
+
+
 def _everybody_is_reached(found: Findings) -> None:
     reached = found.family.reachable(found.system.orchestrator().id)
     for where, agent in found.agents():
@@ -99,5 +112,6 @@ _RULES: Collection[Callable[[Findings], None]] = (
     _no_circles,
     _bounded_families,
     _graphs_are_known,
+    _workplans_have_agents,
     _everybody_is_reached,
 )

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Iterator
 from stellwerk.spec.catalogue import plain
 from stellwerk.spec.findings import Findings
 from stellwerk.spec.model import AgentSpec, ModelSpec
+from stellwerk.spec.quotes import quotes_in
+from stellwerk.spec.script import ScriptStep
 
 _SCRIPTED = "scripted"
 
@@ -71,14 +73,28 @@ def _scripts_fit_tools(found: Findings) -> None:
                 found.warn(place, f"the script calls {tool!r}, which {agent.id!r} is not allowed; {hint}")
 
 
+def _scripts_quote_what_they_call(found: Findings) -> None:
+    for where, _, model in _used(found):
+        called = {tool for _, tool in _calls(model, where)}
+        for place, step in _steps(model, where):
+            for quote in quotes_in([step.say, step.fail, step.args, [call.args for call in step.calls]]):
+                if quote.tool is not None and quote.tool not in called:
+                    hint = found.hint(quote.tool, called, otherwise="nothing will stand there")
+                    found.warn(place, f"the script quotes {quote.tool!r}, which it never calls; {hint}")
+
+
 def _calls(model: ModelSpec, where: str) -> Iterator[tuple[str, str]]:
     """Each tool that a script calls, with the path of the field that says so."""
+    for place, step in _steps(model, where):
+        if step.call is not None:
+            yield f"{place}.call", step.call
+        yield from ((f"{place}.calls[{c}].call", call.call) for c, call in enumerate(step.calls))
+
+
+def _steps(model: ModelSpec, where: str) -> Iterator[tuple[str, ScriptStep]]:
     for r, rule in enumerate(model.script):
-        for s, step in enumerate(rule.steps):
-            place = f"{where}.script[{r}].steps[{s}]"
-            if step.call is not None:
-                yield f"{place}.call", step.call
-            yield from ((f"{place}.calls[{c}].call", call.call) for c, call in enumerate(step.calls))
+        yield from ((f"{where}.script[{r}].steps[{s}]", step) for s, step in enumerate(rule.steps))
+        yield from ((f"{where}.script[{r}].failed[{s}]", step) for s, step in enumerate(rule.failed))
 
 
 MODEL_RULES: Collection[Callable[[Findings], None]] = (
@@ -87,4 +103,5 @@ MODEL_RULES: Collection[Callable[[Findings], None]] = (
     _keys_are_at_hand,
     _packages_are_installed,
     _scripts_fit_tools,
+    _scripts_quote_what_they_call,
 )

@@ -1,10 +1,15 @@
 """The script of the scripted model, as it stands in the YAML: so that a system can be tried without a key."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from stellwerk.spec.quotes import well_quoted
 
 ToolName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+
+Said = Annotated[str, AfterValidator(well_quoted)]
+Args = Annotated[dict[str, Any], AfterValidator(well_quoted)]
 
 
 class _Closed(BaseModel):
@@ -15,21 +20,25 @@ class ScriptCall(_Closed):
     """One tool call of a step."""
 
     call: ToolName
-    args: dict[str, Any] = {}
+    args: Args = {}
 
 
 class ScriptStep(_Closed):
     """One turn of the scripted model: say something, and perhaps ask for tools."""
 
-    say: Annotated[str, Field(max_length=64 * 1024)] = ""
-    """May quote {message} and {result}, the beginnings of the user's last text and of what the last tool returned."""
+    say: Annotated[Said, Field(max_length=64 * 1024)] = ""
+    """May quote {message} and {result}, the beginnings of the user's last text and of what the last tool returned.
+
+    {message:word} is what follows that word; {result:tool} what that tool returned last; {failure} what a tool said
+    that failed; and with |one|two behind it, the first of these that the text has.
+    """
     call: ToolName | None = None
-    args: dict[str, Any] = {}
+    args: Args = {}
     calls: list[ScriptCall] = []
     """Several tools at once."""
     wait: Annotated[float, Field(ge=0, le=600)] = 0.0
     """Seconds of silence before the first word."""
-    fail: str | None = None
+    fail: Said | None = None
     """The model call fails with this text, after what it had to say."""
 
 
@@ -41,3 +50,11 @@ class ScriptRule(_Closed):
 
     when: Annotated[str, Field(max_length=100)] | int | None = None
     steps: Annotated[list[ScriptStep], Field(min_length=1)]
+    failed: list[ScriptStep] = []
+    """What is played from there on, in place of the steps, when a tool has failed."""
+
+    @model_validator(mode="after")
+    def _failures_are_of_a_round(self) -> Self:
+        if isinstance(self.when, int) and self.failed:
+            raise ValueError("a rule with a number is played at that step only and cannot have failed; use a word")
+        return self

@@ -6,7 +6,7 @@ stores, because only he knows what is stored already.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -205,7 +205,8 @@ class StreamAdapter:
         if fact.message_id not in self._spoken:
             # The framework gives an id to those without one only later.
             message_id = fact.message_id or digest_id(self._tree.run_id, "returned", str(len(self._spoken)))
-            yield from self._said(fact.ts, message_id, fact.text, fact.agent, fact.asks_for_tools)
+            step = fact.asks_for_tools or fact.is_step
+            yield from self._said(fact.ts, message_id, fact.text, fact.agent, step, fact.documents)
 
     def _output_given(self, fact: f.OutputGiven) -> Iterator[Envelope]:
         """The answer of a graph that does not speak in messages: its output, as text."""
@@ -219,14 +220,21 @@ class StreamAdapter:
         problem = Problem(code="unknown_event", message=f"not understood: {clean_text(fact.what)}")
         yield Warning(**self._tree.root(fact.ts), payload=problem)
 
-    def _said(self, ts: float, message_id: str, text: str, agent: str | None, step: bool) -> Iterator[Envelope]:
+    def _said(
+        self, ts: float, message_id: str, text: str, agent: str | None, step: bool, documents: Sequence[str] = ()
+    ) -> Iterator[Envelope]:
         yield from self._release("step")
         self._spoken.add(message_id)
         message_id, clean = clean_text(message_id), clean_text(text)
         if not clean:
             return
         said = Said(
-            message_id=message_id, role="assistant", content=[TextPart(text=clean)], status="step", author=agent
+            message_id=message_id,
+            role="assistant",
+            content=[TextPart(text=clean)],
+            status="step",
+            author=agent,
+            documents=[clean_text(each) for each in documents] or None,
         )
         place = self._tree.place(ts, self._tree.run_id, digest_id("message", message_id), agent)
         message = Message(**place, payload=said)

@@ -98,6 +98,9 @@ class ToolBegan(_Fact, frozen=True, gc=False):
     title: str | None = None
     signal: str | None = None
     """The name of the call that brackets an agent's result."""
+    idempotent: bool = False
+    message_id: str | None = None
+    """Of the message that will tell what came of it; files made inside go with that message."""
 
 
 class ToolDone(_Fact, frozen=True, gc=False):
@@ -157,6 +160,10 @@ class MessageReturned(_Fact, frozen=True, gc=False):
     text: str
     agent: str | None
     asks_for_tools: bool
+    is_step: bool = False
+    """The node says that its answer is yet to come."""
+    documents: tuple[str, ...] = ()
+    """Files that go with it."""
 
 
 class AnswerAccepted(_Fact, frozen=True, gc=False):

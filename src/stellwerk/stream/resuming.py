@@ -39,7 +39,7 @@ class Resuming:
         self.attempts = 1
         """How often the trace was taken up, its beginning included."""
         self.said: set[str] = set()
-        """Messages that this run told."""
+        """Messages that the trace told; a step that is not over gives them back when it goes on."""
         self.answer: tuple[LlmEnd, str] | None = None
         """The last words of the outermost agent, which may be its answer."""
         self.checkpoint: Checkpointed | None = None
@@ -55,8 +55,9 @@ class Resuming:
                     self.answer = None
                 case SubgraphResume():
                     self.attempts += 1
-                case Message(payload=said) if envelope.run_id == self._tree.run_id:
-                    self.said.add(said.message_id)
+                case Message(payload=said):
+                    if envelope.run_id == self._tree.run_id or said.role == "assistant":
+                        self.said.add(said.message_id)
                 case State() | AskUser():
                     self._states.take_up(envelope)
                 case _:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.envelope.model import (
@@ -15,7 +15,7 @@ from stellwerk.envelope.model import (
     ToolUpdate,
     Update,
 )
-from stellwerk.envelope.payloads import Checkpointed, Logged, StateChanged, ToolUpdated, Updated
+from stellwerk.envelope.payloads import Checkpointed, Level, Logged, StateChanged, ToolUpdated, Updated
 from stellwerk.ids import digest_id
 from stellwerk.stream.facts import CheckpointSaved, Emitted, Interrupted, Linked, NodeUpdated, ToolSpoke
 from stellwerk.stream.questions import LONGEST, asked, words_of
@@ -24,6 +24,7 @@ from stellwerk.stream.tree import Tree, graph_of
 
 STATES = frozenset({"checklist", "plan", "todos", "files"})
 """Keys of a state that readers know by name."""
+_LEVELS: tuple[Level, ...] = get_args(Level)
 _WORDS = ("message", "text", "status")
 
 
@@ -134,6 +135,9 @@ class States:
             yield self._tool_update(start, fact.ts, fact.data)
 
     def emitted(self, fact: Emitted) -> Iterator[Envelope]:
+        if (line := line_in(fact.data)) is not None:
+            yield Log(**self.tree.root(fact.ts), payload=line)
+            return
         start = self._writer(fact)
         if start is not None:  # a text is a line; pieces of output come by another way
             yield self._tool_update(start, fact.ts, f"{fact.data}\n" if isinstance(fact.data, str) else fact.data)
@@ -181,6 +185,14 @@ def _change(name: str, value: Any) -> dict[str, Any]:
             for file, path in paths.items()
         ]
     }
+
+
+def line_in(data: Any) -> Logged | None:
+    """A line of the log, if a graph wrote one: ``{"stellwerk": "log", "message": …, "level": …, "progress": …}``."""
+    if not isinstance(data, dict) or data.get("stellwerk") != "log" or not isinstance(data.get("message"), str):
+        return None
+    level: Level = next((level for level in _LEVELS if level == data.get("level")), "info")
+    return Logged(message=clean_text(data["message"])[:LONGEST], level=level, progress=_progress(data))
 
 
 def _progress(data: Any) -> int | None:

@@ -20,6 +20,8 @@ ERROR_TEXT = 2000
 _UNNAMED = "LangGraph"
 """What LangGraph calls a graph that nobody named."""
 
+_MESSAGE = "message_id"
+
 Wanted = tuple[str, str, Any]
 """(name, tool_call_id, arguments) of a call that a model asked for."""
 
@@ -65,7 +67,9 @@ class ToolCalls:
             node=cleaned(fact.node),
             kind=fact.kind,
             title=cleaned(fact.title),
+            meta=None if fact.message_id is None else {_MESSAGE: clean_text(fact.message_id)},
             retry_of=before,
+            idempotent=fact.idempotent,
             sanitized=list(args.notes) or None,
         )
         parent = self.tree.owner(fact.parent)
@@ -242,10 +246,19 @@ class ToolCalls:
             size=file.size,
             digest=file.document_id,
             ext=file.filename.rpartition(".")[2] if "." in file.filename else "",
+            message_id=self._message_around(start),
         )
         if (owner := self.inside.get(start.parent_id or "")) is not None:
             owner.file(file)
         return Document(**self.tree.place(ts, start.call_id, call_id, start.agent), payload=filed)
+
+    def _message_around(self, call: ToolStart | None) -> str | None:
+        """The message that will tell what came of the innermost call around that has one."""
+        while call is not None:
+            if isinstance(call.payload.meta, dict) and _MESSAGE in call.payload.meta:
+                return str(call.payload.meta[_MESSAGE])
+            call = self.tree.tools.get(call.parent_id or "")
+        return None
 
     def _key(self, owner: str | None) -> str:
         return "" if owner is None or owner in self.tree.runs else owner

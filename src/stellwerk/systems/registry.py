@@ -30,6 +30,9 @@ logger = structlog.get_logger(__name__)
 
 _Key = tuple[str, str, int]
 
+KEPT = 200
+"""Agents that are held ready; any other is built anew when it is needed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:
@@ -61,6 +64,7 @@ class Systems:
     def __init__(self, database: Database, factory: AgentFactory, clock: Clock) -> None:
         self._database, self._factory, self._clock = database, factory, clock
         self._agents: dict[_Key, RunnableAgent] = {}
+        """Those used last, the latest at the end; whoever drives another one holds it himself."""
         self._folders: dict[_Key, str] = {}
         self._given: set[tuple[str, str]] = set()
         self._building: dict[_Key, asyncio.Lock] = {}
@@ -77,7 +81,7 @@ class Systems:
             logger.warning("system_warning", system=resolved.name, field=warning.field, message=warning.message)
         version = await self._store(tenant, resolved.name, text)
         if agent is not None:
-            self._agents[tenant, resolved.name, version] = agent
+            self._keep((tenant, resolved.name, version), agent)
         return Registered(resolved, warnings, version=version)
 
     async def give(self, tenant: str, text: str, *, source: str) -> None:
@@ -132,8 +136,7 @@ class Systems:
                 code="system_gone",
             )
         version = int(row[0])
-        if (tenant, name, version) not in self._agents:
-            await self.agent(tenant, name, version)
+        await self.agent(tenant, name, version)
         return version
 
     async def list(self, tenant: str, *, after: str, limit: int) -> list[Listed]:
@@ -160,17 +163,26 @@ class Systems:
         return Registered(resolved, warnings, problems, chosen, row[1], tuple(number for (number,) in versions))
 
     async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
-        """The agent of a version, built once.
+        """The agent of a version, built when it is not at hand.
 
         Raises:
             SystemChanged: it was registered, but can no longer be built here.
         """
         key = (tenant, name, version)
-        if key not in self._agents:
-            async with self._building.setdefault(key, asyncio.Lock()):  # one slow system holds up no other
-                if key not in self._agents:
-                    self._agents[key] = await self._built(tenant, name, version)
-        return self._agents[key]
+        if key in self._agents:
+            return self._keep(key, self._agents[key])
+        async with self._building.setdefault(key, asyncio.Lock()):  # one slow system holds up no other
+            try:
+                return self._keep(key, self._agents.get(key) or await self._built(tenant, name, version))
+            finally:
+                self._building.pop(key, None)
+
+    def _keep(self, key: _Key, agent: RunnableAgent) -> RunnableAgent:
+        self._agents.pop(key, None)
+        self._agents[key] = agent
+        while len(self._agents) > KEPT:
+            del self._agents[next(iter(self._agents))]
+        return agent
 
     async def checklist_folder(self, tenant: str, name: str) -> str:
         """Where the to-do lists of its sessions go today: as its last version says."""

@@ -14,7 +14,7 @@ from stellwerk.terminal.marks import Grid, Line, Mark, Part, Spoken, Style, Word
 from stellwerk.terminal.plain import one_line, visible
 from stellwerk.terminal.tasks import Tasks
 
-_SILENT = ("ask_user", "plan_tasks", "update_tasks")
+_SILENT = ("ask_user", "plan_tasks", "update_tasks", "report_obstacles")
 """Tools whose call is shown by what it brings about: a question, a change of the list."""
 _A_WHILE = 0.4
 """Seconds after which a call is worth a word; what is quicker would only flicker."""
@@ -71,8 +71,8 @@ class Activity:
         self._streamed: set[str] = set()
         self._spoke: set[Lane] = set()
         self._failed: set[str] = set()
-        self._doubtful: tuple[Mark, ...] = ()
-        """That calls failed: shown when the run goes on all the same, else its own failure says it better."""
+        self._doubtful: tuple[tuple[str | None, Mark], ...] = ()
+        """That calls of an agent failed: shown when it goes on all the same, else its own failure says it better."""
         self._total = _Total()
         self._running, self._latest, self._ended = False, 0.0, 0.0
         self._mapping: dict[type[m.Envelope], Callable[[Any], Iterable[Mark]]] = {
@@ -96,11 +96,13 @@ class Activity:
         self._latest = envelope.ts
         if isinstance(envelope, m.Error):
             return self._error(envelope)
-        before, self._doubtful = self._doubtful, ()
+        doubtful, self._doubtful = self._doubtful, ()
         if isinstance(envelope, m.RunEnd) and envelope.payload.status == "failed":
-            before = ()
+            doubtful = ()
+        failed = envelope.payload.tool_name if isinstance(envelope, m.ToolEnd) and envelope.payload.error else ""
+        before = [mark for agent, mark in doubtful if agent != failed]
         show = self._mapping.get(type(envelope))
-        return before if show is None else (*before, *show(envelope))
+        return tuple(before) if show is None else (*before, *show(envelope))
 
     def standing(self, now: float) -> str:
         """What has been going on for a while, in one line; nothing if nothing has."""
@@ -265,7 +267,7 @@ class Activity:
             self._doubtful = ()
         elif problem.name not in self._failed:
             line = Line(ROOT, ((f"✗ {short.value(problem.message)}", "bad"),), whole=True)
-            self._doubtful = (*self._doubtful, line)
+            self._doubtful = (*self._doubtful, (error.agent, line))
         return ()
 
 

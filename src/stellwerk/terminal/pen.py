@@ -28,6 +28,8 @@ _COLOURS = ("cyan", "magenta", "yellow", "blue", "green")
 _ROWS = 12
 """Of a table that are drawn."""
 _CELL = 60
+_BETWEEN = 3
+"""Cells between two columns."""
 _IN_A_FILE = 120
 _LEAST = 20
 _ERASE = "\r\x1b[J"
@@ -90,7 +92,7 @@ class Pen:
     def grid(self, lane: Lane, table: Table) -> None:
         width = (self.room(lane) or _IN_A_FILE) - 2
         options = self._console.options.update(width=width)
-        for row in self._console.render_lines(_drawn(table), options, pad=False):
+        for row in self._console.render_lines(_drawn(table, width), options, pad=False):
             if "".join(segment.text for segment in row).strip():
                 self._open_row(lane)
                 self._put(Text("  "))
@@ -141,18 +143,34 @@ class Pen:
         self._console.print(text, end="", soft_wrap=True)
 
 
-def _drawn(table: Table) -> Drawing:
+def _drawn(table: Table, width: int) -> Drawing:
     drawing = Drawing(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
-    for number, column in enumerate(table.columns):
-        named = column if isinstance(column, Column) else Column(name=column)
+    names = [column if isinstance(column, Column) else Column(name=column) for column in table.columns]
+    heads = [short.value(column.name, _CELL) for column in names]
+    rows = [["" if cell is None else short.value(cell, _CELL) for cell in row] for row in table.rows[:_ROWS]]
+    widest = _narrowed([max(map(cell_len, cells)) for cells in zip(heads, *rows, strict=True)], width)
+    for number, column in enumerate(names):
         numbers = all(isinstance(row[number], int | float) for row in table.rows[:_ROWS])
-        right = named.type in ("number", "integer") or (numbers and bool(table.rows))
+        right = column.type in ("number", "integer") or (numbers and bool(table.rows))
         drawing.add_column(
-            short.value(named.name, _CELL), justify="right" if right else "left", overflow="ellipsis", no_wrap=True
+            heads[number],
+            justify="right" if right else "left",
+            overflow="ellipsis",
+            no_wrap=True,
+            max_width=widest[number],
         )
-    for row in table.rows[:_ROWS]:
-        drawing.add_row(*("" if cell is None else short.value(cell, _CELL) for cell in row))
+    for row in rows:
+        drawing.add_row(*row)
     return drawing
+
+
+def _narrowed(widths: list[int], room: int) -> list[int]:
+    """The widest columns give way first, so that short ones stay readable."""
+    left = room - _BETWEEN * (len(widths) - 1)
+    for ceiling in range(max(widths, default=0), 3, -1):
+        if sum(min(width, ceiling) for width in widths) <= left:
+            return [min(width, ceiling) for width in widths]
+    return widths
 
 
 def _trimmed(row: list[Segment]) -> list[Segment]:

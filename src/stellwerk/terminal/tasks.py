@@ -7,7 +7,7 @@ from typing import Any
 from stellwerk.envelope.model import State
 from stellwerk.terminal.marks import Part
 from stellwerk.terminal.plain import one_line
-from stellwerk.views.checklist import NAME, Checklist, fold
+from stellwerk.views.checklist import NAME, Checklist, Notice, fold
 
 _SIGNS: dict[str, Part] = {
     "pending": ("☐", "plain"),
@@ -26,12 +26,14 @@ class Tasks:
     _shown: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     def feed(self, state: State) -> Iterator[tuple[Part, ...]]:
-        """A line for every task that is new, or has a new status."""
+        """A line for every task that is new, or has a new status; and for what blocks, is asked, or is settled."""
         changed = state.payload
         if changed.name == NAME:
             self._checklist = fold(self._checklist, state)
             for task in self._checklist.tasks:
                 yield from self._news((NAME, task.id), f"{task.id} {task.title}", task.status)
+            for notice in self._checklist.notices:
+                yield from self._news((notice.kind, notice.text), notice.text, _of_notice(notice))
         elif changed.name == "todos" and isinstance(changed.snapshot, list):
             for number, todo in enumerate(changed.snapshot):
                 yield from self._todo((changed.owner or "", str(number)), todo)
@@ -45,3 +47,7 @@ class Tasks:
             self._shown[key] = (title, status)
             sign, style = _SIGNS.get(status, ("·", "plain"))
             yield (f"{sign} ", style), (one_line(title), "dim" if status in ("completed", "skipped") else "plain")
+
+
+def _of_notice(notice: Notice) -> str:
+    return "blocked" if notice.is_open else "completed"

@@ -20,6 +20,8 @@ def fold(files: tuple[Filed, ...], envelope: Envelope) -> tuple[Filed, ...]:
     if not isinstance(envelope, Document):
         return files
     told = envelope.payload
+    if told.action == "removed" and told.message_id is not None:
+        return files  # another message has it still
     if told.action == "removed":
         return tuple(file for file in files if file.document_id != told.document_id)
     if any((file.document_id, file.name) == (told.document_id, told.name) for file in files):

@@ -5,19 +5,19 @@ away, and the log is folded anew.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
 from stellwerk.envelope.model import Envelope
 from stellwerk.views import checklist, documents, progress, questions, status, transcript, usage
-from stellwerk.views.checklist import Checklist
+from stellwerk.views.checklist import Checklist, Task
 from stellwerk.views.documents import Filed
 from stellwerk.views.progress import Progress
 from stellwerk.views.questions import Question
-from stellwerk.views.status import Status
+from stellwerk.views.status import State, Status
 from stellwerk.views.transcript import Hidden
-from stellwerk.views.usage import Usage
+from stellwerk.views.usage import Usage, UsageTold
 
 FORM = 1
 """To be raised with every change of a fold that is in here."""
@@ -39,6 +39,30 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     hidden: Hidden = Hidden()
 
 
+class ProgressTold(TypedDict):
+    percent: int | None
+    message: str | None
+    tasks_over: int
+    tasks: int
+
+
+class StateTold(TypedDict):
+    """Where a session stands, and with what."""
+
+    status: State
+    round: int
+    run_id: str | None
+    awaiting_user_input: bool
+    questions: tuple[Question, ...]
+    version: int
+    tasks: tuple[Task, ...]
+    blocker: str | None
+    open_questions: tuple[str, ...]
+    progress: ProgressTold
+    usage: UsageTold
+    last_activity: float
+
+
 def fold(overview: Overview, envelope: Envelope) -> Overview:
     return Overview(
         status=status.fold(overview.status, envelope),
@@ -57,7 +81,7 @@ def folded(overview: Overview, envelopes: Iterable[Envelope]) -> Overview:
     return overview
 
 
-def as_json(overview: Overview) -> dict[str, Any]:
+def as_json(overview: Overview) -> StateTold:
     """The state of a session, as clients get it."""
     standing, listed = overview.status, overview.checklist
     return {
@@ -76,12 +100,11 @@ def as_json(overview: Overview) -> dict[str, Any]:
     }
 
 
-def _progress(overview: Overview) -> dict[str, Any]:
+def _progress(overview: Overview) -> ProgressTold:
     """What the run said; if it named no number, what the tasks say."""
     tasks = overview.checklist.tasks
     over = sum(task.status in ("completed", "skipped") for task in tasks)
     percent = overview.progress.percent
     if percent is None and tasks:
         percent = 100 * over // len(tasks)
-    said = {"percent": percent, "message": overview.progress.message}
-    return {**said, "tasks_over": over, "tasks": len(tasks)}
+    return {"percent": percent, "message": overview.progress.message, "tasks_over": over, "tasks": len(tasks)}

@@ -62,7 +62,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> Entry | None:
     match envelope:
         case Message(payload=said) if said.action == "added" and _visible(hidden, envelope):
             return _message(position, envelope)
-        case AskUser(payload=asked) if envelope.run_id not in hidden.replaced:
+        case AskUser(payload=asked) if envelope.run_id not in hidden.replaced and not asked.redacted:
             return Entry(
                 position=position,
                 kind="question",
@@ -74,7 +74,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> Entry | None:
                 run_id=envelope.run_id,
                 ts=envelope.ts,
             )
-        case UserAnswer(payload=answered) if envelope.run_id not in hidden.replaced:
+        case UserAnswer(payload=answered) if envelope.run_id not in hidden.replaced and not answered.redacted:
             return Entry(
                 position=position,
                 kind="answer",

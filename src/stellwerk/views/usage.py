@@ -5,7 +5,7 @@ crash cut off, counts with what it has used.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -32,6 +32,25 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """When the run began that is under way."""
 
 
+class UsageOfModel(TypedDict):
+    model: str
+    input_tokens: int
+    output_tokens: int
+    calls: int
+
+
+class UsageTold(TypedDict):
+    """What a session has used."""
+
+    input_tokens: int
+    output_tokens: int
+    model_calls: int
+    tool_calls: int
+    runs: int
+    seconds: float
+    models: list[UsageOfModel]
+
+
 def fold(usage: Usage, envelope: Envelope) -> Usage:
     match envelope:
         case RunStart(ts=ts):
@@ -56,9 +75,17 @@ def fold(usage: Usage, envelope: Envelope) -> Usage:
             return usage
 
 
-def as_json(usage: Usage) -> dict[str, Any]:
+def as_json(usage: Usage) -> UsageTold:
     """As clients get it: a list of models, and the sum over them."""
-    models = [{"model": name, **msgspec.to_builtins(spent)} for name, spent in sorted(usage.models.items())]
+    models: list[UsageOfModel] = [
+        {
+            "model": name,
+            "input_tokens": spent.input_tokens,
+            "output_tokens": spent.output_tokens,
+            "calls": spent.calls,
+        }
+        for name, spent in sorted(usage.models.items())
+    ]
     return {
         "input_tokens": sum(spent.input_tokens for spent in usage.models.values()),
         "output_tokens": sum(spent.output_tokens for spent in usage.models.values()),

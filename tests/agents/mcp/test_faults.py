@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from stellwerk.agents import mcp_session
 from stellwerk.agents.mcp import McpServers
 from stellwerk.agents.mcp_pipes import LOGGED_LINES
-from stellwerk.agents.tool_kept import MARK
 from stellwerk.errors import McpUnreachable, SpecError, ToolFailed
+from stellwerk.processes.kept import MARK
 from stellwerk.spec.load import load_operator
 from stellwerk.spec.operator import McpServer
 from tests.agents.mcp.conftest import RAW, Start
@@ -21,6 +21,7 @@ async def pid_of(servers: McpServers, server: str = "raw") -> int:
     return int(str((await called(servers, f"{server}_hello")).content))
 
 
+@pytest.mark.requirement("fault-42")
 async def test_garbage_among_the_messages_does_no_harm_and_is_logged(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW))
     with capture_logs() as logs:
@@ -34,6 +35,7 @@ async def test_a_file_that_cannot_be_read_costs_its_call(start: Start) -> None:
         await called(servers, "raw_broken_image")
 
 
+@pytest.mark.requirement("fault-40")
 async def test_a_call_without_an_answer_fails_at_its_timeout_and_the_session_goes_on(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW, timeout=2))
     before = await pid_of(servers)
@@ -42,6 +44,7 @@ async def test_a_call_without_an_answer_fails_at_its_timeout_and_the_session_goe
     assert await pid_of(servers) == before
 
 
+@pytest.mark.requirement("fault-40")
 async def test_a_server_that_does_nothing_any_more_is_ended_and_started_anew(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW, timeout=2))
     before = await pid_of(servers)
@@ -63,6 +66,7 @@ async def test_other_calls_go_on_while_one_is_never_answered(servers: McpServers
     assert (await called(servers, f"{server}_say", text="and still")).content == "and still"
 
 
+@pytest.mark.requirement("fault-42")
 async def test_a_server_that_dies_in_mid_call_costs_that_call(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW))
     before = await pid_of(servers)
@@ -80,6 +84,7 @@ async def test_a_dead_server_is_noticed_though_its_child_keeps_the_pipe_open(sta
     assert not lives(int(child)), "it ignores SIGTERM, so it was killed before another server was started"
 
 
+@pytest.mark.requirement("fault-42")
 async def test_a_message_beyond_all_bounds_costs_its_call(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW))
     with pytest.raises(ToolFailed, match="'long_line' of the MCP server 'raw' failed: "):
@@ -113,6 +118,7 @@ async def test_a_server_that_is_not_there_is_a_warning_at_the_start_and_an_error
             await servers.tools(gone)
 
 
+@pytest.mark.requirement("fault-41")
 async def test_a_server_that_never_gets_ready_is_given_up_and_leaves_nothing_open(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

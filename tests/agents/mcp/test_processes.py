@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from stellwerk.agents import tool_kept
 from stellwerk.agents.mcp import McpServers
 from stellwerk.errors import McpUnreachable
+from stellwerk.processes import kept as kept_processes
 from stellwerk.spec.operator import McpServer
 from tests.agents.mcp.conftest import RAW, Start
 from tests.agents.mcp.shared import called, lives
@@ -69,7 +69,7 @@ def parent_of(pid: int) -> int:
 async def test_who_ends_the_keeper_gets_nobody_away(
     start: Start, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_kept, "_ENDING", 0.5)
+    monkeypatch.setattr(kept_processes, "_ENDING", 0.5)
     servers = start(raw=McpServer(command=RAW))
     pids = await runaway(servers)
     keeper = parent_of(pids[0])

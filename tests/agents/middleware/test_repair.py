@@ -105,6 +105,7 @@ def cut_conversations(draw: st.DrawFn) -> list[AnyMessage]:
 
 
 @given(cut_conversations())
+@pytest.mark.requirement("fault-28")
 def test_no_provider_objects_to_a_repaired_conversation_and_nothing_is_lost(messages: list[AnyMessage]) -> None:
     after = list(repaired(messages))
     assert objections(after) == []

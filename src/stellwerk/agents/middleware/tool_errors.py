@@ -9,13 +9,13 @@ from stellwerk.errors import CorruptStore, Fenced, QuotaExceeded
 logger = structlog.get_logger(__name__)
 
 _LONGEST = 500
-_ENDS_THE_RUN = (QuotaExceeded, Fenced, CorruptStore)
+ENDS_THE_RUN = (QuotaExceeded, Fenced, CorruptStore)
 """Not the tool's fault, and nothing that the model could do about it."""
 
 
 def tool_errors(agent: str) -> Middleware:
     def told(error: Exception, request: ToolCallRequest) -> str | None:
-        if isinstance(error, _ENDS_THE_RUN):
+        if isinstance(error, ENDS_THE_RUN):
             return None
         call = request.tool_call
         logger.warning("tool_raised", agent=agent, tool=call["name"], tool_call_id=call["id"], exc_info=error)

@@ -37,10 +37,11 @@ INSERT INTO checkpoint_item (tenant, thread_id, name, node, body) VALUES (?, ?, 
 SELECT id, parent_id, channels, type, body FROM checkpoint
 WHERE tenant = ? AND thread_id = ? AND ns = ? AND id = ?;
 
+The latest is the one that was stored last: LangGraph makes ids of the time of day, and a clock may be set back.
+
 -- name: read_latest_checkpoint
 SELECT id, parent_id, channels, type, body FROM checkpoint
-WHERE tenant = ? AND thread_id = ? AND ns = ?
-ORDER BY id DESC LIMIT 1;
+WHERE rowid = (SELECT max(rowid) FROM checkpoint WHERE tenant = ? AND thread_id = ? AND ns = ?);
 
 -- name: read_checkpoint_writes
 SELECT task_id, channel, type, parts FROM checkpoint_write
@@ -55,15 +56,15 @@ WHERE tenant = ? AND thread_id = ? AND name IN (SELECT value FROM json_each(?));
 SELECT thread_id, ns, id, type, body FROM checkpoint
 WHERE tenant = ? AND thread_id = ?
   AND coalesce(ns = ?, TRUE) AND coalesce(id = ?, TRUE) AND coalesce(id < ?, TRUE)
-ORDER BY id DESC LIMIT ?;
+ORDER BY rowid DESC LIMIT ?;
 
 -- name: list_checkpoints
 SELECT thread_id, ns, id, type, body FROM checkpoint
 WHERE tenant = ? AND coalesce(id < ?, TRUE)
-ORDER BY id DESC LIMIT ?;
+ORDER BY rowid DESC LIMIT ?;
 
 -- name: lineage_of_thread
-SELECT ns, id, parent_id, channels FROM checkpoint WHERE tenant = ? AND thread_id = ? ORDER BY ns, id DESC;
+SELECT ns, id, parent_id, channels FROM checkpoint WHERE tenant = ? AND thread_id = ? ORDER BY ns, rowid DESC;
 
 -- name: channels_of_thread
 SELECT channels FROM checkpoint WHERE tenant = ? AND thread_id = ?;
@@ -77,6 +78,18 @@ SELECT name, CASE WHEN node THEN body END FROM checkpoint_item WHERE tenant = ? 
 -- name: checkpoints_of_runs
 SELECT thread_id, ns, id FROM checkpoint
 WHERE tenant = ? AND run_id IN (SELECT value FROM json_each(?));
+
+What somebody had removed is taken out of every state that has it.
+
+-- name: edit_checkpoint
+UPDATE checkpoint SET channels = ? WHERE tenant = ? AND thread_id = ? AND ns = ? AND id = ?;
+
+-- name: edit_checkpoint_write
+UPDATE checkpoint_write SET type = ?, parts = ?
+WHERE tenant = ? AND thread_id = ? AND ns = ? AND checkpoint_id = ? AND task_id = ? AND idx = ?;
+
+-- name: all_writes_of_thread
+SELECT ns, checkpoint_id, task_id, idx, type, parts FROM checkpoint_write WHERE tenant = ? AND thread_id = ?;
 
 -- name: delete_checkpoint
 DELETE FROM checkpoint WHERE tenant = ? AND thread_id = ? AND ns = ? AND id = ?;
@@ -104,14 +117,19 @@ DELETE FROM checkpoint_item WHERE rowid IN
 -- name: copy_checkpoints
 INSERT INTO checkpoint (tenant, thread_id, ns, id, parent_id, run_id, channels, type, body)
 SELECT tenant, ?, ns, id, parent_id, run_id, channels, type, body FROM checkpoint
-WHERE tenant = ? AND thread_id = ?
+WHERE tenant = ? AND thread_id = ? ORDER BY rowid
 ON CONFLICT (tenant, thread_id, ns, id) DO NOTHING;
 
--- One checkpoint of the outermost graph, as the first of another thread.
+-- One checkpoint of the outermost graph, into another thread and behind another one there.
 -- name: copy_checkpoint
 INSERT INTO checkpoint (tenant, thread_id, ns, id, parent_id, run_id, channels, type, body)
-SELECT tenant, ?1, ns, id, NULL, run_id, channels, type, body FROM checkpoint
+SELECT tenant, ?1, ns, id, ?5, run_id, channels, type, body FROM checkpoint
 WHERE tenant = ?2 AND thread_id = ?3 AND ns = '' AND id = ?4;
+
+-- name: copy_writes_of_checkpoint
+INSERT INTO checkpoint_write (tenant, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts)
+SELECT tenant, ?1, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts FROM checkpoint_write
+WHERE tenant = ?2 AND thread_id = ?3 AND ns = '' AND checkpoint_id = ?4;
 
 -- name: copy_checkpoint_writes
 INSERT INTO checkpoint_write (tenant, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts)

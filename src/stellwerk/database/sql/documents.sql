@@ -21,11 +21,44 @@ ON CONFLICT DO UPDATE SET filename = excluded.filename, mime = excluded.mime;
 -- name: drop_document
 DELETE FROM document WHERE tenant = ? AND document_id = ? AND session_id = ?;
 
+Uploads that a session was given and that no other session uses: given up, but for what the session itself refers to.
+
+-- name: give_up_uploads
+DELETE FROM document WHERE tenant = ?1 AND session_id = '' AND document_id IN
+    (SELECT document_id FROM document WHERE tenant = ?1 AND session_id = ?2)
+    AND NOT EXISTS (SELECT 1 FROM document AS other WHERE other.tenant = ?1
+        AND other.document_id = document.document_id AND other.session_id NOT IN ('', ?2));
+
+-- name: give_up_upload
+DELETE FROM document WHERE tenant = ?1 AND document_id = ?3 AND session_id = ''
+    AND NOT EXISTS (SELECT 1 FROM document AS other WHERE other.tenant = ?1
+        AND other.document_id = ?3 AND other.session_id NOT IN ('', ?2));
+
+-- name: number_document
+INSERT INTO file_number (tenant, document_id) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: numbers_of_documents
+SELECT document_id, number FROM file_number
+WHERE tenant = ?1 AND document_id IN (SELECT value FROM json_each(?2));
+
+-- name: documents_of_numbers
+SELECT number, document_id FROM file_number WHERE tenant = ?1 AND number IN (SELECT value FROM json_each(?2));
+
+-- Whoever had it: nobody refers to it any more.
+-- name: unnumber_document
+DELETE FROM file_number WHERE document_id = ?1 AND NOT EXISTS
+    (SELECT 1 FROM document WHERE document.tenant = file_number.tenant AND document.document_id = ?1);
+
 -- name: session_of_document
 SELECT 1 FROM document WHERE tenant = ? AND document_id = ? AND session_id = ?;
 
 -- name: documents_of
 SELECT document_id FROM document WHERE tenant = ? AND session_id = ?;
+
+-- What the log tells of documents behind a position.
+-- name: documents_told
+SELECT position, body FROM event WHERE session_id = ?1 AND type = 'document' AND position > ?2
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position;
 
 -- name: document
 SELECT document_id, filename, mime, size, created_at FROM document

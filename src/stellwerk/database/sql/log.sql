@@ -31,6 +31,12 @@ UPDATE session SET epoch = epoch + 1, batch_no = 0 WHERE id = ? AND tenant = ? R
 -- name: insert_event
 INSERT INTO event (session_id, position, type, ts, body) VALUES (?, ?, ?, ?, ?);
 
+The only rewrite there is: what somebody had removed leaves an empty envelope in its place.
+
+-- name: rewrite_event
+UPDATE event SET body = ?1 WHERE session_id = ?2 AND position = ?3
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?2 AND tenant = ?4);
+
 -- name: read_events
 SELECT position, body FROM event
 WHERE session_id = ? AND position > ?

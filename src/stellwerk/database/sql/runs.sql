@@ -1,8 +1,11 @@
 The statements of runs, their standing, and registered systems.
 
+Whoever comes later is behind the others in the queue, also if the clock was set back meanwhile.
+
 -- name: insert_run
 INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+    max(?9, coalesce((SELECT max(queued_at) + 0.001 FROM run WHERE state <> 'ended'), ?9)));
 
 -- Where the trace began that is under way at a position.
 -- name: start_of_trace
@@ -18,6 +21,9 @@ SELECT id, session_id, tenant, position, attempt FROM run WHERE state = 'waiting
 
 -- name: runs_running
 SELECT id, session_id, tenant, position, attempt FROM run WHERE state = 'running' ORDER BY queued_at, id;
+
+-- name: leases_running
+SELECT tenant, session_id, id, epoch FROM run WHERE state = 'running';
 
 -- name: run_of_lease
 SELECT id, session_id, tenant, position, attempt FROM run
@@ -40,6 +46,9 @@ UPDATE run SET state = 'ended' WHERE id = ? AND tenant = ? AND state <> 'ended';
 -- name: put_into_inbox
 INSERT INTO inbox (session_id, position, tenant, message_id, run_id, system, version) VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: count_enqueued
+SELECT count(*) FROM inbox WHERE session_id = ? AND tenant = ?;
+
 -- name: inbox_of
 SELECT position, message_id, run_id, system, version FROM inbox WHERE session_id = ? AND tenant = ? ORDER BY position;
 
@@ -61,7 +70,7 @@ SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'
 
 -- What was told of checkpoints between two positions, the newest first.
 -- name: checkpoints_told
-SELECT body FROM event WHERE session_id = ?1 AND type = 'subgraph_checkpoint' AND position > ?2 AND position <= ?3
+SELECT position, body FROM event WHERE session_id = ?1 AND type = 'subgraph_checkpoint' AND position > ?2 AND position <= ?3
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC;
 
 -- name: copy_events
@@ -77,9 +86,14 @@ UPDATE session SET last_position = ? WHERE id = ? AND tenant = ?;
 SELECT min(position), min(round) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id =
     (SELECT trace_id FROM run WHERE id = ?3 AND tenant = ?2);
 
--- name: messages_of
-SELECT body FROM event WHERE session_id = ?1 AND type = 'message' AND position <= ?2
-    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position DESC;
+-- Messages up to a position in which an id stands somewhere, the newest first.
+-- name: messages_naming
+SELECT body FROM event WHERE session_id = ?1 AND type = 'message' AND position <= ?2 AND instr(body, ?3) > 0
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC;
+
+-- name: messages_without_run
+SELECT body FROM event WHERE session_id = ?1 AND type = 'message' AND instr(body, '"run_id":') = 0
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
 
 -- name: set_standing
 INSERT INTO standing (session_id, tenant, state) VALUES (?, ?, ?)

@@ -149,6 +149,14 @@ CREATE TABLE document (
 ) WITHOUT ROWID;
 CREATE INDEX document_session ON document (tenant, session_id);
 
+-- A number for each document, for clients that count their files. None is ever given twice.
+CREATE TABLE file_number (
+    number      INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant      TEXT NOT NULL,
+    document_id TEXT NOT NULL,
+    UNIQUE (tenant, document_id)
+);
+
 -- Folds of the log, kept for speed alone: drop them and they are built anew at the next start.
 CREATE TABLE standing (
     session_id TEXT PRIMARY KEY,

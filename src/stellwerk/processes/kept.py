@@ -1,6 +1,6 @@
 """A process under a keeper: whatever happens, it ends with everything that it has started.
 
-The keeper, see ``tool_child``, sees to that even if this server is killed. If
+The keeper, see ``keeper``, sees to that even if this server is killed. If
 somebody ends the keeper itself, the others are found by a mark in their
 environment, which whoever is started inherits.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from stellwerk.agents import tool_child
+from stellwerk.processes import keeper
 
 MARK = "STELLWERK_CHILD"
 
@@ -69,13 +69,13 @@ class Kept(SubprocessStreamProtocol):
 async def start_kept(request: Mapping[str, Any], environment: Mapping[str, str], *, limit: int) -> Kept:
     """Start a keeper and tell it what to do. ``limit`` is how much is read ahead of whoever reads.
 
-    A function has the keeper's ``environment``, a command the one in the request.
+    A module has the keeper's ``environment``, a command the one in the request.
     """
     mark = os.urandom(12).hex()
     marked = {MARK: mark}
     transport, kept = await asyncio.get_running_loop().subprocess_exec(
         lambda: Kept(mark, limit),
-        *(sys.executable, "-I", tool_child.__file__),
+        *(sys.executable, "-I", keeper.__file__),
         env={**environment, **marked},
         stdin=PIPE,
         stdout=PIPE,

@@ -1,15 +1,14 @@
-"""The other side of ``tool_process``: a script that runs one function, or one command, and leaves no process behind.
+"""The other side of ``kept``: a script that does one piece of work, or runs one command, and leaves no process behind.
 
-It is two processes. The worker imports the function and calls it, or becomes
-the command. The keeper imports next to nothing and only waits: for the end of
-the worker, or for the end of its own standard input, which means that the call
-was given up or that the server is gone. In either case it ends whatever the
+It is two processes. The worker imports a module and calls its ``work``, or
+becomes the command. The keeper imports next to nothing and only waits: for the
+end of the worker, or for the end of its own standard input, which means that the
+work was given up or that the server is gone. In either case it ends whatever the
 worker started, also what tried to get away, and then itself.
 
-The request is a line of JSON on standard input. A function's answer is
-MessagePack on what is standard output here, and what it prints goes to standard
-error. A command has both for itself, and gets what follows the request as its
-input.
+The request is a line of JSON on standard input. The answer of a module goes
+to what is standard output here, and what it prints to standard error. A command
+has both for itself, and gets what follows the request as its input.
 """
 
 import json
@@ -19,10 +18,8 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, NoReturn
 
-LARGEST_ANSWER = 16 * 1024 * 1024
 PATIENCE = 2.0
 """Seconds between asking a process to end and ending it."""
 GRACE = 0.5
@@ -39,10 +36,10 @@ def main() -> None:
     _close_what_was_not_meant_for_us()
     request, rest = _read_request()
     _control(_SET_CHILD_SUBREAPER, 1)
-    sys.exit(_run_command(request, rest) if "command" in request else _run_function(request))
+    sys.exit(_run_command(request, rest) if "command" in request else _run_module(request))
 
 
-def _run_function(request: dict[str, Any]) -> int:
+def _run_module(request: dict[str, Any]) -> int:
     answer = os.dup(1)  # not inherited by what the function starts
     os.dup2(_PRINTED, 1)
     worker = _fork()
@@ -120,45 +117,10 @@ def _work(request: dict[str, Any], answer: int) -> NoReturn:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _REQUEST)
     os.close(null)
-
-    def tell_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        from stellwerk.envelope.canonical import clean_text
-
-        sys.__excepthook__(kind, error, trace)
-        _send(answer, {"failure": clean_text(f"{kind.__name__}: {error}"[:2000])})
-        _leave()
-
-    sys.excepthook = tell_failure
     sys.path[:] = request["path"]
-    from stellwerk.agents.references import load_reference
-    from stellwerk.agents.tool_spec import ToolSpec, tool
-    from stellwerk.envelope.results import to_result
+    from importlib import import_module
 
-    found = load_reference(request["reference"])
-    spec = found if isinstance(found, ToolSpec) else tool(found)
-    checked = spec.arguments.model_validate_json(request["arguments"])
-    value = spec.function(**{name: checked.__dict__[name] for name in spec.arguments.model_fields})
-    result, notes, blobs = to_result(value)
-    _send(answer, {"result": result, "notes": notes, "blobs": blobs})
-    _leave()
-
-
-def _send(answer: int, outcome: dict[str, Any]) -> None:
-    import msgspec
-
-    encoded = msgspec.msgpack.encode(outcome)
-    if len(encoded) > LARGEST_ANSWER:
-        limit = f"at most {LARGEST_ANSWER >> 20} MiB are taken; return less, or in parts"
-        encoded = msgspec.msgpack.encode({"failure": f"its result has {len(encoded) >> 20} MiB; {limit}"})
-    with os.fdopen(answer, "wb") as pipe:
-        pipe.write(encoded)
-
-
-def _leave() -> NoReturn:
-    """Without waiting for threads that the function has left behind: the answer is sent."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
+    import_module(request["module"]).work(request, answer)
     os._exit(0)
 
 

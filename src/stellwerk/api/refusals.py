@@ -1,0 +1,103 @@
+"""Refusals: every problem that a route may answer with, as an example, made by what makes the real ones."""
+
+from stellwerk.api.problems import Problem, of_invalid, problem_of
+from stellwerk.errors import (
+    BadCursor,
+    Conflict,
+    InvalidField,
+    InvalidInput,
+    McpUnreachable,
+    MissingPackage,
+    MissingSecret,
+    NotFound,
+    Overloaded,
+    Refused,
+    SpecError,
+    SpecProblem,
+    StorageFull,
+    StorageGone,
+    SystemChanged,
+    TooLarge,
+    WrongMediaType,
+)
+from stellwerk.log.tables import unknown_session
+from stellwerk.workflows.folds import unknown_workflow
+
+_SESSION = "034yEnpqoVHlJvW0id6mKI"
+_ASK = "6d5f0c1f0b8a4d7e"
+
+
+def _invalid(field: str, said: str) -> Problem:
+    return problem_of(InvalidField(f"{field}: {said}", field=field))
+
+
+def _conflict(code: str, said: str) -> Problem:
+    return problem_of(Conflict(said, code=code))
+
+
+NO_SESSION = problem_of(unknown_session(_SESSION))
+NO_SYSTEM = problem_of(NotFound("agent system", "helpdsk", remedy="there are: demo, helpdesk"))
+NO_VERSION = problem_of(NotFound("version", "9 of helpdesk", remedy="there are: 1, 2"))
+NO_TOOL = problem_of(NotFound("tool", "get_wether", remedy="GET /tools lists those that there are"))
+NO_FILE = problem_of(NotFound("file", "abc", remedy="it was deleted, or never there"))
+
+NO_WORKFLOW = problem_of(unknown_workflow(_SESSION))
+NO_MESSAGE = problem_of(NotFound("message", "msg_x", remedy="GET …/messages lists those of this workflow"))
+
+CURSOR = problem_of(BadCursor("yesterday"))
+MEDIA_TYPE = problem_of(WrongMediaType("an agent system is sent with Content-Type: application/yaml"))
+FILE_TYPE = problem_of(WrongMediaType("a file is sent as multipart/form-data, in the field 'file'"))
+FORM = problem_of(InvalidInput("the form cannot be read (Missing boundary in multipart.); send one file"))
+TOO_LARGE = problem_of(TooLarge("the body has more than 1048576 bytes; a long text goes as a file", field="body"))
+NOT_JSON = of_invalid({"type": "json_invalid", "loc": ("body", 9), "ctx": {"error": "Expecting value"}}, what="body")
+MISSING = of_invalid({"type": "missing", "loc": ("body", "text"), "msg": "Field required"}, what="body")
+LIMIT = _invalid("limit", "Input should be less than or equal to 500")
+UNTIL = _invalid("until", "Input should be 'run_end'")
+DRY_RUN = _invalid("dry_run", "Input should be a valid boolean, unable to interpret input")
+VERSION = _invalid("version", "Input should be greater than or equal to 1")
+NO_FILE_SENT = _invalid("file", "send the file in this field of the form, with a file name")
+KEY_TOO_LONG = _invalid("Idempotency-Key", "String should have at most 255 characters")
+BODY = (NOT_JSON, TOO_LARGE, MISSING)
+BAD_INPUT = Problem(400, "invalid_field", "prompt: this field is required", field="prompt")
+NOT_IN_WORKFLOW = Problem(400, "invalid_input", "id: there is no such message in this workflow", field="id")
+"""Where everything that is sent wrong is 400."""
+
+BUSY = (
+    _conflict("session_busy", "the session is still working on round 2; follow its stream, or send this again later"),
+    _conflict("question_open", f"the session waits for answers to its questions; answer them first: {_ASK}"),
+)
+UNASKED = (
+    _conflict("nothing_asked", "nothing is asked in this session; send a message instead"),
+    _conflict("not_asked", f"the question 'x' is not open; open are: {_ASK}"),
+    _conflict("which_question", f"several questions are open; say in ask_id which one is answered: {_ASK}, …"),
+)
+AT_WORK = _conflict("session_busy", "the workflow is at work, or waits for an answer; stop it, or send this again …")
+KEY_REUSED = _conflict("key_reused", "this Idempotency-Key was used with another request; take a new key")
+NOTHING_SAID = _conflict("nothing_said", "there is no answer yet that could be given anew; send a message")
+UNFORKABLE = (
+    _conflict("no_run_ended", "no run of this session has ended yet; fork it when one has"),
+    _conflict("not_a_run_end", "position 3 is not the end of a run that is over; the nearest is 23"),
+)
+FILE_IN_USE = _conflict("file_in_use", "this file belongs to a session and goes with it: delete the session")
+SYSTEM_GIVEN = _conflict("system_given", "the server was started with the agent system 'demo'; start it without")
+UNUSABLE = (
+    _conflict("system_gone", "the agent system 'helpdesk' of this session was deleted; register it again"),
+    problem_of(SystemChanged("helpdesk", 2, "the tool 'search' is not registered")),
+    problem_of(MissingSecret("openai_api_key", user="openai:gpt-5")),
+)
+BAD_SYSTEM = problem_of(
+    SpecError.of("body", (SpecProblem("there is no tool 'get_wether'", "agents[0].tools.allow[0]", 7, 15),))
+)
+NO_PACKAGE = problem_of(MissingPackage("openai:gpt-5", install="stellwerk[openai]"))
+NO_MCP_SERVER = problem_of(McpUnreachable("notes", "it did not answer within 10 s"))
+
+OVERLOADED = problem_of(Overloaded("as many runs are waiting as this server takes; send this again in a few seconds"))
+FULL = problem_of(StorageFull())
+GONE = problem_of(StorageGone("the server is shutting down; send this again when it is back"))
+STORED = (FULL, GONE)
+
+ANYWHERE = (
+    problem_of(Refused("the Host header names a machine that this server is not; use 127.0.0.1 or localhost")),
+    Problem(500, "internal", "something went wrong here that is not your fault; it was logged"),
+    Problem(503, "not_opened", "the server was mounted, but not opened; open it in the lifespan of the app"),
+)

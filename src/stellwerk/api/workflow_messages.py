@@ -1,0 +1,26 @@
+"""Messages of a workflow with their documents, as they are sent."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+
+from stellwerk.api.answers import address
+from stellwerk.api.files import PATH as FILES
+from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.workflow_answers import WorkflowMessage, with_documents
+from stellwerk.views.workflow_shapes import MessageShown
+from stellwerk.workflows.documents import WorkflowDocument
+
+
+async def told(
+    services: Services, request: Request, messages: Sequence[MessageShown]
+) -> tuple[tuple[WorkflowMessage, ...], bool]:
+    """The messages, and whether that is how they stay."""
+    files = [file for message in messages for file in message.documents]
+    documents: dict[str, WorkflowDocument] = {}
+    is_final = True
+    if files:
+        documents, is_final = await services.workflows.documents.shown(
+            LOCAL_TENANT, files, lambda document_id: address(request, f"{FILES}/{document_id}")
+        )
+    return tuple(with_documents(message, documents) for message in messages), is_final

@@ -1,0 +1,61 @@
+"""/api/workflows/{workflow_id}/messages/{message_id}: take back a message, or a file of it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from stellwerk.api import refusals, workflow_answers
+from stellwerk.api.answers import Json
+from stellwerk.api.openapi import may, says
+from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.workflow_answers import Removed
+from stellwerk.api.workflow_routes import MessageId, WorkflowId, WorkflowRoute
+from stellwerk.api.workflows import PATH, TAG
+
+FileNumber = Annotated[str, Path(max_length=64, description="`fileId`, or the id of the document", examples=["7"])]
+_REFUSED = (refusals.BAD_INPUT, refusals.NO_WORKFLOW, refusals.NO_MESSAGE)
+_ALWAYS = (refusals.AT_WORK, *refusals.UNUSABLE, *refusals.STORED)
+
+
+def routes(services: Services) -> APIRouter:
+    prefix = f"{PATH}/{{workflow_id}}/messages/{{message_id}}"
+    router = APIRouter(prefix=prefix, tags=[TAG], default_response_class=Response, route_class=WorkflowRoute)
+
+    @router.delete(
+        "",
+        summary="Delete a message; the agent forgets it, too",
+        responses={
+            200: says(Removed, Removed(id=workflow_answers.MESSAGE_ID), "Gone, with its files"),
+            **may(*_REFUSED, *_ALWAYS),
+        },
+    )
+    async def delete_message(workflow_id: WorkflowId, message_id: MessageId) -> Response:
+        """The log keeps that there was something, and that it was removed. Not while the workflow works: 409."""
+        await services.workflows.removals.message(LOCAL_TENANT, workflow_id, message_id)
+        _forget(services, workflow_id)
+        return Json(Removed(id=message_id))
+
+    @router.delete(
+        "/files/{file_id}",
+        summary="Remove a file from a message",
+        responses={
+            200: says(Removed, Removed(id="7"), "The message lacks it; its bytes go with the last message that has it"),
+            **may(*_REFUSED, refusals.NO_FILE, *_ALWAYS),
+        },
+    )
+    async def delete_file(workflow_id: WorkflowId, message_id: MessageId, file_id: FileNumber) -> Response:
+        document_id = file_id.removeprefix("doc_")
+        if file_id.isascii() and file_id.isdigit() and len(file_id) < 16:
+            document_id = (await services.numbers.documents(LOCAL_TENANT, [int(file_id)])).get(int(file_id), file_id)
+        await services.workflows.removals.file(LOCAL_TENANT, workflow_id, message_id, document_id)
+        _forget(services, workflow_id)
+        return Json(Removed(id=file_id))
+
+    return router
+
+
+def _forget(services: Services, workflow_id: str) -> None:
+    """What was made of the old log for its readers."""
+    services.shared.forget(workflow_id)
+    services.tellings.forget(workflow_id)

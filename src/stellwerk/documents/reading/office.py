@@ -1,0 +1,72 @@
+"""Text documents, slides and PDF, by xberg. This module alone knows it: bytes go in, Markdown comes out, no OCR."""
+
+import asyncio
+
+from stellwerk.documents.contents import ContentItem
+from stellwerk.documents.mimes import OFFICE
+from stellwerk.documents.reading.language import language_of
+from stellwerk.documents.reading.packages import check_package
+from stellwerk.documents.reading.source import Reader, Source, make_item
+from stellwerk.documents.reading.summaries import text_summary
+from stellwerk.errors import ExtractionError
+
+_KINDS = {"docx": "Document", "pptx": "Slides", "pdf": "PDF"}
+
+
+def office_reader(kind: str) -> Reader:
+    def read(source: Source) -> list[ContentItem]:
+        if kind != "pdf":
+            check_package(source.data)
+        pages = _pages(source.data, kind)
+        text = "\n\n".join(pages).strip()
+        if not text:
+            raise ExtractionError("document_empty", "no text is in it; pictures of text are not read")
+        language, count = language_of(text), None if kind == "docx" else len(pages)
+        summary = text_summary(_KINDS[kind], text, language, pages=count)
+        shown = text if count is None else "\n\n".join(_marked(pages))
+        return [make_item(source, OFFICE[kind], f"{shown}\n", summary, ext=kind, language=language, pages=count)]
+
+    return read
+
+
+def _marked(pages: list[str]) -> list[str]:
+    return [f"<!-- page {number} -->\n{page}" for number, page in enumerate(pages, 1)]
+
+
+def _pages(data: bytes, kind: str) -> list[str]:
+    """The Markdown of each page or slide; a text document has none, and is one."""
+    try:
+        import xberg
+    except ImportError as error:
+        raise ExtractionError("document_needs_package") from error
+    config = xberg.ExtractionConfig(
+        use_cache=False,
+        disable_ocr=True,
+        enable_quality_processing=False,
+        postprocessor=xberg.PostProcessorConfig(enabled=False),
+        output_format="markdown",
+        escape_markdown=False,
+        pages=xberg.PageConfig(extract_pages=kind != "docx"),
+        concurrency=xberg.ConcurrencyConfig(max_threads=1),
+        max_archive_depth=0,
+        # How much it grows was looked at before: of a blank picture it may be a thousandfold.
+        security_limits=xberg.SecurityLimits(max_compression_ratio=100_000, max_table_cells=2_000_000),
+        extraction_timeout_secs=None,
+    )
+    given = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=OFFICE[kind])
+    try:
+        result = asyncio.run(xberg.extract(given, config))
+    except RuntimeError as error:  # the only class it raises; what it means is in its words
+        raise _refusal(str(error)) from error
+    if not result.results:
+        raise _refusal(result.errors[0].message if result.errors else "")
+    document = result.results[0]
+    return [page.content.strip() for page in document.pages] if document.pages else [document.content]
+
+
+def _refusal(problem: str) -> ExtractionError:
+    if "password" in problem or "encrypted" in problem.lower():
+        return ExtractionError("document_encrypted")
+    if "limit exceeded" in problem.lower():
+        return ExtractionError("document_too_large", problem[:200])
+    return ExtractionError("document_corrupt", problem[:200])

@@ -1,0 +1,1 @@
+"""Workflows: sessions for clients that start, poll and download."""

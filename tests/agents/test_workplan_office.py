@@ -1,0 +1,158 @@
+"""The office over HTTP: real documents in, a plan, tasks by agents that read them, real documents out."""
+
+import asyncio
+import io
+from pathlib import Path
+
+import httpx2
+import pytest
+from docx import Document as Word
+from python_calamine import CalamineWorkbook
+
+from stellwerk.envelope.order import legal
+from tests.agents.office import FIGURES, FILES, NOTES, SHEET, delivered, given, payloads, quick_office, seen, worked
+from tests.crash.process import server_process
+from tests.runs.talking import answer, begin, events, log_of, rest_of_run, send, stop
+from tests.runs.talking import seen as until_seen
+
+SLOW = {"{seconds: 30}": "{seconds: 60}"}
+
+
+@pytest.fixture
+async def office(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    """A server whose office makes no pauses."""
+    registered = await client.post(
+        "/agent-systems", content=quick_office(**SLOW), headers={"Content-Type": "application/yaml"}
+    )
+    assert registered.status_code == 201, registered.text
+    return client
+
+
+@pytest.mark.requirement(
+    "003.input.contents-extracted",
+    "003.task.inputs-prepared",
+    "003.task.outputs-stored",
+    "003.final.documents-added",
+)
+async def test_a_spreadsheet_and_a_text_become_a_report_and_a_table_with_their_figures(
+    office: httpx2.AsyncClient,
+) -> None:
+    sid, told = await worked(office, "Write a report, please.")
+    assert payloads(told, "run_end")[0]["status"] == "completed"
+    documents = await delivered(office, told)
+    assert list(documents) == ["figures.xlsx", "report.md", "report.docx"]
+    report = documents["report.md"].decode()
+    assert FIGURES in report and NOTES.decode().strip() in report
+    word = Word(io.BytesIO(documents["report.docx"]))
+    assert [cell.text for cell in word.tables[0].rows[1].cells] == ["amount", "3", "350.5", "116.8333", "50", "200"]
+    table = CalamineWorkbook.from_filelike(io.BytesIO(documents["figures.xlsx"])).get_sheet_by_index(0).to_python()
+    assert table[1] == ["amount", 3, 350.5, 116.8333, 50, 200]
+    assert not legal(log_of(await events(office, sid)))
+
+
+async def test_documents_of_a_task_go_with_its_message_and_those_of_all_with_the_last(
+    office: httpx2.AsyncClient,
+) -> None:
+    _, told = await worked(office, "Write a report and translate it.")
+    named = {message.agent_name: [file.name for file in message.documents] for message in seen(told).messages[2:-1]}
+    assert named == {"analyst": ["figures"], "translator": ["zusammenfassung"], "writer": ["report", "report"]}
+    steps = {p["message_id"] for p in payloads(told, "message") if p["status"] == "step"}
+    assert {p["message_id"] for p in payloads(told, "document")[2:]} <= steps
+    assert len(seen(told).messages[-1].documents) == 4
+
+
+@pytest.mark.requirement("003.plan.language-set")
+async def test_whoever_asks_in_german_is_answered_in_german(office: httpx2.AsyncClient) -> None:
+    _, told = await worked(office, "Schreibe bitte einen Bericht.")
+    assert payloads(told, "state")[0]["snapshot"]["userLanguage"] == "de"
+    assert seen(told).messages[-1].content.startswith("Alles, was erwartet wurde, ist da.\n\nGeliefert:\n- zahlen.xlsx")
+    (asked,) = [p["messages"][-1] for p in payloads(told, "llm_start") if "Ermittle" in str(p["messages"])][:1]
+    assert "Speichere diese Dokumente, genau unter diesen Namen:\n- zahlen.xlsx" in asked["content"]
+
+
+async def test_a_second_round_goes_on_with_the_documents_of_the_first(office: httpx2.AsyncClient) -> None:
+    sid, _ = await worked(office, "Write a report.")
+    _, told = await worked(office, "Write the report once more.", files=(), sid=sid)
+    assert payloads(told, "state")[0]["snapshot"]["objWorkplan"][0]["inputDocuments"] == ["my sales.xlsx", "notes.txt"]
+    assert FIGURES in (await delivered(office, told))["report.md"].decode()
+
+
+async def test_new_documents_of_a_round_come_before_older_ones(office: httpx2.AsyncClient) -> None:
+    sid, _ = await worked(office, "Write a report.")
+    _, told = await worked(office, "Write a report on these.", files=[("new.csv", b"name,price\na,1\nb,2\n")], sid=sid)
+    report = (await delivered(office, told))["report.md"].decode()
+    assert "| price | 2 | 3 | 1.5 | 1 | 2 |" in report
+
+
+async def test_a_question_of_a_task_is_answered_and_only_what_is_left_is_done(office: httpx2.AsyncClient) -> None:
+    sid, told = await worked(office, "Ask me for the title.")
+    assert payloads(told, "run_end")[0]["status"] == "awaiting_user"
+    accepted = await answer(office, sid, text="Spring")
+    rest = await rest_of_run(office, sid, accepted["after"])
+    assert [p["tool_name"] for p in payloads(rest, "tool_start") if p.get("kind") == "agent"] == []
+    assert (await delivered(office, rest))["report.md"].decode().startswith("# Spring\n")
+    assert not legal(log_of(await events(office, sid)))
+
+
+@pytest.mark.requirement("003.interrupt.stopped-breaks-off")
+async def test_a_stop_in_the_middle_of_a_task_ends_it_and_the_next_round_works(office: httpx2.AsyncClient) -> None:
+    sid = await begin(office, "office")
+    await send(office, sid, "Take it slow.")
+    await until_seen(office, sid, "tool_update", count=1)
+    assert (await stop(office, sid))["status"] == "stopped"
+    log = await events(office, sid)
+    assert seen(log).logs[-1].message == "Workflow stopped by user"
+    assert not legal(log_of(log))
+    _, told = await worked(office, "Write a report.", sid=sid)
+    assert FIGURES in (await delivered(office, told))["report.md"].decode()
+
+
+async def test_what_is_missing_is_said_and_a_document_that_cannot_be_read_is_a_warning(
+    office: httpx2.AsyncClient,
+) -> None:
+    _, told = await worked(office, "Write a report.", files=[("broken.xlsx", SHEET[:900]), FILES[1]])
+    assert payloads(told, "run_end")[0]["status"] == "completed"
+    workflow = seen(told)
+    assert [e.message[:26] for e in workflow.logs if e.type == "warning"] == ["broken.xlsx cannot be read"]
+    assert workflow.messages[-1].content.startswith("0 of 3 expected documents are there.")
+    assert "Missing:\n- figures.xlsx\n- report.md\n- report.docx" in workflow.messages[-1].content
+
+
+KILLED = [
+    ("Ask me.", '"tool_start","tool_name":"writer"', "I need a title. ", {"analyst": 1, "writer": 2}),
+    ("Translate.", '"tool_end","tool_name":"translator"', "I read what there is. ", {"translator": 1, "writer": 2}),
+]
+"""What is asked, the moment of the kill, the words before which the writer waits, and how often each agent begins."""
+
+
+@pytest.mark.parametrize(("text", "moment", "before", "begun"), KILLED, ids=["in a task", "beside a task that is done"])
+async def test_killed_the_workflow_goes_on_and_what_was_done_is_not_done_again(
+    tmp_path: Path, text: str, moment: str, before: str, begun: dict[str, int]
+) -> None:
+    system, data, errors = tmp_path / "bureau.yaml", tmp_path / "data", tmp_path / "errors.txt"
+    waiting = quick_office().replace(f'- say: "{before}"', f'- say: "{before}"\n              wait: 600')
+    system.write_text(waiting.replace("name: office", "name: bureau"), "utf-8")
+    kind, name = moment.split(",")
+    with server_process(data, errors=errors, serves=[str(system)]) as server:
+        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+            sid = await begin(client, "bureau")
+            accepted = await send(client, sid, text, documents=await given(client))
+            await until_told(client, sid, f'"type":{kind}', name)
+            server.kill()
+    with server_process(data, errors=errors, serves=[str(system)]) as server:
+        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+            await until_told(client, sid, '"type":"tool_start"', '"retry_of"')
+            await stop(client, sid)
+            told = await events(client, sid)
+    agents = [p["tool_name"] for p in payloads(told, "tool_start") if p.get("kind") == "agent"]
+    assert {agent: agents.count(agent) for agent in begun} == begun
+    assert (accepted["run_id"], payloads(told, "run_end")[0]["status"]) == (told[-1]["run_id"], "stopped")
+    assert not legal(log_of(told))
+
+
+async def until_told(client: httpx2.AsyncClient, sid: str, *parts: str) -> None:
+    """Wait until an event has all of these."""
+    async with asyncio.timeout(60), client.stream("GET", f"/sessions/{sid}/stream") as stream:
+        async for line in stream.aiter_lines():
+            if all(part in line for part in parts):
+                return

@@ -1,0 +1,114 @@
+"""The plan of a workflow: read from what a model wrote, refused with reasons, put into an order."""
+
+import json
+from typing import Any
+
+import pytest
+
+from stellwerk.agents.workplan_plan import Workplan, plain, read_plan, schema
+from stellwerk.agents.workplan_words import Job, Review, words_for
+from stellwerk.errors import PlanRefused
+
+AGENTS = ("analyst", "writer")
+
+
+def task(agent: str = "analyst", reads: list[str] | None = None, writes: list[str] | None = None) -> dict[str, Any]:
+    return {"agent": agent, "prompt": "Do it.", "inputDocuments": reads or [], "outputDocuments": writes or []}
+
+
+def written(*tasks: dict[str, Any], final: tuple[str, ...] = (), **more: Any) -> str:
+    wanted = [{"name": name, "description": ""} for name in final]
+    said = {"objUserResponse": "I begin.", "userLanguage": "en", **more}
+    return json.dumps({"objFinalDocuments": wanted, "objWorkplan": list(tasks), **said})
+
+
+def read(reply: str, **known: Any) -> Workplan:
+    return read_plan(reply, agents=AGENTS, **known)
+
+
+@pytest.mark.requirement(
+    "003.plan.final-documents", "003.plan.workplan", "003.plan.user-response", "003.plan.user-language"
+)
+def test_a_plan_has_exactly_the_four_names_of_the_contract() -> None:
+    plan = read(written(task(writes=["a.md"]), final=("a.md",)))
+    assert sorted(plain(plan)) == ["objFinalDocuments", "objUserResponse", "objWorkplan", "userLanguage"]
+    assert plain(plan)["objWorkplan"] == [task(writes=["a.md"])]
+    assert json.loads(schema())["required"] == ["objUserResponse"]
+
+
+@pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "Here is my plan:\n{}\nI hope it helps.", "```\n{}\n```"])
+def test_words_and_fences_around_the_plan_do_no_harm(around: str) -> None:
+    assert read(around.replace("{}", written(task(), comment="mine"))).objWorkplan[0].agent == "analyst"
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("I would rather not.", "no JSON object"),
+        ('{"objUserResponse": ', "no JSON object"),
+        ('{"objUserResponse": "", "objWorkplan": 3}', "objWorkplan"),
+        (written(task("cook")), "there is no agent 'cook'; there are: analyst, writer"),
+        (written(task(writes=["a.md"]), task("writer", writes=["A.md"])), "task 2 writes 'A.md', which task 1 writes"),
+        (written(task(reads=["b.csv"])), "task 1 reads 'b.csv', which is not there and which no task writes"),
+        (written(task(), final=("a.md",)), "no task writes the final document 'a.md'"),
+        (written(task(reads=["b"], writes=["a"]), task(reads=["a"], writes=["b"])), "wait for each other: 1 → 2 → 1"),
+        (written(task(writes=["../a.md"])), "outputDocuments"),
+        (written(*[task()] * 51), "objWorkplan"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_refused_with_its_reason(reply: str, why: str) -> None:
+    with pytest.raises(PlanRefused) as refused:
+        read(reply)
+    assert why in refused.value.message
+
+
+def test_tasks_wait_for_those_that_write_what_they_read() -> None:
+    plan = read(
+        written(
+            task("writer", reads=["Sums.csv", "sales.xlsx"], writes=["report.md"]),
+            task(writes=["sums.csv"]),
+            task(),
+            task("writer", reads=["report.md"]),
+        ),
+        there=["sales.xlsx"],
+    )
+    assert (plan.waves(), plan.order()) == ([[1, 2], [0], [3]], [1, 2, 0, 3])
+
+
+def test_a_star_stands_for_what_the_user_gave_and_a_document_may_be_named_by_its_id() -> None:
+    plan = read(written(task(reads=["*", "id1"])), there=["a.csv", "b.txt", "id1"], given=["a.csv", "b.txt"])
+    assert plan.objWorkplan[0].inputDocuments == ["a.csv", "b.txt", "id1"]
+
+
+@pytest.mark.requirement("003.plan.language-set")
+@pytest.mark.parametrize(
+    ("language", "begins"),
+    [
+        ("de", "Dokumente für"),
+        ("de-CH", "Dokumente für"),
+        ("fr", "Documents pour"),
+        ("it", "Doc"),
+        ("", "Documents for"),
+    ],
+)
+def test_an_agent_is_asked_in_the_language_of_the_user(language: str, begins: str) -> None:
+    asked = Job("Tu es.", ["- a.csv (1): Table"], ["b.md"]).text(language).split("\n\n")
+    assert asked[0] == "Tu es."
+    assert asked[1].startswith(begins)
+    assert asked[2].endswith("- b.md")
+    assert len(asked) == (4 if language else 3)
+    assert words_for("xx") == words_for("en")
+
+
+def test_a_language_that_has_no_words_here_is_named_to_the_agent() -> None:
+    assert Job("Tee.").text("fi").endswith("in this language: Finnish.")
+
+
+def test_a_review_tells_what_is_there_and_what_is_not() -> None:
+    review = Review(expected=["a.md", "B.csv"], delivered=["b.csv", "x.txt"], failures=[("writer", "no ink")])
+    assert review.text("en") == (
+        "1 of 2 expected documents are there.\n\nDelivered:\n- b.csv\n- x.txt\n\nMissing:\n- a.md\n\n"
+        "Tasks that have failed:\n- writer: no ink"
+    )
+    assert Review(replies=["It is 42."]).text("en") == "It is 42."
+    assert Review(expected=["a.md"]).text("de").startswith("0 von 1 erwarteten Dokumenten sind da.")

@@ -1,0 +1,244 @@
+"""/api/workflows as a polling front end uses it: start, poll, download, go on, stop, delete."""
+
+import asyncio
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import Depends, HTTPException
+
+from stellwerk import create_app, opened
+from stellwerk.settings import Settings
+from tests.api.workflow_client import NEW, PATH, done, finished, get, quick_server, refused, start, status, waiting
+
+address = quick_server
+
+
+@pytest.mark.requirement("003.endpoint.start")
+@pytest.mark.requirement("003.endpoint.status")
+@pytest.mark.requirement("003.endpoint.logs")
+@pytest.mark.requirement("003.endpoint.messages")
+@pytest.mark.requirement("003.start.new-workflow")
+@pytest.mark.requirement("003.start.answers-with-id")
+@pytest.mark.requirement("003.start.input")
+@pytest.mark.requirement("003.workflow.times")
+@pytest.mark.requirement("003.workflow.status")
+@pytest.mark.requirement("003.workflow.current-round")
+@pytest.mark.requirement("003.workflow.message-ids")
+@pytest.mark.requirement("003.workflow.messages-and-logs")
+@pytest.mark.requirement("003.workflow.ids")
+@pytest.mark.requirement("003.input.listed-in-workflow")
+@pytest.mark.requirement("003.input.stored-as-first")
+@pytest.mark.requirement("003.transition.created")
+async def test_a_workflow_from_its_start_to_its_end(client: httpx2.AsyncClient) -> None:
+    answer = await client.post(f"{PATH}/start", json={"prompt": "weather", "userId": 12, "mandateId": 1, **NEW})
+    assert answer.status_code == 200
+    begun = answer.json()
+    assert (begun["status"], begun["currentRound"]) == ("running", 1)
+    whole = await finished(client, begun["id"])
+    assert {key: whole[key] for key in ("id", "mandateId", "userId", "name", "status", "currentRound")} == {
+        "id": begun["id"],
+        "mandateId": 1,
+        "userId": 12,
+        "name": "weather",
+        "status": "completed",
+        "currentRound": 1,
+    }
+    assert whole["startedAt"] <= whole["lastActivity"]
+    assert whole["messageIds"] == [message["id"] for message in whole["messages"]]
+    assert whole["messages"] == await get(client, begun["id"], "/messages")
+    assert whole["logs"] == await get(client, begun["id"], "/logs")
+    assert [message["status"] for message in whole["messages"]] == ["first", "step", "last"]
+    assert whole["dataStats"]["tokensUsed"] > 0
+    assert await get(client, begun["id"], "/status") == {
+        "status": "completed",
+        "lastActivity": whole["lastActivity"],
+    }
+
+
+LOG = {"id", "workflowId", "message", "type", "timestamp", "agentName", "status", "progress", "mandateId", "userId"}
+MESSAGE = {
+    *("id", "workflowId", "parentMessageId", "startedAt", "finishedAt", "sequenceNo"),
+    *("status", "role", "dataStats", "documents", "content", "agentName"),
+}
+
+
+@pytest.mark.requirement("003.log.ids")
+@pytest.mark.requirement("003.log.text-and-type")
+@pytest.mark.requirement("003.log.context")
+@pytest.mark.requirement("003.log.progress")
+@pytest.mark.requirement("003.message.ids")
+@pytest.mark.requirement("003.message.times")
+@pytest.mark.requirement("003.message.status")
+@pytest.mark.requirement("003.message.role")
+@pytest.mark.requirement("003.message.content")
+@pytest.mark.requirement("003.message.data-stats")
+@pytest.mark.requirement("003.polling.logs-tell-progress")
+@pytest.mark.requirement("003.polling.messages-tell-status")
+@pytest.mark.requirement("003.polling.status-is-small")
+async def test_entries_messages_and_status_have_the_fields_of_their_contract(client: httpx2.AsyncClient) -> None:
+    whole = await done(client, "weather", **NEW)
+    assert all(set(entry) == LOG and entry["id"].startswith("log_") for entry in whole["logs"])
+    assert [(entry["message"], entry["progress"]) for entry in whole["logs"]] == [
+        ("Workflow initialized", 0),
+        ("Workflow processing started", 0),
+        ("Workflow completed successfully", 100),
+    ]
+    assert {(entry["type"], entry["status"]) for entry in whole["logs"]} == {("info", "running"), ("info", "completed")}
+    assert all(set(message) == MESSAGE and message["id"].startswith("msg_") for message in whole["messages"])
+    assert {message["role"] for message in whole["messages"]} == {"user", "assistant"}
+    assert [message["agentName"] for message in whole["messages"]] == ["user", "assistant", "assistant"]
+    assert set(await get(client, whole["id"], "/status")) == {"status", "lastActivity"}
+
+
+@pytest.mark.requirement("003.completed.seen-by-api")
+@pytest.mark.requirement("003.completed.status")
+@pytest.mark.requirement("003.transition.running-completed")
+async def test_last_message_last_entry_and_status_become_visible_together(client: httpx2.AsyncClient) -> None:
+    """Whoever polls as fast as he can, each of the three by itself, never sees one without the others."""
+    workflow = await start(client, "weather", **NEW)
+
+    async def signs() -> tuple[bool, bool, bool]:
+        last = any(message["status"] == "last" for message in await get(client, workflow, "/messages"))
+        full = any(entry["progress"] == 100 for entry in await get(client, workflow, "/logs"))
+        return last, full, await status(client, workflow) == "completed"
+
+    seen: list[tuple[bool, bool, bool]] = []
+    async with asyncio.timeout(60):
+        while not seen or not all(seen[-1]):
+            whole = await get(client, workflow)
+            ends = {
+                whole["status"] == "completed",
+                any(message["status"] == "last" for message in whole["messages"]),
+                whole["logs"][-1]["progress"] == 100,
+            }
+            assert len(ends) == 1, "one answer shows all or nothing"
+            seen.append(await signs())
+    # What was asked for later may know more, never less.
+    assert all(list(each) == sorted(each) for each in seen)
+
+
+@pytest.mark.requirement("003.start.existing-workflow")
+@pytest.mark.requirement("003.resume.new-message")
+@pytest.mark.requirement("003.resume.answers-like-start")
+@pytest.mark.requirement("003.round.every-interaction")
+async def test_a_second_round_goes_on_with_the_same_workflow(client: httpx2.AsyncClient) -> None:
+    first = await done(client, "table", **NEW)
+    answer = await client.post(f"{PATH}/start", params={"id": first["id"]}, json={"prompt": "weather"})
+    assert answer.json() == {"id": first["id"], "status": "running", "currentRound": 2}
+    second = await finished(client, first["id"])
+    assert [message["content"] for message in second["messages"] if message["role"] == "user"] == ["table", "weather"]
+    assert [entry["message"] for entry in second["logs"][3:6]] == [
+        "Running workflow",
+        "Resuming workflow, round 2",
+        "Workflow processing started",
+    ]
+
+
+async def test_a_start_on_a_waiting_workflow_is_the_answer(client: httpx2.AsyncClient) -> None:
+    workflow = await start(client, "ask", **NEW)
+    asked = await waiting(client, workflow)
+    assert (asked["status"], asked["messages"][-1]["status"]) == ("running", "step")
+    assert "Waiting for an answer" in asked["logs"][-1]["message"]
+    wrong = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "mauve"})
+    assert await refused(wrong) == (400, "invalid_field")
+    await start(client, "blue", workflow)
+    whole = await finished(client, workflow)
+    assert (whole["status"], whole["currentRound"]) == ("completed", 2)
+    assert "blue" in whole["messages"][-1]["content"]
+
+
+@pytest.mark.requirement("003.endpoint.stop")
+@pytest.mark.requirement("003.stop.status")
+@pytest.mark.requirement("003.interrupt.stopped-breaks-off")
+@pytest.mark.requirement("003.interrupt.http")
+async def test_a_stop_in_the_middle_takes_effect_at_once_and_may_be_repeated(client: httpx2.AsyncClient) -> None:
+    workflow = await start(client, "slow", agentSystemId="demo")
+    for _ in range(2):
+        answer = await client.post(f"{PATH}/{workflow}/stop")
+        assert (answer.status_code, answer.json()) == (200, {"id": workflow, "status": "stopped"})
+        assert await status(client, workflow) == "stopped"
+    whole = await get(client, workflow)
+    assert (whole["logs"][-1]["message"], whole["logs"][-1]["progress"]) == ("Workflow stopped by user", 100)
+    assert whole["lastActivity"] == whole["logs"][-1]["timestamp"]
+
+
+@pytest.mark.requirement("003.failed.status")
+@pytest.mark.requirement("003.failed.seen-by-api")
+@pytest.mark.requirement("003.interrupt.failed-breaks-off")
+@pytest.mark.requirement("003.errors.logged")
+async def test_a_failure_is_seen_and_explained(client: httpx2.AsyncClient) -> None:
+    whole = await done(client, "fail", **NEW)
+    assert whole["status"] == await status(client, whole["id"]) == "failed"
+    *_, error, last = whole["logs"]
+    assert (error["type"], error["progress"]) == ("error", 100)
+    assert (last["message"], last["progress"]) == ("Workflow failure reported", 100)
+
+
+@pytest.mark.requirement("003.polling.logs-from-id")
+@pytest.mark.requirement("003.polling.messages-from-id")
+@pytest.mark.requirement("003.polling.paged")
+@pytest.mark.parametrize("what", ["logs", "messages"])
+async def test_pages_and_cursors_give_everything_once(client: httpx2.AsyncClient, what: str) -> None:
+    workflow = (await done(client, "weather", **NEW))["id"]
+    whole = await get(client, workflow, f"/{what}")
+    for n, each in enumerate(whole):
+        assert await get(client, workflow, f"/{what}", id=each["id"]) == whole[n + 1 :]
+    found, place = [], f"{PATH}/{workflow}/{what}?limit=1"
+    while place:
+        answer = await client.get(place)
+        found += answer.json()
+        place = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert found == whole
+    other = (await done(client, "table", **NEW))["id"]
+    for bad in ("nonsense", (await get(client, other, f"/{what}"))[0]["id"]):
+        assert await refused(await client.get(f"{PATH}/{workflow}/{what}", params={"id": bad})) == (
+            400,
+            "invalid_input",
+        )
+    assert await get(client, workflow, f"/{what}", id="") == whole
+
+
+@pytest.mark.requirement("003.polling.cached")
+@pytest.mark.parametrize("what", ["", "/status", "/logs", "/messages"])
+async def test_what_has_not_changed_is_not_sent_again(client: httpx2.AsyncClient, what: str) -> None:
+    workflow = (await done(client, "table", **NEW))["id"]
+    first = await client.get(f"{PATH}/{workflow}{what}")
+    tag = {"If-None-Match": first.headers["etag"]}
+    again = await client.get(f"{PATH}/{workflow}{what}", headers=tag)
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    await done(client, "weather", workflow)
+    changed = await client.get(f"{PATH}/{workflow}{what}", headers=tag)
+    assert changed.status_code == 200
+    assert changed.json() != first.json()
+
+
+async def test_only_a_message_an_entry_or_a_status_moves_the_last_activity(client: httpx2.AsyncClient) -> None:
+    workflow = await start(client, "slow", agentSystemId="demo")
+    position = 0
+    async with asyncio.timeout(30):
+        while position < 20:  # meanwhile it says more and more words
+            position = (await client.get(f"/sessions/{workflow}")).json()["position"]
+            whole = await get(client, workflow)
+            told = [entry["timestamp"] for entry in whole["logs"]]
+            assert whole["lastActivity"] == max(told + [message["finishedAt"] for message in whole["messages"]])
+    await client.post(f"{PATH}/{workflow}/stop")
+
+
+async def test_the_short_way_of_a_poll_does_not_lead_around_the_checks_of_a_host(tmp_path: Path) -> None:
+    def refuse() -> None:
+        if closed:
+            raise HTTPException(401, "not you")
+
+    closed: list[bool] = []
+    app = create_app(Settings(data=tmp_path / "data"), dependencies=[Depends(refuse)])
+    transport = httpx2.ASGITransport(app)
+    async with opened(app), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        workflow = (await done(client, "table", agentSystemId="demo"))["id"]
+        for what in ("status", "logs", "messages"):
+            tag = (await client.get(f"{PATH}/{workflow}/{what}")).headers["etag"]
+            place, known = f"{PATH}/{workflow}/{what}", {"If-None-Match": tag}
+            assert (await client.get(place, headers=known)).status_code == 304
+            closed.append(True)
+            assert (await client.get(place, headers=known)).status_code == 401
+            closed.clear()

@@ -1,0 +1,75 @@
+"""A client that polls, as a front end would: it knows ids, statuses and log entries, and nothing of sessions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from stellwerk.demo import demo_yaml
+from stellwerk.settings import Settings
+from tests.conftest import running_server
+
+Told = dict[str, Any]
+PATH = "/api/workflows"
+NEW = {"agentSystemId": "quick"}
+
+
+@pytest.fixture(name="address")
+async def quick_server(tmp_path: Path) -> AsyncIterator[str]:
+    """With a demo that does not take its time."""
+    quick = tmp_path / "quick.yaml"
+    quick.write_text(demo_yaml().replace("pace: 0.03", "pace: 0").replace("name: demo", "name: quick"))
+    async with running_server(Settings(data=tmp_path / "data"), own={"quick": str(quick)}) as found:
+        yield found
+
+
+async def upload(client: httpx2.AsyncClient, name: str, data: bytes) -> int:
+    answer = await client.post("/files", files={"file": (name, data)})
+    assert answer.status_code == 201, answer.text
+    return int(answer.json()["fileId"])
+
+
+async def start(client: httpx2.AsyncClient, prompt: str, workflow_id: str | None = None, **more: Any) -> str:
+    params = {} if workflow_id is None else {"id": workflow_id}
+    answer = await client.post(f"{PATH}/start", params=params, json={"prompt": prompt, **more})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+async def get(client: httpx2.AsyncClient, workflow_id: str, what: str = "", **params: Any) -> Any:
+    answer = await client.get(f"{PATH}/{workflow_id}{what}", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def status(client: httpx2.AsyncClient, workflow_id: str) -> str:
+    return str((await get(client, workflow_id, "/status"))["status"])
+
+
+async def until(client: httpx2.AsyncClient, workflow_id: str, reached: Callable[[Told], bool]) -> Told:
+    """Poll the whole object until something is so."""
+    async with asyncio.timeout(60):
+        while True:
+            found = dict(await get(client, workflow_id))
+            if reached(found):
+                return found
+
+
+async def finished(client: httpx2.AsyncClient, workflow_id: str) -> Told:
+    return await until(client, workflow_id, lambda found: found["status"] != "running")
+
+
+async def waiting(client: httpx2.AsyncClient, workflow_id: str) -> Told:
+    return await until(client, workflow_id, lambda found: bool(found["awaitingUserInput"]))
+
+
+async def done(client: httpx2.AsyncClient, prompt: str, workflow_id: str | None = None, **more: Any) -> Told:
+    """A whole round."""
+    return await finished(client, await start(client, prompt, workflow_id, **more))
+
+
+async def refused(answer: httpx2.Response) -> tuple[int, str]:
+    return answer.status_code, str(answer.json()["code"])

@@ -1,0 +1,53 @@
+"""Every file of the corpus ends in items or in a clear error on that document, and its child stays small."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from stellwerk.documents.extraction import LIMITS
+from stellwerk.errors import ExtractionError
+from tests.documents.conftest import Desk
+from tests.documents.corpus import BAD, GOOD, Bad, Good
+
+LARGEST_CHILD = LIMITS.memory >> 20
+
+
+@pytest.mark.requirement("003.content.sequence-nr", "003.content.name-and-type", "003.content.data")
+@pytest.mark.requirement("003.content.metadata", "003.content.summary", "003.input.static-summaries")
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.name)
+async def test_a_good_file_becomes_items(desk: Desk, case: Good) -> None:
+    with capture_logs() as logs:
+        items = await desk.read(case.name, case.make())
+    shown = [item.summary for item in items]
+    assert len(shown) == len(case.summaries), shown
+    for summary, begin in zip(shown, case.summaries, strict=True):
+        assert summary.startswith(begin)
+    text = "\n".join(item.data_extracted for item in items)
+    assert [part for part in case.holds if part not in text] == []
+    assert [part for part in case.lacks if part in text] == []
+    assert [item.sequence_nr for item in items] == list(range(1, len(items) + 1))
+    for item in items:
+        told = msgspec.to_builtins(item)
+        assert told.keys() == {
+            *("sequenceNr", "name", "ext", "contentType", "data", "dataExtracted", "metadata", "summary")
+        }
+        assert told["metadata"].keys() >= {"isText", "base64Encoded", "aiProcessed"}
+        assert item.name and ".." not in item.name and not item.name.startswith("/")
+    assert 0 < peak(logs) < LARGEST_CHILD
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case.name)
+async def test_a_bad_file_is_an_error_in_words(desk: Desk, case: Bad) -> None:
+    with capture_logs() as logs, pytest.raises(ExtractionError) as refused:
+        await desk.read(case.name, case.make())
+    assert refused.value.code == case.code, refused.value
+    assert 20 < len(str(refused.value)) < 400
+    assert peak(logs) < LARGEST_CHILD
+
+
+def peak(logs: Sequence[Mapping[str, object]]) -> int:
+    (found,) = [log["peak_mib"] for log in logs if log["event"] == "document_read"] or [0]
+    assert isinstance(found, int)
+    return found

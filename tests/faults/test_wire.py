@@ -1,0 +1,154 @@
+"""What comes between the server and its readers: hostile cursors and parameters, other people's middleware."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+
+import stellwerk
+from stellwerk.api.server import listener
+from stellwerk.settings import Settings
+from tests.api.reading import parse_sse, whole_round
+from tests.crash.wire import NDJSON, SSE
+from tests.faults.conftest import Desk
+from tests.runs.talking import begin, events, send
+
+ROOT = Path(__file__).parents[2]
+INJECTIONS = ("x') OR '1'='1", "1; DROP TABLE event; --", "' UNION SELECT body FROM event --", '$."id"')
+
+
+@pytest.mark.requirement("fault-08")
+@pytest.mark.parametrize("garbage", ["abc", "-1", "1e3", "1 2", "9" * 17, "x" * 10_000, "1\tx", "٣", "0x1", ""])
+async def test_a_cursor_that_is_none_is_refused_on_every_way_to_read(client: httpx2.AsyncClient, garbage: str) -> None:
+    sid = await begin(client, "desk")
+    header = {b"Last-Event-ID": garbage.encode()}
+    asked = [client.get(f"/sessions/{sid}/stream", headers=header)]
+    paths = ("stream", "stream?dialect=chunks", "events", "messages")
+    asked += [client.get(httpx2.URL(f"/sessions/{sid}/{path}").copy_merge_params({"after": garbage})) for path in paths]
+    for answer in await asyncio.gather(*asked):
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_cursor"), answer.url
+
+
+@pytest.mark.requirement("fault-08")
+async def test_a_cursor_beyond_the_head_waits_until_the_log_is_that_long(client: httpx2.AsyncClient) -> None:
+    sid = await begin(client, "desk")
+    path = f"/sessions/{sid}/stream?profile=debug"
+    far = {"Last-Event-ID": "99999999999"}
+    async with client.stream("GET", path, headers=far) as patient:
+        assert patient.status_code == 200
+        reading = asyncio.create_task(first_event(client, path, "5"))
+        await whole_round(client, sid, "hello")
+        assert (await reading)["position"] == 6
+        refused = await client.get(f"/sessions/{sid}/events", params={"after": "99999999999"})
+        assert refused.json() == {"events": [], "next": 99999999999}
+
+
+async def first_event(client: httpx2.AsyncClient, path: str, last: str) -> dict[str, object]:
+    text = ""
+    async with asyncio.timeout(60), client.stream("GET", path, headers={"Last-Event-ID": last}) as answer:
+        async for piece in answer.aiter_text():
+            text += piece
+            if found := parse_sse(text[: text.rfind("\n\n") + 2]):
+                return found[0]
+    raise AssertionError("the stream ended")
+
+
+@pytest.mark.requirement("fault-60")
+@pytest.mark.parametrize("words", INJECTIONS)
+async def test_nothing_that_a_request_says_becomes_sql(client: httpx2.AsyncClient, words: str) -> None:
+    sid, other = await begin(client, "desk"), await begin(client, "desk")
+    await whole_round(client, sid, "hello")
+    before = await events(client, sid)
+    for path in ("events", "messages", "stream"):
+        for name in ("after", "limit", "until", "profile", "wait", "dialect"):
+            answer = await client.get(
+                f"/sessions/{other}/{path}", params={"after": "0", "until": "run_end", name: words}
+            )
+            assert answer.status_code in (200, 400, 422), (path, name)
+            assert "You said" not in answer.text
+    quoted = httpx2.URL("http://x").join(words.replace("/", "")).path.strip("/")
+    for path in ("/sessions/{}", "/sessions/{}/events", "/sessions/{}/state", "/files/{}", "/tools/{}"):
+        assert (await client.get(path.format(quoted))).status_code == 404
+    listed = (await client.get("/sessions", params={"before": words})).json()["sessions"]
+    assert {session["id"] for session in listed} <= {sid, other}
+    assert (await client.post(f"/sessions/{other}/answers", json={"ask_id": words, "text": "x"})).status_code == 409
+    key = {"Idempotency-Key": words}
+    sent = [await client.post(f"/sessions/{other}/messages", json={"text": words}, headers=key) for _ in range(2)]
+    assert sent[0].json() == sent[1].json()
+    assert await events(client, sid) == before
+
+
+@pytest.mark.requirement("fault-12")
+def test_no_middleware_of_ours_stands_between_a_stream_and_its_reader(tmp_path: Path) -> None:
+    app = stellwerk.create_app(Settings(data=tmp_path))
+    kinds = [middleware.cls for middleware in app.user_middleware]
+    assert kinds, "the guard is one"
+    assert not [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseHTTPMiddleware)]
+
+
+@asynccontextmanager
+async def behind_gzip(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
+    """The server, mounted in an app that compresses everything."""
+    agents = stellwerk.create_app(Settings(data=desk.data, config=desk.config), own={"desk": str(desk.system)})
+    host = FastAPI()
+    host.mount("/agents", agents)
+    host.add_middleware(GZipMiddleware, minimum_size=1)
+    with listener("127.0.0.1", 0) as socket:
+        async with stellwerk.opened(agents):
+            server = uvicorn.Server(uvicorn.Config(host, log_level="warning", lifespan="off"))
+            serving = asyncio.create_task(server.serve(sockets=[socket]))
+            address = f"http://127.0.0.1:{socket.getsockname()[1]}/agents"
+            try:
+                async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+                    yield client
+            finally:
+                desk.open_gate()
+                server.should_exit = True
+                await serving
+
+
+@pytest.mark.requirement("fault-14")
+@pytest.mark.parametrize(
+    "form, query, last",
+    [
+        (SSE, "", '"type":"tool_start"'),
+        (NDJSON, "", '"type":"tool_start"'),
+        (NDJSON, "dialect=chunks", "CALLING TOOL: hold"),
+    ],
+)
+async def test_a_compressing_middleware_holds_no_event_back(desk: Desk, form: str, query: str, last: str) -> None:
+    async with behind_gzip(desk) as client:
+        listing = await client.get("/tools")
+        assert listing.headers["content-encoding"] == "gzip", "it does compress"
+        sid = await begin(client, "desk")
+        await send(client, sid, "hold")
+        got, headers = "", {"Accept": form, "Accept-Encoding": "gzip"}
+        async with (
+            asyncio.timeout(60),
+            client.stream("GET", f"/sessions/{sid}/stream?{query}", headers=headers) as told,
+        ):
+            assert told.headers["cache-control"] == "no-cache, no-transform"
+            assert told.headers["x-accel-buffering"] == "no"
+            async for piece in told.aiter_text():
+                got += piece
+                if last in got:  # the tool has begun, and does not end before we have read that
+                    break
+        assert not (desk.folder / "gate").exists()
+
+
+@pytest.mark.requirement("fault-29")
+def test_a_task_that_nobody_holds_is_a_lint_error() -> None:
+    forgotten = "import asyncio\n\n\nasync def main() -> None:\n    asyncio.create_task(asyncio.sleep(1))\n"
+    command = [sys.executable, "-m", "ruff", "check", "--output-format=json", "--stdin-filename", "src/stellwerk/x.py"]
+    found = subprocess.run([*command, "-"], input=forgotten, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert [problem["code"] for problem in json.loads(found.stdout)] == ["RUF006"]

@@ -1,0 +1,46 @@
+"""What comes from outside stands between the batches of a run, and confuses neither."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from stellwerk.database.port import Transaction
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.errors import NotFound
+from stellwerk.log import tables
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.log import Entry, Lease, NewSession
+from stellwerk.log.wake import Wakes
+from tests.samples import TENANT
+
+LEASE = Lease(TENANT, "s1", "run", 0)
+
+
+def entries(texts: str) -> list[Entry]:
+    return [Entry("log", 1.0, b'{"n":"%b"}' % text.encode()) for text in texts]
+
+
+def input_many(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[int | Exception]:
+    try:
+        return [tables.append_unfenced(tx, tenant, session_id, entries("i")) for tenant, session_id in sessions]
+    except NotFound as error:
+        return [error]
+
+
+async def test_positions_go_on_behind_an_input_and_a_repeated_batch_is_told_its_own(database: Sqlite) -> None:
+    log = DurableLog(database, Wakes())
+    await log.create(NewSession(TENANT, "s1", "demo", 1.0))
+    await log.append(LEASE, 1, entries("ab"))
+    assert await database.submit(input_many, (TENANT, "s1")) == 3
+    assert await log.append(LEASE, 1, entries("ab")) == 2
+    assert await log.append(LEASE, 2, entries("c")) == 4
+    assert [s.body for s in await log.read(TENANT, "s1", after=0, limit=9)] == [e.body for e in entries("abic")]
+
+
+async def test_an_input_finds_only_sessions_of_its_tenant(database: Sqlite) -> None:
+    log = DurableLog(database, Wakes())
+    await log.create(NewSession(TENANT, "s1", "demo", 1.0))
+    for stranger in (("other", "s1"), (TENANT, "nobody")):
+        with pytest.raises(NotFound):
+            await database.submit(input_many, stranger)
+    assert (await log.head(TENANT, "s1")).position == 0

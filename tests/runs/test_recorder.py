@@ -1,0 +1,114 @@
+"""The recorder: what is told of a write is in the log if, and only if, the write is in the database."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stellwerk.database.port import Transaction
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.envelope.model import Envelope, LlmToken, SubgraphCheckpoint
+from stellwerk.envelope.order import legal
+from stellwerk.envelope.payloads import Checkpointed
+from stellwerk.errors import StorageGone
+from stellwerk.runs import recorder
+from tests.crash.disks import TENANT, FullSqlite, Recording, begin_run, opened
+from tests.crash.waiting import eventually
+
+KEY = "checkpoint"
+
+
+class ErringSqlite(Sqlite):
+    """Each commit meets the next of its errors, until there is none; some have stored everything all the same."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.errors: list[Exception] = []
+        self.unheard = False
+
+    def _commit(self, batch: list[Any]) -> list[Any]:
+        if not self.errors:
+            return super()._commit(batch)
+        if self.unheard:
+            super()._commit(batch)
+            self.unheard = False
+        raise self.errors.pop(0)
+
+
+def write_many(tx: Transaction, sessions: Sequence[str]) -> list[None | Exception]:
+    for session_id in sessions:
+        tx.run("remember_answer", TENANT, session_id, KEY, "", b"", 0.0)
+    return [None for _ in sessions]
+
+
+def told_of(run: Recording) -> Envelope:
+    return SubgraphCheckpoint(
+        ts=0.0,
+        trace_id=run.run_id,
+        run_id=run.run_id,
+        parent_id=None,
+        call_id=run.run_id,
+        seq=0,
+        payload=Checkpointed(checkpoint_id=KEY, node="model", state_digest=""),
+    )
+
+
+@pytest.mark.parametrize("refusals", [1, 3], ids=["within its patience", "beyond its patience"])
+async def test_a_write_that_is_cancelled_while_the_disk_is_full_is_stored_with_what_tells_of_it_or_neither_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    monkeypatch.setattr(recorder, "PATIENCE", 1)
+    database = FullSqlite(tmp_path / "test.db")
+    async with opened(database) as (log, wakes):
+        run = await begin_run(log, wakes, "run", window=60)
+        run.say("first ")
+        database.full = True
+        write = asyncio.create_task(run.recorder.commit_with(write_many, run.session_id, [told_of(run)]))
+        await eventually(lambda: database.refusals > 0, within=30, what="nothing is written")
+        write.cancel()
+        await asyncio.wait([write])
+        run.say("second")
+        ending = asyncio.create_task(run.finish())
+        await eventually(lambda: database.refusals >= refusals, within=30, what="it is not tried again")
+        database.full = False
+        story = await ending
+        row = await database.read(lambda tx: tx.row("recall_answer", TENANT, run.session_id, KEY))
+    assert any(isinstance(envelope, SubgraphCheckpoint) for envelope in story) == (row is not None)
+    assert legal(story) == []
+    assert "".join(e.payload.text for e in story if isinstance(e, LlmToken)) == "first second"
+
+
+async def test_whoever_waits_until_all_is_stored_is_told_that_it_is_not(tmp_path: Path) -> None:
+    database, told = ErringSqlite(tmp_path / "test.db"), asyncio.Event()
+    async with opened(database) as (log, wakes):
+        run = await begin_run(log, wakes, "run", window=60, lost=told.set)
+        run.say("never stored")
+        database.errors = [RuntimeError("a bad row")]
+        with pytest.raises(RuntimeError, match="a bad row"):
+            await run.recorder.stored()
+        assert told.is_set()
+        with pytest.raises(RuntimeError, match="a bad row"):
+            await run.recorder.stored()
+
+
+async def test_readers_are_shown_what_is_in_the_log_also_if_nobody_heard_that_it_was_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "PATIENCE", 0.01)
+    monkeypatch.setattr(recorder, "_RETRY", 0.01)
+    database = ErringSqlite(tmp_path / "test.db")
+    async with opened(database) as (log, wakes):
+        run = await begin_run(log, wakes, "run", window=60)
+        with wakes.watch(run.session_id) as channel:
+            run.say("first ")
+            database.errors, database.unheard = [StorageGone("not heard"), StorageGone("gone")], True
+            with pytest.raises(StorageGone):
+                await run.recorder.commit_with(write_many, run.session_id, [told_of(run)])
+            run.say("second")
+            await run.finish()
+            stored = await log.read(TENANT, run.session_id, after=0, limit=100)
+            seen = [event for after in range(len(stored)) for event in channel.since(after)[:1]]
+    assert seen
+    assert [event for event in seen if event not in stored] == []

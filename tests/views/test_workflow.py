@@ -1,0 +1,157 @@
+"""A session as a workflow: log entries, messages and figures, as clients read them that poll."""
+
+from typing import Any
+
+import pytest
+
+from stellwerk.envelope.model import AskUser, Document, Envelope, Error, Log, Message, RunEnd, RunStart, Warning
+from stellwerk.envelope.payloads import Asked, Filed, Logged, Problem, RunEnded, RunStarted, Said, TextPart
+from stellwerk.views.workflow import Workflow, message_id
+from tests.samples import place
+
+
+def workflow(*envelopes: Envelope) -> Workflow:
+    shown = Workflow("w")
+    for envelope in envelopes:
+        shown.feed(envelope)
+    return shown
+
+
+def start(round: int = 1, trigger: Any = "message", **about: Any) -> RunStart:
+    run = f"run{round}"
+    started = RunStarted(round=round, trigger=trigger, system="office", system_version=1, **about)
+    return RunStart(**{**place(run, 1, parent=None, run=run), "ts": float(round)}, payload=started)
+
+
+def end(status: Any = "completed", round: int = 1, **about: Any) -> RunEnd:
+    run = f"run{round}"
+    ended = RunEnded(status=status, **about)
+    return RunEnd(**{**place(run, 9, parent=None, run=run), "ts": round + 0.5}, payload=ended)
+
+
+def said(name: str, status: Any = "last", role: Any = "assistant", round: int = 1, **about: Any) -> Message:
+    payload = Said(message_id=name, role=role, content=[TextPart(text=name)], status=status, **about)
+    return Message(**place(message_id(name)[4:], 1, run=f"run{round}"), payload=payload)
+
+
+def filed(name: str, **about: Any) -> Document:
+    payload = Filed(document_id=name, name=name, mime="text/plain", size=10, digest="d", **about)
+    return Document(**place(f"file-{name}", 1), payload=payload)
+
+
+def problem(kind: type[Warning] | type[Error], text: str, *, fatal: bool = False) -> Envelope:
+    return kind(**place("run1", 5), payload=Problem(code="c", message=text, fatal=fatal))
+
+
+def progress(text: str, percent: int) -> Log:
+    return Log(**place("run1", 4), payload=Logged(message=text, progress=percent))
+
+
+BEGUN = [("Workflow initialized", "info", 0), ("Workflow processing started", "info", 0)]
+AGAIN = [
+    ("Running workflow", "info", 0),
+    ("Resuming workflow, round 2", "info", 0),
+    ("Workflow processing started", "info", 0),
+]
+
+
+@pytest.mark.requirement("003.start.log-initialized")
+@pytest.mark.requirement("003.start.log-running")
+@pytest.mark.requirement("003.resume.log")
+@pytest.mark.requirement("003.input.log")
+@pytest.mark.requirement("003.completed.log")
+@pytest.mark.requirement("003.stop.log")
+@pytest.mark.requirement("003.failed.log")
+@pytest.mark.requirement("003.interrupt.log")
+@pytest.mark.parametrize(
+    ("told", "entries"),
+    [
+        ([start()], BEGUN),
+        ([start(2)], AGAIN),
+        ([start(2, "answer")], AGAIN),
+        ([start(2, "stop"), end("stopped", 2)], [("Workflow stopped by user", "info", 100)]),
+        ([progress("Work plan created", 25)], [("Work plan created", "info", 25)]),
+        ([problem(Warning, "slow")], [("slow", "warning", None)]),
+        ([problem(Error, "a tool has failed")], [("a tool has failed", "error", None)]),
+        ([end()], [("Workflow completed successfully", "info", 100)]),
+        ([end("stopped")], [("Workflow stopped by user", "info", 100)]),
+        (
+            [problem(Error, "no model", fatal=True), end("failed", reason="no model")],
+            [("no model", "error", 100), ("Workflow failure reported", "error", 100)],
+        ),
+        (
+            [end("failed", reason="the server was killed")],
+            [("the server was killed", "error", 100), ("Workflow failure reported", "error", 100)],
+        ),
+        ([end("awaiting_user")], []),
+    ],
+)
+def test_the_log_says_what_the_contract_says(told: list[Envelope], entries: list[tuple[str, str, int | None]]) -> None:
+    assert [(entry.message, entry.type, entry.progress) for entry in workflow(*told).logs] == entries
+
+
+def test_a_question_is_a_step_of_the_assistant_and_an_entry_of_the_log() -> None:
+    asked = AskUser(**place("ask", 1), payload=Asked(ask_id="a", question="Which format?"))
+    shown = workflow(start(), asked, asked, end("awaiting_user"))
+    assert [(m.role, m.status, m.content) for m in shown.messages] == [("assistant", "step", "Which format?")]
+    assert shown.logs[-1].message == "Waiting for an answer: Which format?"
+    assert (shown.status, shown.awaiting_user_input) == ("running", True)
+
+
+@pytest.mark.requirement("003.completed.seen-by-api")
+def test_the_last_message_is_shown_together_with_the_end() -> None:
+    shown = workflow(start(), said("go", "first", "user"), said("done"))
+    assert [message.content for message in shown.messages] == ["go"]
+    shown.feed(end())
+    assert [message.content for message in shown.messages] == ["go", "done"]
+    assert (shown.status, shown.logs[-1].progress) == ("completed", 100)
+
+
+@pytest.mark.requirement("003.message.sequence-no")
+def test_a_message_that_is_taken_back_leaves_the_numbers_of_the_others_alone() -> None:
+    removed = said("one", "step", action="removed")
+    shown = workflow(start(), said("go", "first", "user"), said("one", "step"), said("two", "step"), removed)
+    assert [(message.content, message.sequence_no) for message in shown.messages] == [("go", 1), ("two", 3)]
+    assert message_id("one") in shown.removed
+
+
+def test_an_answer_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
+    first = (start(), said("go", "first", "user"), said("old"), end())
+    again = start(2, "regenerate", replaces="run1")
+    shown = workflow(*first, again, said("new", round=2), end(round=2))
+    assert [message.content for message in shown.messages] == ["go", "new"]
+
+
+@pytest.mark.requirement("003.document.name-and-ext")
+@pytest.mark.requirement("003.message.documents")
+def test_a_message_names_its_documents_until_one_is_removed() -> None:
+    shown = workflow(start(), filed("a.tar.gz"), filed("b"), said("go", "first", "user", documents=["a.tar.gz", "b"]))
+    assert [(file.name, file.ext) for file in shown.messages[0].documents] == [("a.tar", "gz"), ("b", "")]
+    shown.feed(filed("b", action="removed", message_id="go"))
+    assert [file.document_id for file in shown.messages[0].documents] == ["a.tar.gz"]
+
+
+@pytest.mark.requirement("003.workflow.data-stats")
+def test_figures_count_what_came_in_what_went_out_and_time_at_work() -> None:
+    given = (start(), filed("in.txt"), said("four", "first", "user", documents=["in.txt"]))
+    made = (filed("out.txt"), said("answer", documents=["out.txt"]), end())
+    stats = workflow(*given, *made).stats
+    assert (stats.bytes_received, stats.bytes_sent, stats.processing_time) == (14, 16, 0.5)
+    waited = workflow(start(), end("awaiting_user"), start(2, "answer"), end(round=2)).stats
+    assert waited.processing_time == 1.0
+
+
+@pytest.mark.requirement("003.input.last-activity")
+def test_last_activity_moves_with_what_is_shown_and_with_nothing_else() -> None:
+    shown = workflow(start())
+    before = shown.last_activity
+    shown.feed(filed("in.txt"))
+    assert shown.last_activity == before
+    shown.feed(said("go", "step"))
+    assert shown.last_activity == 1.5
+
+
+@pytest.mark.requirement("003.workflow.name")
+def test_the_name_is_the_beginning_of_the_first_prompt() -> None:
+    shown = workflow(start(), said("x" * 100, "first", "user"), said("later", "first", "user"))
+    assert shown.name == "x" * 60
