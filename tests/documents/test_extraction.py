@@ -116,16 +116,23 @@ async def test_whoever_gives_up_leaves_no_process(desk: Desk) -> None:
 
 
 async def test_only_so_many_are_read_at_once(desk: Desk) -> None:
-    documents = [await desk.take(f"{n}.pdf", made.pdf(f"number {n}")) for n in range(5)]
-    readings = [asyncio.create_task(desk.extractor.items(TENANT, document)) for document in documents]
-    most = 0
-    while not all(reading.done() for reading in readings):
-        # Looking takes a while; those that were seen before and after a moment were there in it together.
-        before, after = (set(_below({os.getpid()}, b"keeper.py")) for _ in range(2))
-        most = max(most, len(before & after))
-        await asyncio.wait(readings, timeout=0.02)
-    assert 1 <= most <= AT_ONCE
-    assert [reading.result()[0].summary[-8:] for reading in readings] == [f"number {n}" for n in range(5)]
+    long = [await desk.take(f"{n}.html", f"{n}".encode() + b"<b>x" * 4_000_000) for n in range(AT_ONCE)]
+    short = await desk.take("short.pdf", pdf())
+    others = children()
+    held = [asyncio.create_task(desk.extractor.items(TENANT, document)) for document in long]
+    await eventually(lambda: len(children() - others) == AT_ONCE, within=30, what="too few read")
+    stopped = children() - others
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    waiting = asyncio.create_task(desk.extractor.items(TENANT, short))
+    # Whoever counts for himself begins and ends meanwhile: so long, the one who waits could have begun, too.
+    await desk.limited().read("another.pdf", made.pdf("Another"))
+    assert children() - others == stopped
+    for pid in stopped:
+        os.kill(pid, signal.SIGKILL)
+    ends = await asyncio.gather(*held, return_exceptions=True)
+    assert [type(end) for end in ends] == [ExtractionError] * AT_ONCE
+    assert (await waiting)[0].summary == "PDF, 1 page, 1 word: Hello"
 
 
 async def test_the_second_reader_pays_nothing_not_even_at_the_same_time_or_after_a_restart(desk: Desk) -> None:
