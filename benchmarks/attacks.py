@@ -8,7 +8,7 @@ from benchmarks.figures import Figure, at_most
 from stellwerk.errors import SpecError
 from stellwerk.spec.load import read_system
 from stellwerk.spec.resolve import admit
-from tests.spec.test_attacks import CASES, CATALOGUE
+from tests.spec.attack_texts import CASES, CATALOGUE
 
 REPEATS = 5
 

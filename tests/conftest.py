@@ -1,23 +1,42 @@
 """What every test may use: pinned time and ids, and a real server on a free loopback port."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import gc
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
+from anyio.from_thread import start_blocking_portal
 from hypothesis import settings
 
 from stellwerk.api.server import listener
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.serving import serving
 from stellwerk.settings import Settings
+from tests.commands import Command
 
 # No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties; and the same ones
-# each time, so that a change is judged by itself. `--hypothesis-profile=default` looks for others.
+# each time, so that a change is judged by itself. `--hypothesis-profile=default` looks for others,
+# `deep` for many (`make crash`).
 settings.register_profile("stellwerk", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("deep", deadline=None, max_examples=200)
 settings.load_profile("stellwerk")
+
+# While modules are imported nothing becomes garbage, and looking for it takes a third of the time.
+gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those with a timeout of their own take long: they begin first, so that nobody waits for one in the end."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what was imported stays: no search walks over it again
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +56,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nobody_outside_is_trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nor is the machine's list of authorities read for each client, which takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("authorities")))
+        yield
+
+
 @asynccontextmanager
 async def running_server(
     settings: Settings, *, own: Mapping[str, str] | None = None, port: int = 0
@@ -47,12 +74,19 @@ async def running_server(
         async with serving(settings, ready.set, own=own) as server:
             running = asyncio.create_task(server.serve(sockets=[socket]))
             try:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     await ready.wait()
                 yield f"http://127.0.0.1:{socket.getsockname()[1]}"
             finally:
                 server.should_exit = True
                 await running
+
+
+@asynccontextmanager
+async def own_server(settings: Settings) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of a server that nobody else speaks to."""
+    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        yield client
 
 
 @pytest.fixture
@@ -69,9 +103,17 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def shared_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One server for all tests of a module that leave nothing behind that another of them would see."""
+    serving_one = running_server(Settings(data=tmp_path_factory.mktemp("shared") / "data"))
+    with start_blocking_portal() as another_thread, another_thread.wrap_async_context_manager(serving_one) as found:
+        yield found
+
+
 @pytest.fixture
 async def client(address: str) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=address, timeout=20) as made:
+    async with httpx2.AsyncClient(base_url=address, timeout=60) as made:
         yield made
 
 
@@ -80,3 +122,8 @@ async def sid(client: httpx2.AsyncClient) -> str:
     """A new session with the demo system."""
     answer = await client.post("/sessions", json={"agent_system_id": "demo"})
     return str(answer.json()["id"])
+
+
+@pytest.fixture
+def command(capfd: "pytest.CaptureFixture[str]", monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(capfd, monkeypatch)

@@ -1,4 +1,4 @@
-"""The command line as a newcomer meets it: a real process each time."""
+"""The command line as a newcomer meets it; in a process of its own where that matters."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import Command
 from tests.spec import test_report
 
 HEAVY = ("langchain", "langchain_core", "langgraph", "openai", "pydantic", "fastapi", "uvicorn")
@@ -17,9 +18,9 @@ HEAVY = ("langchain", "langchain_core", "langgraph", "openai", "pydantic", "fast
 SPEC = Path(__file__).parent / "spec"
 
 
-def stellwerk(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+def stellwerk(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "stellwerk", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, input=stdin)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
@@ -30,7 +31,7 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
         "except SystemExit: pass\n"
         f"sys.exit(','.join(name for name in {HEAVY!r} if name in sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=240, check=False)
     assert all(
         command in done.stdout for command in ("serve", "check", "schema", "sessions", "tail", "export", "replay")
     )
@@ -65,8 +66,8 @@ def test_a_server_that_must_not_start_says_why(arguments: list[str], complaint: 
     assert not (tmp_path / "data").exists()
 
 
-def test_check_prints_the_tree_of_the_founding_example_with_its_tools_not_registered() -> None:
-    done = stellwerk("check", str(SPEC / "seed_004.yaml"))
+def test_check_prints_the_tree_of_the_founding_example_with_its_tools_not_registered(command: Command) -> None:
+    done = command("check", str(SPEC / "seed_004.yaml"))
     golden = test_report.golden("seed_004").splitlines()
     tree = [line for line in golden if not line.startswith(("warning:", "seed_004.yaml:"))]
     assert done.stdout.splitlines()[: len(tree)] == tree
@@ -75,16 +76,18 @@ def test_check_prints_the_tree_of_the_founding_example_with_its_tools_not_regist
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_check_tells_problems_of_several_files_and_of_standard_input(tmp_path: Path) -> None:
+def test_check_tells_problems_of_several_files_and_of_standard_input(tmp_path: Path, command: Command) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text("version: 1\nsystem: {nme: x}\nagents: [{id: a}]\n", "utf-8")
-    done = stellwerk("check", str(wrong), "-", stdin="{version: 1, system: {name: piped}, agents: [{id: a}]}")
+    done = command("check", str(wrong), "-", stdin="{version: 1, system: {name: piped}, agents: [{id: a}]}")
     assert done.returncode == 1
     assert f"error: {wrong}:2:10: system.nme: there is no key 'nme' here; did you mean 'name'?" in done.stdout
     assert "piped · version 1\n└── a · react · scripted\n-: ready to register\n" in done.stdout
 
 
-def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_servers(tmp_path: Path) -> None:
+def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_servers(
+    tmp_path: Path, command: Command
+) -> None:
     operator, system = tmp_path / "house.yaml", tmp_path / "system.yaml"
     operator.write_text(
         "graphs: {report: 'nowhere.py:graph'}\n"
@@ -98,7 +101,7 @@ def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_server
         "- {id: b, role: sub-agent, kind: graph, graph: report}\n",
         "utf-8",
     )
-    alone, helped = stellwerk("check", str(system)), stellwerk("check", "--config", str(operator), str(system))
+    alone, helped = command("check", str(system)), command("check", "--config", str(operator), str(system))
     assert alone.returncode == 1
     assert "the operator has registered no graph 'report' (--config)" in alone.stdout
     assert "there is no provider 'mine'" in alone.stdout
@@ -118,8 +121,8 @@ def test_check_with_the_operators_file_knows_his_graphs_providers_and_mcp_server
     ],
     ids=["no such file", "a folder", "no such config", "nothing"],
 )
-def test_check_says_what_it_cannot_read(arguments: list[str], complaint: str) -> None:
-    done = stellwerk("check", *arguments)
+def test_check_says_what_it_cannot_read(arguments: list[str], complaint: str, command: Command) -> None:
+    done = command("check", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr
 
@@ -136,7 +139,7 @@ def on_a_terminal(arguments: list[str], environment: dict[str, str]) -> str:
                 shown += piece
         except OSError:
             pass  # Linux says so when the last writer has gone
-        process.wait(60)
+        process.wait(240)
     return shown.decode()
 
 
@@ -147,27 +150,27 @@ def test_check_has_colours_on_a_terminal_unless_they_are_not_wanted() -> None:
     assert "\x1b[3" not in on_a_terminal(arguments, plain | {"NO_COLOR": "1"})
 
 
-def test_the_schema_can_be_printed_for_an_editor() -> None:
-    described = json.loads(stellwerk("schema").stdout)
+def test_the_schema_can_be_printed_for_an_editor(command: Command) -> None:
+    described = json.loads(command("schema").stdout)
     assert described["title"] == "Stellwerk agent system, version 1"
     assert set(described["properties"]) == {"version", "system", "agents"}
 
 
-def test_tools_lists_every_tool_with_its_parameters() -> None:
-    text = stellwerk("tools").stdout
+def test_tools_lists_every_tool_with_its_parameters(command: Command) -> None:
+    text = command("tools").stdout
     for name in ("get_weather", "ask_user", "plan_tasks", "write_report"):
         assert f"\n{name}  " in f"\n{text}"
     assert "    city: string, required" in text
 
 
-def test_tools_in_json_has_the_schemas_and_can_be_asked_for_one() -> None:
-    (weather,) = json.loads(stellwerk("tools", "--json", "get_weather").stdout)
+def test_tools_in_json_has_the_schemas_and_can_be_asked_for_one(command: Command) -> None:
+    (weather,) = json.loads(command("tools", "--json", "get_weather").stdout)
     assert weather["input_schema"]["required"] == ["city"]
     assert {"aliases", "timeout", "effects", "description"} <= weather.keys()
 
 
-def test_tools_that_are_not_there_and_files_that_cannot_be_read_are_refused() -> None:
+def test_tools_that_are_not_there_and_files_that_cannot_be_read_are_refused(command: Command) -> None:
     for arguments in (("tools", "nothing_like_it"), ("tools", "--config", "nowhere.yaml")):
-        done = stellwerk(*arguments)
+        done = command(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert "stellwerk: " in done.stderr

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-import httpx2
 import pytest
 
 from stellwerk import errors
@@ -15,7 +14,7 @@ from stellwerk.runs import machine
 from stellwerk.settings import Settings
 from stellwerk.spec.load import load_operator
 from stellwerk.spec.operator import McpServer, Operator, Provider
-from tests.conftest import running_server
+from tests.conftest import own_server, running_server
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
@@ -62,7 +61,7 @@ def test_every_envelope_type_is_documented() -> None:
 
 
 async def test_every_route_is_documented(tmp_path: Path) -> None:
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         paths = (await client.get("/openapi.json")).json()["paths"]
     for path, methods in paths.items():
         for method, described in methods.items():

@@ -1,7 +1,5 @@
 """The operator's file that lies beside an agent system: found by the commands, and by nobody else."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx2
@@ -10,7 +8,8 @@ import pytest
 from stellwerk.agents.operator_file import operator_beside
 from stellwerk.errors import SettingsError
 from stellwerk.settings import Settings
-from tests.conftest import running_server
+from tests.commands import Command
+from tests.conftest import own_server
 from tests.crash.process import server_process
 
 SYSTEM = """
@@ -42,16 +41,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return shop
 
 
-def stellwerk(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "stellwerk", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, input=stdin)
-
-
 SAID = "stellwerk: using shop/operator.yaml, which lies beside it\n"
 
 
 @pytest.mark.parametrize(
-    "command, told",
+    "arguments, told",
     [
         (["run", "shop/system.yaml", "hi"], "Good day, this is the shop."),
         (["check", "shop/system.yaml"], "ready to register"),
@@ -59,27 +53,27 @@ SAID = "stellwerk: using shop/operator.yaml, which lies beside it\n"
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )
-def test_commands_find_it_and_say_so(command: list[str], told: str, folder: Path) -> None:
-    done = stellwerk(*command)
+def test_commands_find_it_and_say_so(arguments: list[str], told: str, folder: Path, command: Command) -> None:
+    done = command(*arguments)
     assert (done.returncode, told in done.stdout) == (0, True), done
     assert done.stderr.startswith(SAID)
 
 
-def test_quiet_is_quiet(folder: Path) -> None:
-    done = stellwerk("run", "--quiet", "shop/system.yaml", "hi")
+def test_quiet_is_quiet(folder: Path, command: Command) -> None:
+    done = command("run", "--quiet", "shop/system.yaml", "hi")
     assert (done.stdout, done.stderr) == ("Good day, this is the shop.\n", "")
 
 
-def test_a_named_one_goes_first(folder: Path) -> None:
+def test_a_named_one_goes_first(folder: Path, command: Command) -> None:
     Path("other.yaml").write_text("tools: []\n", "utf-8")
-    done = stellwerk("check", "--config", "other.yaml", "shop/system.yaml")
+    done = command("check", "--config", "other.yaml", "shop/system.yaml")
     assert "1 tool not registered here" in done.stdout
     assert done.stderr == ""
 
 
-def test_a_system_from_standard_input_brings_none(folder: Path) -> None:
+def test_a_system_from_standard_input_brings_none(folder: Path, command: Command) -> None:
     Path("operator.yaml").write_text("tools: ['shop/tools.py:tools']\n", "utf-8")
-    done = stellwerk("check", "-", stdin=SYSTEM)
+    done = command("check", "-", stdin=SYSTEM)
     assert "1 tool not registered here" in done.stdout
     assert done.stderr == ""
 
@@ -88,7 +82,7 @@ def test_the_server_finds_it_unless_the_environment_names_another(folder: Path, 
     errors, other = tmp_path / "errors", tmp_path / "other.yaml"
     other.write_text("tools: ['shop/tools.py:tools']\n", "utf-8")
     with server_process(tmp_path / "one", errors=errors, serves=["shop/system.yaml"]) as server:
-        assert "greet" in httpx2.get(f"{server.address}/tools").text
+        assert "greet" in httpx2.get(f"{server.address}/tools", timeout=60).text
     assert SAID in errors.read_text("utf-8")
     errors.write_text("", "utf-8")
     with server_process(tmp_path / "two", errors=errors, serves=["shop/system.yaml"], config=other):
@@ -97,7 +91,7 @@ def test_the_server_finds_it_unless_the_environment_names_another(folder: Path, 
 
 async def test_a_system_that_comes_over_http_brings_none(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "operator.yaml").write_text("tools: ['shop/tools.py:tools']\n", "utf-8")
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         answer = await client.post("/agent-systems", content=SYSTEM, headers={"Content-Type": "application/x-yaml"})
     assert (answer.status_code, "'greet' is not registered" in answer.text) == (422, True)
 

@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -12,19 +11,11 @@ from stellwerk.agents.operator_file import read_operator
 from stellwerk.agents.targets import systems_of
 from stellwerk.errors import SettingsError, SpecError
 from stellwerk.settings import Settings
+from tests.api.reading import round_with
 from tests.conftest import running_server
 from tests.crash.process import server_process
 
 EXAMPLE = Path(__file__).parents[1] / "examples/own-graph"
-
-
-async def round_with(client: httpx2.AsyncClient, system: str, text: str) -> list[dict[str, Any]]:
-    sid = (await client.post("/sessions", json={"agent_system_id": system})).json()["id"]
-    await client.post(f"/sessions/{sid}/messages", json={"text": text})
-    whole = await client.get(
-        f"/sessions/{sid}/stream?until=run_end&profile=debug", headers={"accept": "application/x-ndjson"}
-    )
-    return [json.loads(line) for line in whole.text.splitlines()]
 
 
 @pytest.mark.parametrize("target", ["desk.py:graph", "langgraph.json"])

@@ -31,12 +31,15 @@ _FOUND = 5
 
 @tool(idempotent=True)
 def validate_project_name_and_type(
-    name: Name, project_type: Annotated[str, "python-service, node-service or go-service; a language will do."]
+    name: Name,
+    project_type: Annotated[
+        str | None, "python-service, node-service or go-service; a language will do. Left out if not known yet."
+    ] = None,
 ) -> dict[str, str]:
     """Check that a project can have this name, that the name is free, and that there is a template for its type."""
-    found = templates.find(project_type)
+    found = None if project_type is None else templates.find(project_type)
     repositories.refuse_if_taken(_workspace(), check_name(name))
-    return {"name": name, "project_type": found.name, "language": found.language}
+    return {"name": name} | ({"project_type": found.name, "language": found.language} if found else {})
 
 
 @tool(effects="write", timeout=90)

@@ -1,5 +1,6 @@
 """Stellwerk: keep your LangGraph graph, delete your streaming code."""
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +30,15 @@ _PUBLIC = {
 __all__ = [*sorted(_PUBLIC)]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+def loaded_when_asked_for(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module whose names are defined in others: name by place."""
+
+    def load(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(import_module(places[name]), name)
+
+    return load
+
+
+__getattr__ = loaded_when_asked_for(__name__, _PUBLIC)

@@ -2,10 +2,11 @@
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
@@ -28,6 +29,7 @@ from stellwerk.agents.tracing import trace_in_place
 from stellwerk.api import embedding, files, guard, health, openapi, problems, routes, workflow_shortcut
 from stellwerk.api.overviews import Overviews
 from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.database.port import Database
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import built_in
 from stellwerk.documents.extraction import Extractor
@@ -36,7 +38,7 @@ from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import SettingsError, StorageFull, StorageGone
-from stellwerk.ids import SortableIds, SystemClock
+from stellwerk.ids import Clock, SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.tick import Tick
 from stellwerk.log.wake import Wakes
@@ -121,55 +123,80 @@ async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) ->
         prove_strict()
         trace_in_place()
         clock = SystemClock()
-        database = Sqlite(settings.data / "stellwerk.db")
-        await database.open()
-        opened.push_async_callback(database.close)
-        log = DurableLog(database, wakes, _redactor(operator))
-        documents = DocumentStore(database, settings.data / "documents", clock)
-        pool = await _pool(settings.data, operator, database, graphs_among(wanted), opened)
-        systems = Systems(database, AgentFactory(pool), clock)
-        tick = Tick(asyncio.get_running_loop(), database.when_free)
-        stores = Stores(database, log, documents, Extractor(documents), Todolists(settings.data), settings.data)
-        runner = Runner(stores, systems, tick, clock, window=settings.window)
-        dispatch = Dispatch(stores, runner, clock, slots=settings.slots, waiting=settings.waiting)
-        opened.push_async_callback(dispatch.close)
-        lookout = asyncio.create_task(_look_around(log), name="lookout")
-        opened.callback(lookout.cancel)
-        for source, text in built_in().items():
-            await systems.give(LOCAL_TENANT, text, source=source)
-        for name, place in wanted.items():
-            await systems.give(LOCAL_TENANT, text_of(name, place), source=place)
-        await database.submit(tables.rebuild_standings, None, urgent=True)
-        await documents.sweep()
-        await database.submit(system_rows.purge, None, urgent=True)
-        await dispatch.recover()
-        overviews = Overviews(database, systems, stores.todolists)
-        keeping = asyncio.create_task(_keep_overviews(overviews), name="overviews")
-        opened.callback(keeping.cancel)
-        known = Sessions(stores, systems, dispatch, clock, SortableIds(clock))
-        numbers = FileNumbers(database)
-        shown = Documents(documents, numbers, stores.extractor)
-        opened.push_async_callback(shown.close)
-        starting = Starting(database, known, systems, numbers)
-        folds = Folds(database, wakes)
-        removals = Removals(database, log, documents, systems, folds, clock)
-        workflows = Workflows(database, known, documents, starting, folds, shown, removals)
+        stores = await _stores(settings.data, operator, wakes, clock, opened)
+        pool = await _pool(settings.data, operator, stores.database, graphs_among(wanted), opened)
+        systems = Systems(stores.database, AgentFactory(pool), clock)
+        dispatch = _dispatch(settings, stores, systems, clock, opened)
+        _keep_doing(_look_around(stores.log), "lookout", opened)
+        await _give(systems, wanted)
+        await _recover(stores, dispatch)
+        overviews = Overviews(stores.database, systems, stores.todolists)
+        _keep_doing(_keep_overviews(overviews), "overviews", opened)
+        sessions = Sessions(stores, systems, dispatch, clock, SortableIds(clock))
         yield Services(
-            database=database,
-            log=log,
+            database=stores.database,
+            log=stores.log,
             wakes=wakes,
-            sessions=known,
+            sessions=sessions,
             systems=systems,
-            documents=documents,
-            numbers=numbers,
+            documents=stores.documents,
+            numbers=FileNumbers(stores.database),
             overviews=overviews,
-            workflows=workflows,
+            workflows=_workflows(stores, sessions, systems, wakes, clock, opened),
             tools=partial(inventory, pool),
         )
 
 
+async def _stores(data: Path, operator: Operator, wakes: Wakes, clock: Clock, opened: AsyncExitStack) -> Stores:
+    database = Sqlite(data / "stellwerk.db")
+    await database.open()
+    opened.push_async_callback(database.close)
+    log = DurableLog(database, wakes, _redactor(operator))
+    documents = DocumentStore(database, data / "documents", clock)
+    return Stores(database, log, documents, Extractor(documents), Todolists(data), data)
+
+
+def _dispatch(settings: Settings, stores: Stores, systems: Systems, clock: Clock, opened: AsyncExitStack) -> Dispatch:
+    tick = Tick(asyncio.get_running_loop(), stores.database.when_free)
+    runner = Runner(stores, systems, tick, clock, window=settings.window)
+    dispatch = Dispatch(stores, runner, clock, slots=settings.slots, waiting=settings.waiting)
+    opened.push_async_callback(dispatch.close)
+    return dispatch
+
+
+def _workflows(
+    stores: Stores, sessions: Sessions, systems: Systems, wakes: Wakes, clock: Clock, opened: AsyncExitStack
+) -> Workflows:
+    database, numbers = stores.database, FileNumbers(stores.database)
+    documents = Documents(stores.documents, numbers, stores.extractor)
+    opened.push_async_callback(documents.close)
+    starting, folds = Starting(database, sessions, systems, numbers), Folds(database, wakes)
+    removals = Removals(database, stores.log, stores.documents, systems, folds, clock)
+    return Workflows(database, sessions, stores.documents, starting, folds, documents, removals)
+
+
+def _keep_doing(work: Coroutine[Any, Any, None], name: str, opened: AsyncExitStack) -> None:
+    opened.callback(asyncio.create_task(work, name=name).cancel)
+
+
+async def _give(systems: Systems, wanted: Mapping[str, str]) -> None:
+    """Register what comes with the server, and what it was started with."""
+    for source, text in built_in().items():
+        await systems.give(LOCAL_TENANT, text, source=source)
+    for name, place in wanted.items():
+        await systems.give(LOCAL_TENANT, text_of(name, place), source=place)
+
+
+async def _recover(stores: Stores, dispatch: Dispatch) -> None:
+    """Finish what the process before this one left, whether it ended or was killed."""
+    await stores.database.submit(tables.rebuild_standings, None, urgent=True)
+    await stores.documents.sweep()
+    await stores.database.submit(system_rows.purge, None, urgent=True)
+    await dispatch.recover()
+
+
 async def _pool(
-    data: Path, operator: Operator, database: Sqlite, own: Mapping[str, str], opened: AsyncExitStack
+    data: Path, operator: Operator, database: Database, own: Mapping[str, str], opened: AsyncExitStack
 ) -> Pool:
     """What agents are built from: what is installed, and what the operator's file adds."""
     named = {**operator.graphs, **own}

@@ -8,8 +8,8 @@ import pytest
 import stellwerk
 from stellwerk.agents.data_folder import working_in
 from stellwerk.settings import Settings
+from tests.api.reading import round_with
 from tests.conftest import running_server
-from tests.test_own_graph import round_with
 
 TOOLS = """\
 from stellwerk import data_folder, tool

@@ -1,12 +1,21 @@
 """Tools on documents: listed, read page by page, counted in, saved."""
 
+import tracemalloc
 from base64 import b64encode
 from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
+from stellwerk.agents.digest_words import digest_words
+from stellwerk.agents.document_digest import _counted, _section
+from stellwerk.agents.documents import Known
 from stellwerk.agents.table_figures import figures
+from stellwerk.documents.contents import ContentItem
+from stellwerk.documents.reading.source import Source
+from stellwerk.documents.reading.tables import read_csv
+from stellwerk.envelope.results import Column
 from stellwerk.errors import InvalidField
 from tests.agents.office import FILES, SHEET, given
 from tests.runs.talking import begin, rest_of_run, send
@@ -19,6 +28,11 @@ agents:
     tools: {{allow: [list_documents, read_document, table_figures, save_document]}}
     model: {{provider: scripted, script: [{{steps: [{{call: {tool}, args: {args}}}, {{say: "{{result}}"}}]}}]}}
 """
+
+
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
 
 
 async def called(client: httpx2.AsyncClient, tool: str, args: str, files: Any = FILES) -> dict[str, Any]:
@@ -94,12 +108,75 @@ async def test_what_was_saved_is_a_document_of_the_session(client: httpx2.AsyncC
     assert stored.content[:2] == SHEET[:2]
 
 
+def table(text: str) -> ContentItem:
+    return read_csv(Source(text.encode(), "a", "csv"))[0]
+
+
 def test_figures_are_exact_and_leave_out_what_is_no_number() -> None:
-    table = figures("name,price,code,empty\na,0.1,007,\nb,0.2,x,\nc,,y,\n")
-    assert table.rows == (("price", 2, 0.3, 0.15, 0.1, 0.2),)
+    found = figures(table("name,price,code,empty\na,0.1,007,\nb,0.2,x,\nc,,y,\n"))
+    assert found.rows == (("price", 2, 0.3, 0.15, 0.1, 0.2),)
 
 
-@pytest.mark.parametrize(("text", "group"), [("", ""), ("a,b\nx,y\n", ""), ("a,b\nx,1\n", "c")])
-def test_a_table_without_numbers_or_without_the_column_is_refused(text: str, group: str) -> None:
+def test_columns_of_one_name_are_told_apart() -> None:
+    twice = table("a,a (2),a,,A\n1,10,100,1000,x\n2,20,200,2000,y\n")
+    assert [row[:3] for row in figures(twice).rows] == [
+        ("a", 2, 3),
+        ("a (2)", 2, 30),
+        ("a (3)", 2, 300),
+        ("column 4", 2, 3000),
+    ]
+    by_other = figures(twice, group_by="A")
+    assert by_other.columns[:2] == (Column(name="A"), Column(name="sum of a", type="number"))
+    assert by_other.rows == (("x", 1, 10, 100, 1000), ("y", 2, 20, 200, 2000))
+    assert figures(twice, group_by="COLUMN 4").rows[0] == ("1000", 1, 10, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        ("", ""),
+        ("a,b\nx,y\n", ""),
+        ("a,b\nx,1\n", "c"),
+        ("aa,Aa,b\nx,y,1\n", "AA"),
+        ("a,b\n" + "".join(f"{n},1\n" for n in range(1001)), "a"),
+        ("a,b\n1,2\n" + ",1" * 500, ""),
+    ],
+    ids=["empty", "no numbers", "no column", "two columns", "many groups", "many columns"],
+)
+def test_a_table_that_cannot_be_counted_is_refused(text: str, group: str) -> None:
     with pytest.raises(InvalidField):
-        figures(text, group_by=group)
+        figures(table(text), group_by=group)
+
+
+def test_a_cell_that_is_too_long_for_a_table_is_refused() -> None:
+    with pytest.raises(InvalidField, match="cannot be counted"):
+        figures(replace(table("a,b\n1,2\n"), data_extracted=f"a,b\n1,{'2' * 1_100_000}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [(f"name,city\nAnn,Rome\nBob,{'x' * 1_100_000}\n", 1), (f"{'x' * 1_100_000},city\nAnn,Rome\n", 0)],
+    ids=["cell", "head"],
+)
+def test_a_digest_shows_what_can_be_shown_of_a_table_with_a_cell_that_is_too_long(text: str, rows: int) -> None:
+    item = replace(table("a,b\nx,y\n"), data_extracted=text)
+    shown = _section(Known("id", "people.csv", "text/csv", 1), [item], digest_words("en"), 6000)
+    assert shown.count("| Ann | Rome |") == rows
+    assert [row[1] for row in _counted(item)] == [rows] * 2 * rows
+
+
+def test_a_digest_shows_no_more_of_a_wide_table_than_people_look_at() -> None:
+    wide = table("\n".join(",".join(["x" * 300] * 600) for _ in range(30)))
+    shown = _section(Known("id", "wide.csv", "text/csv", 1), [wide], digest_words("en"), 6000)
+    assert len(shown) < 200_000
+
+
+def test_a_long_table_takes_no_more_memory_than_a_short_one() -> None:
+    long = table("a,b,c\n" + "".join(f"{n % 7},{n},{n}.5\n" for n in range(6000)))
+    figures(table("a,b\n1,2\n"))
+    tracemalloc.start()
+    try:
+        assert len(figures(long, group_by="a").rows) == 7
+        assert tracemalloc.get_traced_memory()[1] < 300_000
+    finally:
+        tracemalloc.stop()

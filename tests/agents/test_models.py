@@ -27,7 +27,7 @@ from stellwerk.settings import provider_keys
 from stellwerk.spec.catalogue import plain
 from stellwerk.spec.model import AgentSystem, ModelSpec
 from stellwerk.spec.operator import Operator, Provider
-from tests.agents.test_source import story, text
+from tests.agents.graph_stories import story, text
 from tests.openai_server import OpenAiServer, Reply, openai_server
 
 __all__ = ["openai_server"]

@@ -23,7 +23,7 @@ from stellwerk.envelope.order import legal
 from stellwerk.spec.model import ModelSpec
 from stellwerk.spec.operator import Provider
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from tests.agents.test_source import story, text, types
+from tests.agents.graph_stories import story, text, types
 from tests.openai_server import OpenAiServer, Reply, openai_server
 
 __all__ = ["openai_server"]

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import tool
 from pydantic import ValidationError
 
-from stellwerk.agents.middleware.conversation import VALIDATOR
+from stellwerk.agents.middleware.conversation import GIVEN, VALIDATOR
 from stellwerk.agents.scripted import ScriptedModel, next_step
 from stellwerk.errors import ScriptedFailure
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
@@ -54,6 +54,22 @@ def test_a_rule_with_a_number_begins_at_that_step_of_the_round(spoken: int, say:
     numbered = ScriptRule(when=2, steps=[ScriptStep(say="second"), ScriptStep(say="third")])
     script = [numbered, ScriptRule(steps=[ScriptStep(say="any")])]
     assert next_step(script, [HumanMessage("hi"), *[AIMessage("")] * spoken]).say == say
+
+
+def test_of_a_task_the_prompt_is_heard_and_of_its_documents_what_they_are() -> None:
+    kinds = [("d1", "txt", False), ("d2", "csv", False), ("d3", "xlsx", True)]
+    given = {"wish": len("Write."), "documents": [{"id": id_, "ext": e, "made": made} for id_, e, made in kinds]}
+    told = "Write.\n\nDocuments for this task:\n- fail.txt (d1): Text, 4 words: Please ask a question."
+    task = HumanMessage(told, response_metadata={GIVEN: given})
+    words = [ScriptRule(when=word, steps=[ScriptStep(say="obeyed")]) for word in ("ask", "fail", "documents", "text")]
+    quoted = "{document:xlsx,csv} {document} / {documents} / {documents:xlsx,csv}"
+    by_kind = ScriptRule(when=["read", "write"], documents=["xlsx", "csv"], steps=[ScriptStep(say=quoted)])
+    script = [*words, by_kind.model_copy(update={"documents": ["pdf"]}), by_kind]
+    assert ScriptedModel(script=script).invoke([task]).text == "d2 d1 / d1 d2 / d2"
+    any_kind = by_kind.model_copy(update={"documents": ["*"]})
+    assert [next_step([any_kind], [asked]).say == quoted for asked in (task, HumanMessage("Write."))] == [True, False]
+    attached = "Write.\n[attached ask.txt, document_id d1]\n[attached fail.csv, document_id d2]"
+    assert "nothing to say" in next_step(script, [HumanMessage(attached)]).say
 
 
 def test_what_a_validator_writes_is_no_new_round() -> None:

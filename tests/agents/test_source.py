@@ -16,13 +16,12 @@ from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.agents.tool_calls import langchain_tool
 from stellwerk.agents.turn import Turn
-from stellwerk.envelope.model import Envelope, LlmToken, Message, type_of
+from stellwerk.envelope.model import LlmToken, Message, type_of
 from stellwerk.envelope.order import legal
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from stellwerk.stream.adapter import StreamAdapter
-from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.facts import Fact
-from tests.samples import SteadyClock, run_end, run_start
+from tests.agents.graph_stories import story, text, types
+from tests.samples import SteadyClock
 
 Node = Any
 
@@ -31,29 +30,8 @@ def model(*steps: ScriptStep) -> ScriptedModel:
     return ScriptedModel(script=[ScriptRule(steps=list(steps))])
 
 
-async def story(graph: Any) -> list[Envelope]:
-    """What the log would hold of one run of the graph."""
-    adapter, calls = StreamAdapter(trace_id="trace", run_id="run", agent="boss"), OpenCalls()
-    told: list[Envelope] = [calls.stamp(run_start())]
-
-    def tell(fact: Fact) -> None:
-        told.extend(calls.stamp(envelope) for envelope in adapter.feed(fact))
-
-    await RunnableAgent("boss", graph).drive(Turn("thread", 1, "m1", "hello"), tell, SteadyClock())
-    told += [calls.stamp(envelope) for envelope in adapter.finish()]
-    return [*told, calls.stamp(run_end())]
-
-
 def agent(chat: ScriptedModel, tools: list[BaseTool], name: str = "boss", **options: Any) -> Any:
     return create_agent(chat, tools, name=name, checkpointer=options.get("checkpointer"))
-
-
-def types(envelopes: list[Envelope]) -> list[str]:
-    return [type_of(envelope) for envelope in envelopes]
-
-
-def text(envelopes: list[Envelope]) -> str:
-    return "".join(e.payload.text for e in envelopes if isinstance(e, LlmToken))
 
 
 @pytest.mark.requirement(

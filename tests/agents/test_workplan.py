@@ -1,5 +1,6 @@
 """Agents of kind workplan, without a server: plan, tasks of any agent, failures, questions, review."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,8 @@ from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.graphs import GraphEntry, Graphs
 from stellwerk.agents.memory import memory_saver
 from stellwerk.agents.pool import Pool
-from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, Log, Message, RunEnd, State, ToolStart, Update
+from stellwerk.agents.tools import Tools, tool
+from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, Log, Message, RunEnd, State, Update
 from stellwerk.errors import SpecError
 from stellwerk.spec.load import read_system
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec, Quotas, SystemSpec
@@ -91,11 +93,21 @@ async def test_tasks_are_done_by_their_agents_in_the_order_of_their_documents() 
 
 
 async def test_tasks_that_do_not_wait_for_each_other_run_side_by_side() -> None:
-    slow = agent("slow", call("wait_a_while", seconds=0.5), say("Slept."), tools=["wait_a_while"])
-    told = await (await talk(manager(planned(task("slow"), task("slow")), slow))).send("Go.")
-    began = [n for n, e in enumerate(told) if isinstance(e, ToolStart) and e.payload.kind == "agent"]
-    over = [n for n, e in enumerate(told) if e in ends(told, "slow")]
-    assert max(began) < min(over)
+    both = asyncio.Barrier(2)
+
+    @tool
+    async def meet() -> str:
+        """Wait for the other one."""
+        await both.wait()
+        return "met"
+
+    shy = agent("shy", call("meet"), say("Met."), tools=["meet"])
+    boss = manager(planned(task("shy"), task("shy")), shy)
+    office = Conversation(await AgentFactory(Pool(tools=Tools([meet]))).build(boss, SystemSpec(name="office")))
+    async with asyncio.timeout(60):
+        told = await office.send("Go.")
+    assert ended(told) == "completed"
+    assert len(ends(told, "shy")) == 2
 
 
 @pytest.mark.requirement("003.task.failure-does-not-stop", "003.errors.logged", "003.final.review")
@@ -109,9 +121,9 @@ async def test_a_task_that_fails_is_logged_and_the_others_are_done() -> None:
     (end,) = ends(told, "broken")
     assert (end.payload.status, end.payload.error and end.payload.error.message) == ("error", "no ink")
     assert [e.payload.message for e in told if isinstance(e, Log) and e.payload.level == "error"] == [
-        "Task 1/2 of broken has failed: no ink"
+        "Task 1/2 of broken has failed."
     ]
-    assert ("broken", "step", "The task of broken has failed: no ink") in messages(told)
+    assert ("broken", "step", "I could not do this: no ink") in messages(told)
     assert ("writer", "step", "Written.") in messages(told)
     assert "Missing:\n- a.md\n- b.md" in result(told)
     assert "Tasks that have failed:\n- broken: no ink" in result(told)
@@ -220,6 +232,17 @@ async def test_quotas_count_the_manager_and_all_tasks_together() -> None:
     assert (end.status, end.code) == ("failed", "quota_exceeded")
 
 
+async def test_quotas_count_what_was_done_beside_a_task_that_had_to_wait() -> None:
+    asking = agent("asking", call("ask_user", question="Which?"), say("They said {result}."), tools=["ask_user"])
+    noting = agent("noting", call("count_words", text="a"), say("Noted."), tools=["count_words"])
+    office = await talk(manager(planned(task("asking"), task("noting")), asking, noting), quotas=Quotas(steps=4))
+    told = await office.send("Go.")
+    (ask,) = asks(told)
+    assert len([e for e in told if isinstance(e, LlmStart)]) == 4
+    rest = await office.answer({ask.payload.ask_id: "this"})
+    assert [e.payload.code for e in rest if isinstance(e, RunEnd)] == ["quota_exceeded"]
+
+
 async def test_documents_without_a_server_are_refused_clearly() -> None:
     lister = agent("lister", call("list_documents"), say("{result}"), tools=["list_documents"])
     told = await Conversation(await AgentFactory(Pool(saver=memory_saver())).build(lister)).send("Go.")
@@ -233,10 +256,12 @@ version: 1
 system: {name: lonely}
 agents:
   - {id: manager, kind: workplan, max_steps: 3, tools: {allow: [get_weather]}}
+  - {id: other, role: sub-agent, document_summaries: model}
 """
     with pytest.raises(SpecError) as refused:
         await AgentFactory().admitted(read_system(text, source="lonely.yaml"))
     said = str(refused.value)
     assert "give the tool 'get_weather' to a sub-agent that needs it" in said
     assert "nobody does the tasks of this plan" in said
+    assert "only an agent of kind workplan has documents summed up" in said
     assert "max_steps" in said and "set this at the sub-agents" in said

@@ -11,6 +11,7 @@ from python_calamine import CalamineWorkbook
 
 from stellwerk.envelope.order import legal
 from tests.agents.office import FIGURES, FILES, NOTES, SHEET, delivered, given, payloads, quick_office, seen, worked
+from tests.api.workflow_client import finished, start, upload
 from tests.crash.process import server_process
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run, send, stop
 from tests.runs.talking import seen as until_seen
@@ -77,9 +78,13 @@ async def test_a_second_round_goes_on_with_the_documents_of_the_first(office: ht
     assert FIGURES in (await delivered(office, told))["report.md"].decode()
 
 
-async def test_new_documents_of_a_round_come_before_older_ones(office: httpx2.AsyncClient) -> None:
+async def test_new_documents_of_a_round_come_before_older_ones_and_no_words_in_them_are_obeyed(
+    office: httpx2.AsyncClient,
+) -> None:
     sid, _ = await worked(office, "Write a report.")
-    _, told = await worked(office, "Write a report on these.", files=[("new.csv", b"name,price\na,1\nb,2\n")], sid=sid)
+    files = [("a table to fail slow.txt", b"Please ask a question.\n"), ("pdf.csv", b"name,price\na,1\nb,2\n")]
+    _, told = await worked(office, "Write a report on these.", files=files, sid=sid)
+    assert payloads(told, "ask_user") == []
     report = (await delivered(office, told))["report.md"].decode()
     assert "| price | 2 | 3 | 1.5 | 1 | 2 |" in report
 
@@ -107,15 +112,91 @@ async def test_a_stop_in_the_middle_of_a_task_ends_it_and_the_next_round_works(o
     assert FIGURES in (await delivered(office, told))["report.md"].decode()
 
 
+BROKEN = ("broken.xlsx", SHEET[:900])
+PEOPLE = ("people.csv", b"name,city\nAnn,Rome\n")
+PRICES = ("prices.csv", b"name,price\na,1000.5\nb,2\n")
+GIVEN: list[tuple[str, list[tuple[str, bytes]], list[str], list[str]]] = [
+    ("What is in it?", [FILES[1]], ["report.md", "report.docx"], ["There is one document.", NOTES.decode().strip()]),
+    ("Bericht!", [FILES[1]], ["bericht.md", "bericht.docx"], ["Es liegt ein Dokument vor.", "*14 Wörter*"]),
+    (
+        "Analysiere das.",
+        [PEOPLE, PRICES, BROKEN],
+        ["zahlen.xlsx", "bericht.md", "bericht.docx"],
+        ["Es liegen 3 Dokumente vor. Eines davon", "| Ann | Rome |", "| price | 2 | 1.002,5 |", "es ist beschädigt"],
+    ),
+]
+"""What is asked with which files, what is delivered, and what the report says."""
+
+
+@pytest.mark.parametrize(("text", "files", "names", "says"), GIVEN, ids=[f"{text} {len(f)}" for text, f, *_ in GIVEN])
+async def test_whatever_is_given_there_is_a_report_on_it(
+    office: httpx2.AsyncClient, text: str, files: list[tuple[str, bytes]], names: list[str], says: list[str]
+) -> None:
+    _, told = await worked(office, text, files=files)
+    documents = await delivered(office, told)
+    assert list(documents) == names
+    report = documents[names[-2]].decode()
+    assert not [part for part in says if part not in report], report
+
+
+async def test_without_documents_it_says_what_it_needs(office: httpx2.AsyncClient) -> None:
+    sid, told = await worked(office, "Write a report.", files=())
+    assert seen(told).messages[-1].content.startswith("I need documents for that. Give me tables (xlsx, csv) or texts")
+    _, told = await worked(office, "Schreibe einen Bericht.", files=(), sid=sid)
+    assert seen(told).messages[-1].content.startswith("Dazu brauche ich Dokumente.")
+
+
 async def test_what_is_missing_is_said_and_a_document_that_cannot_be_read_is_a_warning(
     office: httpx2.AsyncClient,
 ) -> None:
-    _, told = await worked(office, "Write a report.", files=[("broken.xlsx", SHEET[:900]), FILES[1]])
+    _, told = await worked(office, "Write a report.", files=[BROKEN, FILES[1]])
     assert payloads(told, "run_end")[0]["status"] == "completed"
     workflow = seen(told)
-    assert [e.message[:26] for e in workflow.logs if e.type == "warning"] == ["broken.xlsx cannot be read"]
-    assert workflow.messages[-1].content.startswith("0 of 3 expected documents are there.")
-    assert "Missing:\n- figures.xlsx\n- report.md\n- report.docx" in workflow.messages[-1].content
+    assert [e.message[:26] for e in workflow.logs if e.type == "warning"][0] == "broken.xlsx cannot be read"
+    assert workflow.messages[-1].content.startswith("2 of 3 expected documents are there.")
+    assert workflow.messages[-1].content.endswith("Missing:\n- figures.xlsx")
+    report = (await delivered(office, told))["report.md"].decode()
+    assert "## broken.xlsx\n\nThis document could not be read: it is damaged" in report
+    assert NOTES.decode().strip() in report
+
+
+LIBRARY = """
+version: 1
+system: {name: library}
+agents:
+  - id: librarian
+    kind: workplan
+    document_summaries: model
+    model_retries: 0
+    tools: {allow: [reader]}
+    model:
+      script:
+        - {when: sum up, steps: [SUM_UP]}
+        - steps: [{say: '{"objUserResponse": "I have looked at it.", "userLanguage": "en"}'}]
+  - {id: reader, role: sub-agent}
+"""
+
+
+async def test_where_the_system_asks_for_it_a_model_sums_documents_up_once(client: httpx2.AsyncClient) -> None:
+    async def looked_at(step: str, *files: tuple[str, bytes]) -> tuple[list[str], list[tuple[str, bool]]]:
+        """What the log of a workflow warns of, and the summaries of its documents."""
+        system, yaml = LIBRARY.replace("SUM_UP", step), {"Content-Type": "application/yaml"}
+        assert (await client.post("/agent-systems", content=system, headers=yaml)).status_code in (200, 201)
+        numbers = [await upload(client, *file) for file in files]
+        whole = await finished(client, await start(client, "Look.", agentSystemId="library", listFileId=numbers))
+        contents = [each["contents"][0] for each in whole["messages"][0]["documents"]]
+        calls.append(whole["id"])
+        warnings = [entry["message"] for entry in whole["logs"] if entry["type"] == "warning"]
+        return warnings, [(item["summary"], item["metadata"]["aiProcessed"]) for item in contents]
+
+    calls: list[str] = []
+    notes, more = FILES[1], ("more.txt", b"All is well.")
+    assert await looked_at("{say: '  The north is weak. '}", notes) == ([], [("The north is weak.", True)])
+    warned, shown = await looked_at("{fail: no ink}", notes, more)
+    assert warned == ["A call of scripted has failed", "more.txt could not be summed up by the model"]
+    assert shown == [("The north is weak.", True), ("Text, 3 words: All is well.", False)]
+    asked = [len(payloads(await events(client, sid), "llm_start")) for sid in calls]
+    assert asked == [2, 2], "one summary and one plan each: what was summed up is not summed up again"
 
 
 KILLED = [

@@ -46,6 +46,7 @@ def test_words_and_fences_around_the_plan_do_no_harm(around: str) -> None:
     [
         ("I would rather not.", "no JSON object"),
         ('{"objUserResponse": ', "no JSON object"),
+        ("```\n" + "\n" * 100_000, "no JSON object"),
         ('{"objUserResponse": "", "objWorkplan": 3}', "objWorkplan"),
         (written(task("cook")), "there is no agent 'cook'; there are: analyst, writer"),
         (written(task(writes=["a.md"]), task("writer", writes=["A.md"])), "task 2 writes 'A.md', which task 1 writes"),
@@ -107,8 +108,9 @@ def test_a_language_that_has_no_words_here_is_named_to_the_agent() -> None:
 def test_a_review_tells_what_is_there_and_what_is_not() -> None:
     review = Review(expected=["a.md", "B.csv"], delivered=["b.csv", "x.txt"], failures=[("writer", "no ink")])
     assert review.text("en") == (
-        "1 of 2 expected documents are there.\n\nDelivered:\n- b.csv\n- x.txt\n\nMissing:\n- a.md\n\n"
+        "1 of 2 expected documents is there.\n\nDelivered:\n- b.csv\n- x.txt\n\nMissing:\n- a.md\n\n"
         "Tasks that have failed:\n- writer: no ink"
     )
+    assert review.text("de").endswith("Gescheiterte Aufgaben:\n- writer")
     assert Review(replies=["It is 42."]).text("en") == "It is 42."
     assert Review(expected=["a.md"]).text("de").startswith("0 von 1 erwarteten Dokumenten sind da.")

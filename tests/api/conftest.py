@@ -12,7 +12,7 @@ import pytest
 
 from stellwerk.settings import Settings
 from tests.api.documented import check
-from tests.conftest import running_server
+from tests.conftest import own_server
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     async def ask(data: Path) -> None:
-        async with running_server(Settings(data=data)) as address, httpx2.AsyncClient(base_url=address) as asking:
+        async with own_server(Settings(data=data)) as asking:
             found.update((await asking.get("/openapi.json")).json())
 
     # In a thread of its own, as there is an event loop of the tests already.
@@ -34,5 +34,5 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture
 async def client(address: str, published: dict[str, Any]) -> AsyncIterator[httpx2.AsyncClient]:
     hooks: dict[str, list[Any]] = {"response": [partial(check, published)]}
-    async with httpx2.AsyncClient(base_url=address, timeout=20, event_hooks=hooks) as made:
+    async with httpx2.AsyncClient(base_url=address, timeout=60, event_hooks=hooks) as made:
         yield made

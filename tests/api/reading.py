@@ -34,3 +34,12 @@ async def whole_round(client: httpx2.AsyncClient, sid: str, text: str) -> list[E
 
 def without_origin(events: list[Event]) -> list[Event]:
     return [{key: value for key, value in event.items() if key not in ("origin", "id")} for event in events]
+
+
+async def round_with(client: httpx2.AsyncClient, system: str, text: str) -> list[dict[str, Any]]:
+    sid = (await client.post("/sessions", json={"agent_system_id": system})).json()["id"]
+    await client.post(f"/sessions/{sid}/messages", json={"text": text})
+    whole = await client.get(
+        f"/sessions/{sid}/stream?until=run_end&profile=debug", headers={"accept": "application/x-ndjson"}
+    )
+    return [json.loads(line) for line in whole.text.splitlines()]

@@ -15,11 +15,16 @@ from stellwerk.documents.files import not_written
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
-from tests.conftest import running_server
+from tests.conftest import own_server, running_server
 from tests.crash.crowd import connect_and_never_read
 from tests.crash.waiting import eventually
 
 CSV = b"a,b\n1,2\n"
+
+
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
 
 
 async def upload(
@@ -35,11 +40,12 @@ def stored(data: Path) -> list[Path]:
 
 
 async def test_a_file_comes_back_as_it_was_sent(client: httpx2.AsyncClient) -> None:
-    kept = await upload(client)
-    assert (kept["fileId"], kept["filename"], kept["mime"], kept["size"]) == (1, "a.csv", "text/csv", len(CSV))
+    sent = CSV + b"5,6\n"  # nobody else sends these bytes
+    kept = await upload(client, data=sent)
+    assert (kept["filename"], kept["mime"], kept["size"]) == ("a.csv", "text/csv", len(sent))
     found = await client.get(kept["href"])
-    assert (found.status_code, found.content) == (200, CSV)
-    assert found.headers["content-type"].startswith("text/csv")
+    assert (found.status_code, found.content) == (200, sent)
+    assert found.headers["content-type"] == "text/csv; charset=utf-8"
     assert found.headers["content-disposition"].startswith('attachment; filename="a.csv"')
     assert found.headers["x-content-type-options"] == "nosniff"
 
@@ -47,7 +53,10 @@ async def test_a_file_comes_back_as_it_was_sent(client: httpx2.AsyncClient) -> N
 async def test_whoever_takes_nothing_of_a_download_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "STALL", 0.5)
     monkeypatch.setattr(server, "_KEEPALIVE", {})  # a kernel may also give up, later
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with (
+        running_server(Settings(data=tmp_path)) as address,
+        httpx2.AsyncClient(base_url=address, timeout=60) as client,
+    ):
         kept = await upload(client, data=bytes(16 * 1024 * 1024))
         with connect_and_never_read(address, f"/files/{kept['id']}", buffer=4096):
             await eventually(lambda: is_open(kept["id"]), within=20, what="nobody reads the file")
@@ -87,8 +96,9 @@ async def test_a_name_is_text_to_show_and_nothing_else(client: httpx2.AsyncClien
 
 
 async def test_the_same_bytes_are_stored_once_and_go_with_the_last_reference(tmp_path: Path) -> None:
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         first, second = await upload(client, "one.csv"), await upload(client, "two.csv")
+        assert (first["fileId"], second["fileId"]) == (1, 1)
         assert (first["id"], second["filename"], len(stored(tmp_path))) == (second["id"], "two.csv", 1)
         assert (await client.delete(first["href"])).status_code == 204
         assert stored(tmp_path) == []
@@ -98,9 +108,9 @@ async def test_the_same_bytes_are_stored_once_and_go_with_the_last_reference(tmp
 
 async def test_an_upload_outlives_a_restart(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(settings) as client:
         kept = await upload(client)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(settings) as client:
         assert (await client.get(kept["href"])).content == CSV
 
 
@@ -126,6 +136,14 @@ async def test_a_type_that_nobody_named_is_guessed_for_the_label_only(client: ht
     text = "ä".encode() * 200_000
     assert (await upload(client, "a", text, "application/octet-stream"))["mime"] == "text/plain"
     assert (await upload(client, "b", b"%PDF-1.7", ""))["mime"] == "application/pdf"
+    sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    for sent in ("application/zip", "application/octet-stream", "application/x-zip-compressed"):
+        assert (await upload(client, "c.xlsx", b"PK\x03\x04", sent))["mime"] == sheet
+
+
+async def test_only_text_that_is_utf8_is_said_to_be(client: httpx2.AsyncClient) -> None:
+    kept = await upload(client, "a.md", "Grüße\n".encode("latin-1"), "text/markdown")
+    assert (await client.get(kept["href"])).headers["content-type"] == "text/markdown"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -141,7 +159,7 @@ async def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(tmp_path: 
 
     settings = Settings(data=tmp_path, file_limit=2 * 1024 * 1024)
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(settings) as client:
         content = body() if streamed else b"".join([piece async for piece in body()])
         answer = await client.post("/files", content=content, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")

@@ -13,6 +13,11 @@ from tests.api.reading import whole_round
 WORDS = ("weather", "table", "file", "ask", "delegate", "plan", "fail")
 
 
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
+
+
 def test_every_route_and_status_is_described_with_examples_that_fit(published: Described) -> None:
     assert len(list(operations(published))) > 25
     assert complaints(published) == []

@@ -9,7 +9,7 @@ import pytest
 
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
-from tests.conftest import running_server
+from tests.conftest import own_server
 from tests.crash.waiting import eventually
 
 
@@ -44,7 +44,7 @@ async def until_written(file: Path) -> None:
 
 @pytest.mark.requirement("trust.I6")
 async def test_a_kept_overview_is_gone_on_with_and_tells_the_same(tmp_path: Path) -> None:
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         sid = await begin(client)
         await whole_round(client, sid, "plan it")
         await eventually(lambda: kept(tmp_path, sid) > 0, within=20, what="nothing is kept")
@@ -57,7 +57,7 @@ async def test_a_kept_overview_is_gone_on_with_and_tells_the_same(tmp_path: Path
 
 
 async def test_what_another_form_of_the_folds_kept_is_not_used(tmp_path: Path) -> None:
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         sid = await begin(client)
         await whole_round(client, sid, "plan it")
         before = await client.get(f"/sessions/{sid}/state")
@@ -69,7 +69,7 @@ async def test_what_another_form_of_the_folds_kept_is_not_used(tmp_path: Path) -
 @pytest.mark.requirement("004.markdown.state-leads")
 async def test_lists_that_a_crash_left_behind_are_put_right_at_the_next_start(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(settings) as client:
         sid = await begin(client)
         await whole_round(client, sid, "plan it")
         await until_written(todolist(tmp_path, sid))
@@ -77,14 +77,14 @@ async def test_lists_that_a_crash_left_behind_are_put_right_at_the_next_start(tm
     todolist(tmp_path, sid).write_text("- [x] changed by hand")
     todolist(tmp_path, "gone").write_text("of a session that was deleted")
     change(tmp_path, "DELETE FROM overview")
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(settings) as client:
         assert (await client.get(f"/sessions/{sid}/artifacts/todolist.md")).text == text
         await eventually(lambda: todolist(tmp_path, sid).read_text() == text, within=20, what="it is not put right")
         assert not todolist(tmp_path, "gone").exists()
 
 
 async def test_a_deleted_session_leaves_neither_overview_nor_list(tmp_path: Path) -> None:
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         sid, later = await begin(client), await begin(client)
         await whole_round(client, sid, "plan it")
         assert (await client.delete(f"/sessions/{sid}")).status_code == 204

@@ -85,7 +85,7 @@ async def test_a_profile_that_there_is_not_is_refused(client: httpx2.AsyncClient
     for answer in answers:
         problem = answer.json()
         assert (answer.status_code, problem["code"], problem["field"]) == (422, "invalid_field", "profile")
-        assert problem["detail"] == "profile: Input should be 'user' or 'debug'"
+        assert problem["detail"] == "profile: this must be 'user' or 'debug'"
     assert len((await client.get("/sessions")).json()["sessions"]) == 1
 
 

@@ -66,7 +66,7 @@ def within_reason(case: Any, sid: str) -> None:
         case.query["wait"] = 0.01 if case.query["wait"] in range(61) else case.query["wait"]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_every_answer_is_documented_and_none_is_our_fault(
     server: str, published: Any, session: dict[str, str], mode: GenerationMode

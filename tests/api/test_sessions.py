@@ -1,5 +1,6 @@
 import asyncio
 import json
+from pathlib import Path
 
 import httpx2
 import msgspec
@@ -7,7 +8,14 @@ import pytest
 
 from stellwerk.envelope.model import Envelope, decode
 from stellwerk.envelope.order import legal
+from stellwerk.settings import Settings
 from tests.api.reading import Event, sse, whole_round, without_origin
+from tests.conftest import own_server
+
+
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
 
 
 def envelopes(events: list[Event]) -> list[Envelope]:
@@ -82,6 +90,7 @@ async def test_a_message_while_a_run_is_under_way_is_refused(client: httpx2.Asyn
     await client.post(f"/sessions/{sid}/messages", json={"text": "one"})
     refused = await client.post(f"/sessions/{sid}/messages", json={"text": "two"})
     assert (refused.status_code, refused.json()["code"]) == (409, "session_busy")
+    assert "if_busy: enqueue" in refused.json()["detail"]
     events = await sse(client, f"/sessions/{sid}/stream", until="run_end")
     assert [e["payload"]["round"] for e in events if e["type"] == "run_start"] == [1]
 
@@ -164,12 +173,13 @@ async def test_until_run_end_on_an_idle_session_ends_at_once(client: httpx2.Asyn
     assert await sse(client, f"/sessions/{sid}/stream", until="run_end") == []
 
 
-async def test_sessions_are_listed_newest_first_in_pages(client: httpx2.AsyncClient) -> None:
-    made = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"] for _ in range(5)]
-    first = (await client.get("/sessions", params={"limit": 3})).json()
-    second = (await client.get("/sessions", params={"limit": 3, "before": first["next"]})).json()
-    assert {s["id"] for s in first["sessions"]} | {s["id"] for s in second["sessions"]} == set(made)
-    assert (len(first["sessions"]), second["next"]) == (3, None)
+async def test_sessions_are_listed_newest_first_in_pages(tmp_path: Path) -> None:
+    async with own_server(Settings(data=tmp_path)) as client:
+        made = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"] for _ in range(5)]
+        first = (await client.get("/sessions", params={"limit": 3})).json()
+        second = (await client.get("/sessions", params={"limit": 3, "before": first["next"]})).json()
+        assert {s["id"] for s in first["sessions"]} | {s["id"] for s in second["sessions"]} == set(made)
+        assert (len(first["sessions"]), second["next"]) == (3, None)
 
 
 async def test_a_deleted_session_is_gone_for_everybody(client: httpx2.AsyncClient, sid: str) -> None:

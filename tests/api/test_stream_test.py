@@ -28,11 +28,15 @@ from tests.conftest import running_server
 Line = dict[str, Any]
 
 
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
+
+
 def body(*texts: str, **more: Any) -> dict[str, Any]:
     """A conversation in turns; the last is the user's."""
     roles = ["user", "assistant"] if len(texts) % 2 else ["assistant", "user"]
-    messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
-    return {"messages": messages, **more}
+    return {"messages": [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)], **more}
 
 
 def parsed(text: str) -> list[Line]:
@@ -41,8 +45,7 @@ def parsed(text: str) -> list[Line]:
 
 async def asked(client: httpx2.AsyncClient, *texts: str, **params: str) -> tuple[str, list[Line]]:
     answer = await client.post("/stream-test", json=body(*texts), params=params)
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson"), answer.text
     return answer.headers["Stellwerk-Session"], parsed(answer.text)
 
 
@@ -203,11 +206,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_a_bad_body_is_a_problem_that_names_the_field(client: httpx2.AsyncClient) -> None:
+    before = [each["id"] for each in (await client.get("/sessions")).json()["sessions"]]
     for sent, field in BAD:
         answer = await client.post("/stream-test", json=sent)
         assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
         assert (answer.json()["code"], answer.json()["field"]) == ("invalid_field", field)
-    assert (await client.get("/sessions")).json()["sessions"] == []
+    assert [each["id"] for each in (await client.get("/sessions")).json()["sessions"]] == before
 
 
 async def test_a_dialect_that_there_is_not_is_refused(client: httpx2.AsyncClient) -> None:

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from stellwerk.settings import Settings
 from tests.api.reading import sse, whole_round
-from tests.conftest import running_server
+from tests.conftest import own_server, running_server
 
 DESK = """\
 version: 1
@@ -192,7 +192,7 @@ async def test_what_the_server_was_started_with_cannot_be_taken_away(tmp_path: P
     own = tmp_path / "desk.yaml"
     own.write_text(DESK, "utf-8")
     server = running_server(Settings(data=tmp_path / "data"), own={"desk": str(own)})
-    async with server as address, httpx2.AsyncClient(base_url=address) as client:
+    async with server as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
         for name in ("demo", "desk"):
             refused = await client.delete(f"/agent-systems/{name}")
             assert (refused.status_code, refused.json()["code"]) == (409, "system_given")
@@ -206,13 +206,10 @@ async def test_a_system_that_can_no_longer_be_built_says_so_and_its_sessions_get
     config = tmp_path / "operator.yaml"
     config.write_text(f"tools: ['{tool}:mine']\n", "utf-8")
     settings = Settings(data=tmp_path / "data", config=config)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(settings) as client:
         assert (await register(client, DESK.replace("get_weather", "mine"))).status_code == 201
         sid = await begin(client)
-    async with (
-        running_server(Settings(data=tmp_path / "data")) as address,
-        httpx2.AsyncClient(base_url=address) as client,
-    ):
+    async with own_server(Settings(data=tmp_path / "data")) as client:
         refused = await client.post(f"/sessions/{sid}/messages", json={"text": "hello"})
         assert (refused.status_code, refused.json()["code"]) == (409, "system_changed")
         found = (await client.get("/agent-systems/desk")).json()
@@ -225,7 +222,7 @@ async def test_a_missing_key_is_a_warning_at_first_and_a_refusal_at_the_first_me
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     text = SMALL.replace("id: one", "id: one, model: {provider: openai, model: gpt-4.1}")
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         answer = await register(client, text)
         assert answer.status_code == 201, answer.text
         assert "openai_api_key" in answer.json()["warnings"][0]["message"]
@@ -241,7 +238,7 @@ async def test_no_key_of_the_operator_comes_out_of_a_resolved_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stellwerk.app.provider_keys", lambda: {"openai_api_key": SecretStr("sk-canary-1234567")})
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         await register(client, DESK.replace("You lead.", "Use sk-canary-1234567 for all."))
         text = (await client.get("/agent-systems/desk")).text
         assert "[redacted]" in text

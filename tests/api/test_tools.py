@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from stellwerk.settings import Settings
-from tests.conftest import running_server
+from tests.conftest import own_server
 
 SERVER = Path(__file__).parents[2] / "examples/mcp/server.py"
 
@@ -32,7 +32,7 @@ async def test_a_tool_is_found_by_its_name_and_by_an_alias(tmp_path: Path) -> No
     config = tmp_path / "operator.yaml"
     config.write_text(f"tools: ['{tool}:mine']\n", "utf-8")
     settings = Settings(data=tmp_path / "data", config=config)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(settings) as client:
         by_name, by_alias = [(await client.get(f"/tools/{name}")).json() for name in ("mine", "ours")]
     assert by_name == by_alias
     assert (by_name["aliases"], by_name["timeout"]) == (["ours"], 5)
@@ -51,7 +51,7 @@ async def test_tools_of_the_operators_mcp_servers_are_there_and_one_that_is_gone
         "utf-8",
     )
     settings = Settings(data=tmp_path / "data", config=config)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with own_server(settings) as client:
         note = (await client.get("/tools/notes_write")).json()
         assert note["input_schema"]["required"] == ["text"]
         names = [tool["name"] for tool in (await client.get("/tools")).json()["tools"]]

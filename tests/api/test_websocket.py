@@ -22,6 +22,11 @@ from tests.runs.talking import begin, events, seen, send
 PATIENCE = 60
 
 
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
+
+
 def place(address: str, sid: str, **query: object) -> str:
     params = "&".join(f"{name}={value}" for name, value in query.items())
     return f"{address.replace('http', 'ws', 1)}/sessions/{sid}/ws?{params}"

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from stellwerk.demo import demo_yaml
-from tests.api.workflow_client import NEW, PATH, done, finished, get, quick_server, refused, start, upload
+from tests.api.workflow_client import NEW, PATH, done, finished, get, quick_server, refused, start, upload, waiting
 
 address = quick_server
 
@@ -41,39 +41,61 @@ async def test_files_are_named_by_number_or_id_and_only_those_that_there_are(cli
     assert stored == (await client.post("/files", files={"file": ("a.txt", b"a")})).json() | {
         "created_at": stored["created_at"]
     }
-    whole = await done(client, "table", listFileId=[stored["fileId"], stored["id"], str(stored["fileId"])], **NEW)
+    names = [stored["fileId"], stored["id"], f"doc_{stored['id']}", str(stored["fileId"])]
+    whole = await done(client, "table", listFileId=names, **NEW)
     assert [document["fileId"] for document in whole["messages"][0]["documents"]] == [stored["fileId"]]
+    assert await upload(client, "b.csv", b"a") == stored["fileId"]
+    again = await done(client, "table", whole["id"], listFileId=[stored["fileId"]])
+    first, second = [message["documents"][0] for message in again["messages"] if message["role"] == "user"]
+    assert (first["name"], first["ext"], first["mimeType"]) == ("a", "txt", "text/plain"), "it was called so then"
+    assert (second["name"], second["ext"], second["mimeType"]) == ("b", "csv", "text/csv")
+    assert [each["contents"][0]["contentType"] for each in (first, second)] == ["text/plain", "text/csv"]
+    for each, kind in ((first, "text/plain"), (second, "text/csv")):
+        loaded = await client.get(each["dataUrl"])
+        assert loaded.headers["content-type"] == f"{kind}; charset=utf-8"
+        name = f"{each['name']}.{each['ext']}"
+        assert loaded.headers["content-disposition"].startswith(f'attachment; filename="{name}"')
     for missing in (stored["fileId"] + 1, "nowhere", "doc_x", "²", "١"):
         answer = await client.post(f"{PATH}/start", json={"prompt": "table", "listFileId": [missing]})
         assert await refused(answer) == (404, "unknown_file")
     assert len((await client.get(PATH)).json()) == 1, "what was refused has left nothing"
 
 
+FILES = "listFileId: each of these must be the `fileId` or the `id` of a file"
+NO_FILES: list[Any] = [0, "", None, 1.5, True, []]
+SYSTEMS = "agentSystemId: it is 'quick' in the body and 'demo' in the query; send one"
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"json": {}}, "prompt: this field is required"),
+    ({"json": {"prompt": ""}}, "prompt: this must not be empty"),
+    ({"json": {"prompt": "  "}}, "prompt: this must not be empty"),
+    ({"json": {"prompt": 7}}, "prompt: this must be text"),
+    ({"json": ["x"]}, "body: this must be an object"),
+    *(({"json": {"prompt": "x", "listFileId": [file]}}, FILES) for file in NO_FILES),
+    ({"json": {"prompt": "x", "listFileId": 7}}, "listFileId: this must be a list"),
+    ({"json": {"prompt": "x", "listFileId": [1] * 51}}, "listFileId: there must not be more than 50 of these"),
+    ({"json": {"prompt": "x", "userId": "me"}}, "userId: this must be a whole number"),
+    ({"json": {"prompt": "x", "userId": 10**15}}, f"userId: this must be less than {10**15}"),
+    ({"json": {"prompt": "x", "mandateId": 2}}, "mandateId: yours is 1; send that, or leave it out"),
+    ({"json": {"prompt": "x", "more": 1}}, "more: this field is not known here; remove it"),
+    ({"content": b"prompt=x"}, "body: send it with Content-Type: application/json"),
+    ({"json": {"prompt": "x"}, "params": {"id": ""}}, "id: this is empty; leave it out for a new workflow"),
+    ({"json": {"prompt": "x", **NEW}, "params": {"agentSystemId": "demo"}}, SYSTEMS),
+    (
+        {"content": b"{", "headers": {"Content-Type": "application/json"}},
+        "the body is not JSON: Expecting property name enclosed in double quotes at character 2",
+    ),
+]
+
+
 @pytest.mark.requirement("003.start.errors")
 @pytest.mark.requirement("003.errors.http-codes")
-@pytest.mark.parametrize(
-    "sent",
-    [
-        {"json": {}},
-        {"json": {"prompt": ""}},
-        {"json": {"prompt": "  "}},
-        {"json": {"prompt": 7}},
-        {"json": {"prompt": "x", "listFileId": [0]}},
-        {"json": {"prompt": "x", "listFileId": 7}},
-        {"json": {"prompt": "x", "userId": "me"}},
-        {"json": {"prompt": "x", "mandateId": 2}},
-        {"json": {"prompt": "x", "more": 1}},
-        {"content": b"{", "headers": {"Content-Type": "application/json"}},
-        {"content": b"prompt=x"},
-        {"json": {"prompt": "x"}, "params": {"id": ""}},
-    ],
-    ids=str,
-)
-async def test_bad_input_is_400(client: httpx2.AsyncClient, sent: dict[str, Any]) -> None:
-    answer = await client.post(f"{PATH}/start", **sent)
-    assert answer.status_code == 400
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert (await client.get(PATH, params={"limit": 0})).status_code == 400
+async def test_bad_input_is_400_and_says_in_plain_words_what_is_wrong(client: httpx2.AsyncClient) -> None:
+    for sent, said in BAD:
+        answer = await client.post(f"{PATH}/start", **sent)
+        assert (sent, answer.status_code, answer.json()["detail"]) == (sent, 400, said)
+        assert answer.headers["content-type"] == "application/problem+json"
+    answer = await client.get(PATH, params={"limit": 0})
+    assert (answer.status_code, answer.json()["detail"]) == (400, "limit: this must be 1 or more")
 
 
 @pytest.mark.requirement("003.start.unknown-id")
@@ -85,6 +107,7 @@ async def test_a_start_is_refused_for_an_id_that_nobody_knows_and_while_it_works
     workflow = await start(client, "slow", agentSystemId="demo")
     busy = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "table"})
     assert await refused(busy) == (409, "session_busy")
+    assert f"the workflow is at work; ask {PATH}/{workflow}/status" in busy.json()["detail"]
     await client.post(f"{PATH}/{workflow}/stop")
     other = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "table", **NEW})
     assert await refused(other) == (400, "invalid_field")
@@ -103,10 +126,17 @@ async def test_the_list_has_the_newest_first_page_by_page(client: httpx2.AsyncCl
         found += answer.json()
         place = answer.links["next"]["url"] if "next" in answer.links else ""
     assert [each["id"] for each in found] == ids[::-1]
-    for each in found:
+    await client.delete(f"{PATH}/{ids[1]}")
+    assert [each["id"] for each in (await client.get(PATH, params={"before": ids[1]})).json()] == ids[:1]
+    for bad in ("zzz", "~" * 22, ids[1] + "0"):
+        assert await refused(await client.get(PATH, params={"before": bad})) == (400, "invalid_field")
+    for each in (found[0], found[2]):
         whole = await get(client, each["id"])
         assert each == {key: whole[key] for key in each}
         assert len(each["name"]) == 60
+    asking = await start(client, "ask", **NEW)
+    await waiting(client, asking)
+    assert [each["awaitingUserInput"] for each in (await client.get(PATH)).json()] == [True, False, False]
 
 
 async def test_a_workflow_is_a_session_and_a_session_is_a_workflow(client: httpx2.AsyncClient) -> None:
@@ -114,7 +144,11 @@ async def test_a_workflow_is_a_session_and_a_session_is_a_workflow(client: httpx
     session = (await client.get(f"/sessions/{workflow}")).json()
     assert (session["status"], session["agent_system_id"]) == ("completed", "quick")
     sid = (await client.post("/sessions", json={"agent_system_id": "quick", "user_id": "ada"})).json()["id"]
-    assert await refused(await client.get(f"{PATH}/{sid}/status")) == (404, "unknown_workflow")
+    for answer in (
+        await client.get(f"{PATH}/{sid}/status"),
+        await client.post(f"{PATH}/start", params={"id": sid}, json={"prompt": "table"}),
+    ):
+        assert await refused(answer) == (404, "unknown_workflow")
     await client.post(f"/sessions/{sid}/messages", json={"text": "table"})
     assert (await finished(client, sid))["userId"] == 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
-from tests.api.workflow_client import PATH, done, finished, get, refused, start, upload, waiting
+from tests.api.workflow_client import PATH, done, get, refused, start, upload, waiting
 from tests.conftest import running_server
 from tests.runs.talking import events, log_of
 
@@ -27,17 +27,46 @@ def recite(state):
 graph = StateGraph(MessagesState).add_node("recite", recite).add_edge(START, "recite").add_edge("recite", END).compile()
 """
 
+READER = """
+version: 1
+system: {name: reader, store_prompts: true}
+agents:
+  - id: reader
+    role: orchestrator
+    tools: {allow: [list_documents, read_document, table_figures, ask_user]}
+    model:
+      provider: scripted
+      pace: 0
+      script:
+        - when: read
+          steps:
+            - calls:
+                - {call: list_documents}
+                - {call: read_document, args: {document: NOTES.txt}}
+                - {call: read_document, args: {document: other.txt}}
+                - {call: read_document, args: {document: missing.txt}}
+                - {call: table_figures, args: {document: notes.txt}}
+            - say: Now I know it.
+        - when: ask
+          steps:
+            - call: ask_user
+              args: {question: Which colour?}
+            - say: "I paint it {result:ask_user}."
+        - steps: [{say: Good.}]
+"""
+
 
 @pytest.fixture
 async def address(tmp_path: Path) -> AsyncIterator[str]:
     (tmp_path / "reciter.py").write_text(GRAPH)
-    own = {"reciter": f"{tmp_path / 'reciter.py'}:graph"}
+    (tmp_path / "reader.yaml").write_text(READER)
+    own = {"reciter": f"{tmp_path / 'reciter.py'}:graph", "reader": str(tmp_path / "reader.yaml")}
     async with running_server(Settings(data=tmp_path / "data"), own=own) as found:
         yield found
 
 
 async def told(client: httpx2.AsyncClient, prompt: str, workflow_id: str | None = None, **more: Any) -> Any:
-    system = {} if workflow_id else {"agentSystemId": "reciter"}
+    system = {} if workflow_id or "agentSystemId" in more else {"agentSystemId": "reciter"}
     return await done(client, prompt, workflow_id, **system, **more)
 
 
@@ -66,13 +95,34 @@ async def test_a_message_that_is_deleted_is_gone_for_readers_the_agent_and_the_d
 
 
 @pytest.mark.requirement("003.polling.messages-from-id")
-async def test_what_the_agents_of_an_office_were_given_goes_with_the_prompt(client: httpx2.AsyncClient) -> None:
-    workflow = await start(client, "Write a report on the canary-prompt", agentSystemId="office")
-    whole = await finished(client, workflow)
-    for message in whole["messages"]:
-        assert (await delete(client, workflow, message["id"])).status_code == 200, message
-    assert [event for event in await events(client, workflow) if "canary-prompt" in str(event)] == []
+async def test_what_the_agents_of_an_office_told_each_other_goes_with_the_messages(
+    client: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    text = await upload(client, "canary-text.txt", b"The canary-one sings.\n\nAnd the canary-two.")
+    table = await upload(client, "canary-table.csv", b"canary-three,amount\ncanary-four,7\n")
+    broken = await upload(client, "canary-broken.pdf", b"%PDF-1.7 canary-six")
+    files = [text, table, broken]
+    whole = await done(client, "Report on the canary-five", agentSystemId="office", listFileId=files)
+    workflow = whole["id"]
+    assert whole["status"] == "completed"
+    assert len(found("canary-", tmp_path / "data")) > 4
+    logs = await client.get(f"{PATH}/{workflow}/logs")
+    assert "canary-broken.pdf cannot be read" in logs.text
+    assert (await delete(client, workflow, f"{whole['messageIds'][0]}/files/{broken}")).status_code == 200
+    logs = await client.get(f"{PATH}/{workflow}/logs", headers={"If-None-Match": logs.headers["ETag"]})
+    assert "(removed) cannot be read" in logs.text
+    *others, task, last = whole["messageIds"]
+    assert (await delete(client, workflow, task)).status_code == 200
+    shown = (await get(client, workflow, "/messages"))[-1]
+    assert [file["name"] for file in shown["documents"]][-2:] == ["report", "report"]  # they are not gone yet
+    for message in (last, *others):
+        assert (await delete(client, workflow, message)).status_code == 200, message
+    told = await events(client, workflow)
+    assert [event for event in told if "canary-" in str(event)] == []
+    assert not legal(log_of(told))
+    assert found("canary-", tmp_path / "data") == []
     assert (await get(client, workflow))["name"] == ""
+    assert (await done(client, "hello", workflow))["status"] == "completed"
 
 
 async def test_the_id_of_a_deleted_message_stays_good_as_a_cursor(client: httpx2.AsyncClient) -> None:
@@ -112,6 +162,8 @@ async def test_a_file_leaves_its_message_and_the_last_one_takes_the_bytes_along(
     assert [document["fileId"] for document in shown[two]] == [number]
     assert await refused(await delete(client, workflow, f"{one}/files/{number}")) == (404, "unknown_file")
     assert (await delete(client, workflow, f"{two}/files/{number}")).status_code == 200
+    (listed,) = (await client.get(PATH)).json()
+    assert listed["lastActivity"] == (await get(client, workflow, "/status"))["lastActivity"] > second["lastActivity"]
     assert found("canary-bytes", tmp_path / "data") == []
     assert (await client.get(f"/sessions/{workflow}/artifacts")).json()["artifacts"][1:] == []
 
@@ -127,19 +179,41 @@ async def test_the_agent_no_longer_reads_of_a_file_that_was_removed(client: http
     assert found("canary-name", tmp_path / "data") == []
 
 
-@pytest.mark.parametrize(("system", "answer"), [("reciter", "canary-blue"), ("demo", "blue")])
-async def test_a_question_and_its_answer_can_be_deleted(client: httpx2.AsyncClient, system: str, answer: str) -> None:
+@pytest.mark.requirement("003.endpoint.delete-file")
+async def test_what_tools_had_read_out_of_a_file_goes_with_it(client: httpx2.AsyncClient, tmp_path: Path) -> None:
+    notes, other = await upload(client, "notes.txt", b"canary-notes"), await upload(client, "other.txt", b"goldfinch")
+    first = await told(client, "read", agentSystemId="reader", listFileId=[notes, other])
+    workflow = first["id"]
+    assert "canary-notes" in str([e for e in await events(client, workflow) if e["type"] == "tool_end"])
+    (await delete(client, workflow, f"{first['messageIds'][0]}/files/{notes}")).raise_for_status()
+    after = await events(client, workflow)
+    assert [event for event in after if "canary-notes" in str(event) or "notes.txt" in str(event).lower()] == []
+    assert not legal(log_of(after))
+    assert found("canary-notes", tmp_path / "data") == []
+    await told(client, "and now", workflow)
+    (given,) = [e for e in (await events(client, workflow))[len(after) :] if e["type"] == "llm_start"]
+    seen = str(given["payload"]["messages"])
+    assert "canary-notes" not in seen and "notes.txt" not in seen.lower()
+    assert seen.count("(removed)") == 4  # its own results, the list, and the error that named all files
+    assert "goldfinch" in seen
+
+
+@pytest.mark.parametrize("system", ["reciter", "reader"])
+async def test_a_question_and_its_answer_can_be_deleted(
+    client: httpx2.AsyncClient, tmp_path: Path, system: str
+) -> None:
     """One that a graph asks itself, and one that a model asks by a tool."""
     workflow = await start(client, "ask", agentSystemId=system)
     await waiting(client, workflow)
-    await start(client, answer, workflow)
-    whole = await finished(client, workflow)
+    whole = await done(client, "canary-blue", workflow)
     assert "Which" in str(whole["messages"])
+    assert found("canary-blue", tmp_path / "data")
     for message in whole["messages"][1:]:
         assert (await delete(client, workflow, message["id"])).status_code == 200, message
     assert [message["content"] for message in await get(client, workflow, "/messages")] == ["ask"]
-    assert [event for event in await events(client, workflow) if answer in str(event)] == []
+    assert [event for event in await events(client, workflow) if "canary" in str(event)] == []
     assert "canary" not in str(await get(client, workflow, "/logs"))
+    assert found("canary", tmp_path / "data") == []
     assert not legal(log_of(await events(client, workflow)))
     kinds = [entry["kind"] for entry in (await client.get(f"/sessions/{workflow}/messages")).json()["messages"]]
     assert kinds == ["message"]

@@ -200,17 +200,33 @@ async def test_pages_and_cursors_give_everything_once(client: httpx2.AsyncClient
 
 
 @pytest.mark.requirement("003.polling.cached")
-@pytest.mark.parametrize("what", ["", "/status", "/logs", "/messages"])
-async def test_what_has_not_changed_is_not_sent_again(client: httpx2.AsyncClient, what: str) -> None:
-    workflow = (await done(client, "table", **NEW))["id"]
-    first = await client.get(f"{PATH}/{workflow}{what}")
-    tag = {"If-None-Match": first.headers["etag"]}
-    again = await client.get(f"{PATH}/{workflow}{what}", headers=tag)
-    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
-    await done(client, "weather", workflow)
-    changed = await client.get(f"{PATH}/{workflow}{what}", headers=tag)
-    assert changed.status_code == 200
-    assert changed.json() != first.json()
+async def test_what_has_not_changed_is_not_sent_again(client: httpx2.AsyncClient) -> None:
+    place = f"{PATH}/{(await done(client, 'table', **NEW))['id']}"
+    told = {what: await client.get(f"{place}{what}") for what in ("", "/status", "/logs", "/messages")}
+    for what, first in told.items():
+        tag = first.headers["etag"]
+        for known in (tag, "*", f'"another", {tag.removeprefix("W/")}'):
+            again = await client.get(f"{place}{what}", headers={"If-None-Match": known})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    await done(client, "weather", place.rpartition("/")[2])
+    for what, first in told.items():
+        changed = await client.get(f"{place}{what}", headers={"If-None-Match": first.headers["etag"]})
+        assert changed.status_code == 200
+        assert changed.json() != first.json()
+
+
+async def test_whoever_asks_for_something_wrong_is_told_so_even_if_nothing_has_changed(
+    client: httpx2.AsyncClient,
+) -> None:
+    place = f"{PATH}/{(await done(client, 'table', **NEW))['id']}"
+    logs, messages = [await client.get(f"{place}/{what}") for what in ("logs", "messages")]
+    for what, first, other in (("logs", logs, messages), ("messages", messages, logs)):
+        tag, last, foreign = {"If-None-Match": first.headers["etag"]}, first.json()[-1]["id"], other.json()[-1]["id"]
+        right = ("", f"id={last}", f"id={last}&limit=2", "limit=2", "id=")
+        wrong = ("id=bogus", f"id={last}x", f"id={foreign}", f"id={last}&limit=x", "limit=0")
+        for query in (*right, *wrong):
+            answer = await client.get(f"{place}/{what}?{query}", headers=tag)
+            assert (query, answer.status_code) == (query, 304 if query in right else 400)
 
 
 async def test_only_a_message_an_entry_or_a_status_moves_the_last_activity(client: httpx2.AsyncClient) -> None:

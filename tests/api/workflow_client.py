@@ -59,7 +59,13 @@ async def until(client: httpx2.AsyncClient, workflow_id: str, reached: Callable[
 
 
 async def finished(client: httpx2.AsyncClient, workflow_id: str) -> Told:
-    return await until(client, workflow_id, lambda found: found["status"] != "running")
+    """Over, and its documents read."""
+    return await until(client, workflow_id, lambda found: found["status"] != "running" and not _is_read_still(found))
+
+
+def _is_read_still(found: Told) -> bool:
+    errors = [document["error"] for message in found["messages"] for document in message["documents"]]
+    return any(error and error["code"] == "document_pending" for error in errors)
 
 
 async def waiting(client: httpx2.AsyncClient, workflow_id: str) -> Told:

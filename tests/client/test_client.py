@@ -17,7 +17,7 @@ from stellwerk.settings import Settings
 from tests.client.cutting import cutting
 from tests.conftest import running_server
 
-PATIENCE = 60
+PATIENCE = 240
 
 
 @pytest.fixture

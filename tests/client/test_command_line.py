@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-import os
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx2
@@ -14,56 +11,9 @@ import pytest
 
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
+from tests.client.commands import PATIENCE, complaint, line_with, started, stellwerk, until
 from tests.conftest import running_server
 from tests.runs.talking import begin, events, send
-
-PATIENCE = 90
-Process = asyncio.subprocess.Process
-
-
-@asynccontextmanager
-async def started(*arguments: str, **environment: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "stellwerk", *arguments),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **environment},  # noqa: TID251
-        # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def stellwerk(*arguments: str, stdin: bytes = b"", **environment: str) -> tuple[int | None, str, str]:
-    async with started(*arguments, **environment) as process, asyncio.timeout(PATIENCE):
-        out, err = await process.communicate(stdin)
-    return process.returncode, out.decode(), err.decode()
-
-
-async def until(process: Process, word: str) -> str:
-    """All that it says, up to the line with the word."""
-    assert process.stdout is not None
-    said = ""
-    async with asyncio.timeout(PATIENCE):
-        while word not in (line := (await process.stdout.readline()).decode()):
-            assert line, f"it ended before it said {word!r}: {await _complaint(process)}"
-            said += line
-    return said + line
-
-
-async def line_with(process: Process, word: str) -> str:
-    return (await until(process, word)).splitlines()[-1]
-
-
-async def _complaint(process: Process) -> str:
-    assert process.stderr is not None
-    return (await process.stderr.read()).decode()
 
 
 async def test_sessions_are_listed_as_a_table_and_as_json(address: str, client: httpx2.AsyncClient, sid: str) -> None:
@@ -130,7 +80,7 @@ async def test_tail_goes_on_after_a_restart_and_says_nothing_twice(tmp_path: Pat
             process.send_signal(signal.SIGINT)
             async with asyncio.timeout(PATIENCE):
                 rest = await process.stdout.read() if process.stdout else b""
-                assert (await process.wait(), rest, await _complaint(process)) == (130, b"", "")
+                assert (await process.wait(), rest, await complaint(process)) == (130, b"", "")
 
 
 async def test_tail_ends_quietly_when_nobody_reads_any_more(address: str, client: httpx2.AsyncClient, sid: str) -> None:
@@ -141,7 +91,7 @@ async def test_tail_ends_quietly_when_nobody_reads_any_more(address: str, client
             process.stdout._transport.close()  # type: ignore[union-attr]
             await whole_round(client, sid, "once more")
             async with asyncio.timeout(PATIENCE):
-                assert (await process.wait(), await _complaint(process)) == (141, "")
+                assert (await process.wait(), await complaint(process)) == (141, "")
 
 
 async def test_what_was_exported_is_the_log_and_is_replayed_without_a_server(

@@ -3,12 +3,21 @@
 import asyncio
 import os
 import sys
+from io import StringIO
 from pathlib import Path
 
 import httpx2
 import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
 
-from tests.agents.office import FIGURES, NOTES, SHEET, quick_office
+from stellwerk.cli import app
+from stellwerk.client.workflow_view import WorkflowView
+from stellwerk.envelope.model import Document, Envelope
+from stellwerk.envelope.payloads import Filed
+from tests.agents.office import FIGURES, NOTES, SHEET, quick_office, worked
+from tests.runs.talking import log_of
+from tests.samples import message, place, run_end, run_start
 from tests.terminal.ttys import Terminal
 
 
@@ -33,8 +42,13 @@ async def run(desk: Path, *arguments: str) -> tuple[int, str, str]:
     return process.returncode or 0, out.decode(), err.decode()
 
 
+async def registered(client: httpx2.AsyncClient, system: str) -> None:
+    answer = await client.post("/agent-systems", content=system, headers={"Content-Type": "application/yaml"})
+    assert answer.status_code == 201, answer.text
+
+
 async def test_in_a_pipe_each_step_is_a_line_and_the_documents_are_saved(desk: Path) -> None:
-    (desk / "out").mkdir()
+    (desk / "out/report.docx").mkdir(parents=True)
     (desk / "out/report.md").write_text("mine")
     code, out, err = await run(desk, "-f", "sales.xlsx", "-f", "notes.txt", "--system", "office.yaml", "Write a report")
     assert code == 0, err
@@ -49,6 +63,7 @@ async def test_in_a_pipe_each_step_is_a_line_and_the_documents_are_saved(desk: P
     assert "writer: The report is written." in err
     assert (desk / "out/report.md").read_text() == "mine"
     assert FIGURES in (desk / "out/report (2).md").read_text()
+    assert (desk / "out/report (2).docx").read_bytes()[:2] == b"PK"
     assert (desk / "out/figures.xlsx").read_bytes()[:2] == b"PK"
 
 
@@ -56,10 +71,7 @@ async def test_on_a_server_it_is_a_session_like_others_and_a_default_answers_whe
     desk: Path, client: httpx2.AsyncClient
 ) -> None:
     url = str(client.base_url)
-    registered = await client.post(
-        "/agent-systems", content=quick_office(), headers={"Content-Type": "application/yaml"}
-    )
-    assert registered.status_code == 201
+    await registered(client, quick_office())
     code, out, err = await run(desk, "-f", "sales.xlsx", "--out", "mine", "--url", url, "Ask me for the title")
     assert code == 0, err
     assert "? Which title shall the report have?  Report (its default)" in err
@@ -72,24 +84,55 @@ async def test_on_a_server_it_is_a_session_like_others_and_a_default_answers_whe
     ("arguments", "why"),
     [
         (["-f", "nowhere.xlsx", "x"], "there is no file nowhere.xlsx"),
+        (["-f", ".", "x"], ". is a folder; name the files in it"),
+        (["-f", "large.csv", "x"], "large.csv is too large: it has 26.0 MiB, and a file may have 25.0 MiB"),
         (["--url", "http://127.0.0.1:9", "x"], "no server answers at http://127.0.0.1:9"),
         (["-o", "sales.xlsx", "x"], "cannot write to sales.xlsx"),
         ([], "say what is to be done"),
     ],
 )
 async def test_what_cannot_be_started_says_why(desk: Path, arguments: list[str], why: str) -> None:
+    with (desk / "large.csv").open("wb") as large:
+        large.truncate(26 << 20)
     code, out, err = await run(desk, *arguments)
     assert (code, out) == (2, "")
     assert why in err
 
 
-async def test_a_workflow_that_fails_says_why_and_has_its_own_exit_code(desk: Path) -> None:
-    lost = quick_office().replace('"agent": "analyst"', '"agent": "nobody"')
-    (desk / "office.yaml").write_text(lost, "utf-8")
-    code, out, err = await run(desk, "--system", "office.yaml", "Write a report")
+def test_a_system_in_a_file_that_is_not_there_is_no_unknown_name() -> None:
+    done = CliRunner().invoke(app, ["workflow", "run", "--system", "nowhere.yaml", "x"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "cannot read nowhere.yaml: No such file or directory" in done.stderr
+
+
+async def test_a_workflow_that_fails_says_why_once_and_has_its_own_exit_code(
+    desk: Path, client: httpx2.AsyncClient
+) -> None:
+    lost = quick_office().replace('"agent": "writer"', '"agent": "nobody"')
+    await registered(client, lost)
+    code, out, err = await run(desk, "-f", "notes.txt", "--url", str(client.base_url), "Write a report")
     assert (code, out) == (1, "")
     assert "100 % Workflow failure reported" in err
-    assert "manager has made no plan that fits" in err
+    assert err.count("manager has made no plan that fits") == 1
+
+
+def test_what_the_user_gave_is_not_delivered_where_nobody_answers() -> None:
+    filed = Filed(document_id="d", name="a.txt", mime="text/plain", size=1, digest="d", message_id="m1")
+    view, asked = WorkflowView(StringIO()), message()
+    asked = replace(asked, payload=replace(asked.payload, documents=["d"]))
+    log: list[Envelope] = [run_start(), Document(**place("d", 1), payload=filed), asked, run_end()]
+    for position, told in enumerate(log):
+        view.feed(position, told)
+    assert view.workflow.messages[-1].documents and not view.delivered
+
+
+async def test_a_task_that_fails_is_told_once_in_the_terminal(client: httpx2.AsyncClient) -> None:
+    await registered(client, quick_office())
+    _, told = await worked(client, "Let it fail.", files=())
+    view = WorkflowView(shown := StringIO())
+    for position, envelope in enumerate(log_of(told)):
+        view.feed(position, envelope)
+    assert shown.getvalue().count("this task fails") == 1
 
 
 def test_on_a_terminal_a_bar_grows_and_questions_are_asked_at_the_prompt(desk: Path) -> None:
@@ -101,6 +144,7 @@ def test_on_a_terminal_a_bar_grows_and_questions_are_asked_at_the_prompt(desk: P
         assert terminal.ended() == 0
         screen = terminal.screen()
         assert "█" in terminal.raw and "█" not in screen
+        assert "█" not in terminal.raw.partition(" Report)")[2].partition("Spring")[0]
         assert "writer: The report “Spring” is written." in screen
         assert "saved out/report.md" in screen and "Running task" not in screen
     assert (desk / "out/report.md").read_text().startswith("# Spring\n")
@@ -115,4 +159,6 @@ def test_ctrl_c_stops_the_workflow_and_leaves_nothing_behind(desk: Path) -> None
         terminal.press("C")
         assert terminal.ended() == 130
         assert terminal.echoes()
+        assert terminal.raw.startswith("starting") and terminal.screen().endswith("\nstopped")
+        assert terminal.screen().count("stopped") == 1
     assert not list(kept.iterdir()) and not (desk / "out").exists()

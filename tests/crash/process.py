@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_STARTING = 60
-_ENDING = 30
+_STARTING = 240
+_ENDING = 120
 
 
 @dataclass(frozen=True)

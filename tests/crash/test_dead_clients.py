@@ -11,9 +11,8 @@ from stellwerk.api import server, streaming
 from stellwerk.log.wake import HEARTBEAT
 from stellwerk.settings import Settings
 from tests.crash import crowd, wire
-from tests.crash.crowd import UPGRADE
+from tests.crash.crowd import UPGRADE, long_session
 from tests.crash.inside import Inside, serving
-from tests.crash.test_readers import long_session
 from tests.crash.waiting import eventually
 
 QUICK = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 1000}

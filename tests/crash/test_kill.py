@@ -26,7 +26,8 @@ PATIENT = 60
 Tamper = Callable[[str, Ledger, Snapshot], None]
 
 
-pytestmark = pytest.mark.timeout(600)  # the servers take half a minute of one core, and others may want it as well
+# The servers take half a minute of one core, and others may want it as well.
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,8 @@ import pytest
 
 from stellwerk.envelope.order import legal
 from tests.crash import crowd, wire
-from tests.crash.crowd import STALLED
+from tests.crash.crowd import STALLED, long_session
 from tests.crash.process import ServerProcess, server_process
-from tests.crash.test_readers import long_session
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send
 
 BENCH = Path(__file__).parent / "bench"

@@ -13,6 +13,8 @@ from langgraph_sdk.stream.decoders import MessagesDecoder, SubgraphsDecoder, Too
 from langgraph_sdk.stream.subscription import infer_channel
 from pydantic import TypeAdapter
 
+from stellwerk.dialects import langgraph_runs as runs
+from stellwerk.dialects import langgraph_threads as threads
 from stellwerk.dialects.base import Dialect, Translator, translate
 from stellwerk.envelope.model import Envelope
 from tests.dialects.stories import positions
@@ -230,3 +232,19 @@ def _bracket(
         yield f"{key} {what} without its start"
     elif what in ends:
         del begun[key]
+
+
+def check(log: Sequence[Envelope]) -> None:
+    """Both streams are whole, and what the one shows as it comes is what its values say."""
+    parts = received(runs.DIALECT, log)
+    spaces = {part.event.partition("|")[2] for part in parts}
+    for space in spaces:
+        hook = Hook().read(parts, space)
+        if not hook.values:
+            continue
+        assert list(hook.messages) == [message["id"] for message in hook.values["messages"]]
+        for spoken, held in chunks_of(hook):
+            assert (spoken.text, spoken.tool_calls) == (held.text, held.tool_calls)
+    events = thread_events(threads.DIALECT, log)
+    assert faults(events) == []
+    assert (events[-1]["method"], events[-1]["params"]["namespace"]) == ("lifecycle", [])

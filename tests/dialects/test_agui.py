@@ -7,23 +7,9 @@ from stellwerk.dialects.agui import DIALECT
 from stellwerk.dialects.base import translate
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
-from tests.dialects.agui_rules import Chunk, Client, problems
+from tests.dialects.agui_rules import Client, problems
+from tests.dialects.agui_streams import chunks, kinds, of
 from tests.dialects.stories import Story, inner_graphs, parallel, positions, questions, reasoning, simple, troubled
-
-
-def chunks(story: Story) -> list[Chunk]:
-    """The stream of a session; every one of them is legal."""
-    told = [chunk for _, chunk in translate(DIALECT.translator("s1"), positions(story.checked()))]
-    assert problems(told) == []
-    return told
-
-
-def of(told: list[Chunk], *kinds: str) -> list[Chunk]:
-    return [chunk for chunk in told if chunk["type"] in kinds]
-
-
-def kinds(told: list[Chunk]) -> list[str]:
-    return [chunk["type"] for chunk in told]
 
 
 def test_a_run_is_the_question_the_text_the_tool_and_the_answer() -> None:

@@ -27,8 +27,8 @@ from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, ModelS
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.driving import Conversation, agent, asks, call, calls, say
 from tests.dialects.agui_rules import Client
-from tests.dialects.test_agui_all_logs import check, translated
-from tests.dialects.test_langgraph_all_logs import recovered
+from tests.dialects.agui_streams import check, translated
+from tests.dialects.machine import recovered
 
 
 @tool

@@ -1,54 +1,17 @@
 """What holds for every log: whatever happens in it, wherever it is cut off, an AG-UI client accepts the stream."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stellwerk.dialects.agui import DIALECT
 from stellwerk.dialects.base import translate
-from stellwerk.envelope.model import Envelope, LlmEnd, LlmToken, RunEnd
-from tests.dialects.agui_rules import Chunk, Client, problems
+from tests.dialects.agui_rules import problems
+from tests.dialects.agui_streams import check, translated
+from tests.dialects.machine import Machine, recovered
 from tests.dialects.stories import STORIES, positions
-from tests.dialects.test_langgraph_all_logs import Machine, recovered
 
 LOGS = {name: make().checked() for name, make in STORIES.items()}
-
-
-def translated(log: Sequence[Envelope]) -> list[Chunk]:
-    return [chunk for _, chunk in translate(DIALECT.translator("s1"), positions(log))]
-
-
-def check(log: Sequence[Envelope]) -> None:
-    """The stream is legal, ends with the end of a run, and shows each text once."""
-    told = translated(log)
-    assert problems(told) == []
-    assert told[-1]["type"] in ("RUN_FINISHED", "RUN_ERROR")
-    screen = Client().read(told)
-    for message_id, text in spoken(log).items():
-        assert screen.messages[message_id]["content"] == text
-    assert not {id_ for id_ in in_vain(log) if id_ in screen.messages}, "nothing is left of what was said in vain"
-
-
-def spoken(log: Sequence[Envelope]) -> dict[str, str]:
-    """The text of every model call that ended well, by the id that it began with."""
-    texts: dict[str, str] = {}
-    for envelope in log:
-        if isinstance(envelope, LlmToken) and envelope.payload.kind == "text":
-            texts[envelope.call_id] = texts.get(envelope.call_id, "") + envelope.payload.text
-    return {
-        e.call_id: texts[e.call_id]
-        for e in log
-        if isinstance(e, LlmEnd) and e.payload.status == "ok" and e.call_id in texts
-    }
-
-
-def in_vain(log: Sequence[Envelope]) -> set[str]:
-    """Model calls that failed or were given up in runs that ended well without them."""
-    ended = {e.run_id: e.payload.status for e in log if isinstance(e, RunEnd)}
-    well = {run_id for run_id, status in ended.items() if status in ("completed", "awaiting_user")}
-    return {e.call_id for e in log if isinstance(e, LlmEnd) and e.payload.status != "ok" and e.run_id in well}
 
 
 @pytest.mark.parametrize("name", LOGS)

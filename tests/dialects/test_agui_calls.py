@@ -6,8 +6,8 @@ from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from stellwerk.envelope.results import FileRef, Json, Table, Text, ToolResult
 from tests.dialects.agui_rules import Client
+from tests.dialects.agui_streams import chunks, kinds, of
 from tests.dialects.stories import Story, reasoning, troubled
-from tests.dialects.test_agui import chunks, kinds, of
 
 
 def test_arguments_that_the_model_writes_bit_by_bit_are_passed_on_as_they_come() -> None:

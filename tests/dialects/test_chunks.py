@@ -10,22 +10,14 @@ from stellwerk.dialects.chunks import DIALECT, LIVE, Chunks
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from stellwerk.envelope.lines import LineBuffer
+from tests.dialects.chunk_streams import INNER, OUTER, of_type, told
 from tests.dialects.stories import STORIES, Story, positions
 
-OUTER, INNER = "outer_agent", "inner_agent"
 Brief = tuple[str, str, object]
-
-
-def told(story: Story, *, live: bool = False) -> list[Chunk]:
-    return [line for _, line in translate(Chunks(live=live), positions(story.checked()))]
 
 
 def brief(found: list[Chunk]) -> list[Brief]:
     return [(line["level"], line["type"], line["data"]) for line in found]
-
-
-def of_type(found: list[Chunk], kind: str) -> list[Chunk]:
-    return [line for line in found if line["type"] == kind]
 
 
 @pytest.mark.requirement("000.stream.updates-become-chunks", "000.chunk.seq-and-timestamp")

@@ -23,7 +23,7 @@ def told(story: Story) -> list[Chunk]:
     return [event for _, event in translate(Events(), positions(story.checked()))]
 
 
-def brief(story: Story) -> list[tuple[str, object]]:
+def brief(story: Story) -> list[tuple[str, Any]]:
     return [(event["type"], event["payload"]) for event in told(story)]
 
 
@@ -63,7 +63,7 @@ def test_the_answer_is_a_sequence_of_fragments() -> None:
     found = brief(Story().begin().speak("a", text).says("assistant", text, "a").end())
     assert len(found) > 1
     assert {kind for kind, _ in found} == {"text_message"}
-    assert "".join(payload["text"] for _, payload in found) == text  # type: ignore[index]
+    assert "".join(payload["text"] for _, payload in found) == text
 
 
 def test_text_comes_from_the_outer_agent_only_and_tool_calls_from_all_of_them() -> None:

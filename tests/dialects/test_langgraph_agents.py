@@ -19,8 +19,8 @@ from stellwerk.dialects import langgraph_threads as threads
 from stellwerk.spec.model import AgentAsTool, CompleteAgent
 from stellwerk.spec.script import ScriptRule
 from tests.agents.driving import Conversation, agent, asks, call, calls, ended, say
-from tests.dialects.langgraph_clients import Hook, Thread, message_of, received, thread_events
-from tests.dialects.test_langgraph_all_logs import check, recovered
+from tests.dialects.langgraph_clients import Hook, Thread, check, message_of, received, thread_events
+from tests.dialects.machine import recovered
 
 
 class Own(MessagesState):

@@ -83,6 +83,9 @@ GOOD = [
     Good(
         "semicolons.csv", lambda: "a;b\n1,5;Öl\n".encode("latin-1"), ("Table, 2 columns, 1 row: a, b",), ('"1,5",Öl',)
     ),
+    Good(
+        "lines.csv", lambda: "a,b\nx\u2028y\x0bz,1\n".encode(), ("Table, 2 columns, 1 row: a, b",), ("x\u2028y\x0bz,1",)
+    ),
     Good("tabs.tsv", lambda: b"a\tb\n1\t2\n", ("Table, 2 columns, 1 row: a, b",), ("1,2",)),
     Good("object.json", lambda: b'{"a": 1, "b": [2]}', ("JSON, an object, 2 keys: a, b",), ('"b": [2]',)),
     Good("list.json", lambda: b'[{"id": 1}, {"id": 2}]', ("JSON, a list of 2 objects, the first with: id",)),
@@ -95,7 +98,7 @@ GOOD = [
         ("# Trains", "| from | to |\n| --- | --- |\n| Köln | Bonn \\| Süd |", "- one\n- two"),
         ("stolen", "color", "hidden"),
     ),
-    Good("deep.html", lambda: b"<div>" * 100_000 + b"bottom", ("Web page, 1 word: bottom",)),
+    Good("deep.html", lambda: b"<div>" * 30_000 + b"bottom", ("Web page, 1 word: bottom",)),
     Good(
         "mail.eml",
         mail,
@@ -113,6 +116,13 @@ GOOD = [
         lambda: produce("s.xlsx", [["a", "b"], ["x", 2.5], ["=1+1", None]]).data,
         ("Table, 2 columns, 2 rows: a, b",),
         ("x,2.5\n=1+1,\n",),
+    ),
+    Good(
+        "returns.xlsx",
+        lambda: made.workbook([made.row(1, "a&#13;b", 1)]),
+        ("Table, 2 columns",),
+        ('"a\nb",1',),
+        ("\r",),
     ),
     Good(
         "large.xlsx",
@@ -151,7 +161,7 @@ GOOD = [
     Good("open_quote.csv", lambda: b'a,b\n"' + b"x" * 2_000_000, ("Text that is no table",)),
     Good("cut_utf16.txt", lambda: GERMAN.encode("utf-16")[:-1], ("Text in German",), ("Grüße aus Köln.",)),
     Good("damaged_member.zip", damaged_member, ("Not read: it is damaged", "Text")),
-    Good("huge.txt", lambda: PROSE.encode() * 210_000, ("Text in English, 3,570,000 words",)),
+    Good("huge.txt", lambda: PROSE.encode() * 130_000, ("Text in English, 2,210,000 words",)),
 ]
 BAD = [
     Bad("empty.txt", lambda: b"", "document_empty"),

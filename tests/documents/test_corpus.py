@@ -6,20 +6,46 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from stellwerk.documents.contents import ContentItem
 from stellwerk.documents.extraction import LIMITS
 from stellwerk.errors import ExtractionError
 from tests.documents.conftest import Desk
 from tests.documents.corpus import BAD, GOOD, Bad, Good
+from tests.documents.many import Told, read_many
 
 LARGEST_CHILD = LIMITS.memory >> 20
+LARGE = {
+    *("large.xlsx", "huge.txt", "deep.json", "deep.html", "open_quote.csv", "bundle.zip"),
+    *("bomb.docx", "bomb.xlsx", "bomb.zip", "far_cell.xlsx", "many.zip", "giant.txt"),
+}
+"""What is about limits, and has a child of its own; also one of many kinds."""
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, Told]:
+    cases: list[Good | Bad] = [*GOOD, *BAD]
+    return read_many({case.name: case.make() for case in cases if case.name not in LARGE})
 
 
 @pytest.mark.requirement("003.content.sequence-nr", "003.content.name-and-type", "003.content.data")
 @pytest.mark.requirement("003.content.metadata", "003.content.summary", "003.input.static-summaries")
-@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in GOOD if case.name in LARGE], ids=lambda case: case.name)
 async def test_a_good_file_becomes_items(desk: Desk, case: Good) -> None:
     with capture_logs() as logs:
         items = await desk.read(case.name, case.make())
+    check(case, items)
+    assert all(item.name for item in items)
+    assert 0 < peak(logs) < LARGEST_CHILD
+
+
+@pytest.mark.parametrize("case", [case for case in GOOD if case.name not in LARGE], ids=lambda case: case.name)
+def test_a_small_file_becomes_items(small: Mapping[str, Told], case: Good) -> None:
+    told = small[case.name]
+    assert told.code is None, told
+    check(case, told.items)
+
+
+def check(case: Good, items: Sequence[ContentItem]) -> None:
     shown = [item.summary for item in items]
     assert len(shown) == len(case.summaries), shown
     for summary, begin in zip(shown, case.summaries, strict=True):
@@ -34,17 +60,23 @@ async def test_a_good_file_becomes_items(desk: Desk, case: Good) -> None:
             *("sequenceNr", "name", "ext", "contentType", "data", "dataExtracted", "metadata", "summary")
         }
         assert told["metadata"].keys() >= {"isText", "base64Encoded", "aiProcessed"}
-        assert item.name and ".." not in item.name and not item.name.startswith("/")
-    assert 0 < peak(logs) < LARGEST_CHILD
+        assert ".." not in item.name and not item.name.startswith("/")
 
 
-@pytest.mark.parametrize("case", BAD, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in BAD if case.name in LARGE], ids=lambda case: case.name)
 async def test_a_bad_file_is_an_error_in_words(desk: Desk, case: Bad) -> None:
     with capture_logs() as logs, pytest.raises(ExtractionError) as refused:
         await desk.read(case.name, case.make())
     assert refused.value.code == case.code, refused.value
     assert 20 < len(str(refused.value)) < 400
     assert peak(logs) < LARGEST_CHILD
+
+
+@pytest.mark.parametrize("case", [case for case in BAD if case.name not in LARGE], ids=lambda case: case.name)
+def test_a_small_bad_file_is_an_error_in_words(small: Mapping[str, Told], case: Bad) -> None:
+    told = small[case.name]
+    assert told.code == case.code, told
+    assert 20 < len(told.message) < 400
 
 
 def peak(logs: Sequence[Mapping[str, object]]) -> int:

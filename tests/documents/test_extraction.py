@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from stellwerk.documents import contents
 from stellwerk.documents.extraction import AT_ONCE, LIMITS, Extractor
+from stellwerk.documents.extracts import Room
 from stellwerk.errors import ExtractionError, NotFound
 from stellwerk.errors.documents import REASONS
 from tests.crash.waiting import eventually
@@ -79,6 +80,7 @@ async def test_an_answer_of_too_many_bytes_is_an_error(desk: Desk) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
 async def test_a_child_that_is_killed_is_an_error_and_the_next_one_works(desk: Desk, how: signal.Signals) -> None:
+    desk = desk.limited(replace(LIMITS, remembered=0))
     document_id = await desk.take("a.xlsx", hundred_thousand())
     reading = asyncio.create_task(desk.extractor.items(TENANT, document_id))
     await eventually(lambda: bool(children()), within=30, what="nobody reads")
@@ -153,10 +155,35 @@ async def test_an_error_is_kept_as_well_but_not_one_that_may_pass(desk: Desk) ->
     assert len([name for name in desk.files() if name.endswith(".extract")]) == 1
 
 
-async def test_the_same_bytes_by_another_name_are_read_as_what_that_says(desk: Desk) -> None:
-    assert (await desk.read("a.txt", TABLE.encode()))[0].content_type == "text/plain"
-    table = (await desk.read("b.csv", TABLE.encode()))[0]
-    assert (table.name, table.content_type) == ("b", "text/csv")
+async def test_the_same_bytes_are_read_as_what_each_of_their_names_says_and_once_for_each(desk: Desk) -> None:
+    document_id = await desk.take("a.log", TABLE.encode())
+    await desk.take("b.csv", TABLE.encode())
+    with capture_logs() as logs:
+        for _ in range(2):
+            (text,) = await desk.extractor.items(TENANT, document_id, "a.log")
+            (table,) = await desk.extractor.items(TENANT, document_id)
+            assert (text.name, text.ext, text.content_type) == ("a", "log", "text/plain")
+            assert (table.name, table.ext, table.content_type) == ("b", "csv", "text/csv")
+    assert [log["event"] for log in logs].count("document_read") == 2
+    await desk.store.drop(TENANT, document_id)
+    assert desk.files() == []
+
+
+async def test_what_is_in_a_document_is_told_without_its_texts_and_texts_only_as_far_as_there_is_room(
+    desk: Desk,
+) -> None:
+    document_id = await desk.take("a.zip", made.zipped({"one.txt": "ä" * 3000, "two.txt": "x" * 900_000}))
+    whole = await desk.extractor.items(TENANT, document_id)
+    outline = await desk.extractor.outline(TENANT, document_id)
+    assert [(item.data, item.data_extracted, item.metadata.truncated) for item in outline] == [(None, "", True)] * 2
+    assert [item.summary for item in outline] == [item.summary for item in whole]
+    room = Room(left=10_001, longest=1001)
+    one, two = await desk.extractor.items(TENANT, document_id, room=room)
+    assert (one.data, one.data_extracted) == (whole[0].data, "ä" * 500)
+    assert (two.data, two.data_extracted, room.left) == (None, "x" * 1001, 10_001 - 6000 - 2 * 1001)
+    (path,) = desk.folder.rglob("*.extract")
+    os.truncate(path, path.stat().st_size - 898_000)
+    assert await desk.extractor.items(TENANT, document_id, room=Room(10_001, 1001)) == (one, two), "no more is read"
 
 
 async def test_with_the_document_goes_what_was_read_in_it(desk: Desk) -> None:
@@ -187,13 +214,13 @@ async def test_a_sweep_leaves_extracts_of_documents_and_takes_others(desk: Desk)
     (folder / f"{'A' * 22}.extract").write_bytes(b"left")
     (folder / "part-of-a-crash.whole").write_bytes(b"left")
     assert await desk.store.sweep() == 2
-    assert desk.files() == [document_id, f"{document_id}.extract"]
+    assert desk.files() == [document_id, f"{document_id}.txt.extract"]
 
 
 async def test_what_was_kept_and_cannot_be_read_any_more_is_made_anew(desk: Desk) -> None:
     document_id = await desk.take("a.txt", PROSE.encode())
     first = await desk.extractor.items(TENANT, document_id)
-    await desk.store.derive(TENANT, document_id, b"\x00 nonsense")
+    await desk.store.derive(TENANT, document_id, "txt", b"\x00 nonsense")
     assert await desk.extractor.items(TENANT, document_id) == first
 
 
@@ -208,7 +235,9 @@ async def test_without_the_extra_it_says_what_to_install(
         with pytest.raises(ExtractionError, match=r"pip install 'stellwerk\[documents\]'") as missing:
             await desk.read(name, data)
     assert missing.value.code == "document_needs_package"
-    assert len(await desk.read(name, data)) == 1
+    with pytest.raises(ExtractionError, match="pip install"):
+        await desk.read(name, data)  # for some minutes, nobody tries again
+    assert len(await desk.limited().read(name, data)) == 1
 
 
 async def test_without_the_extra_a_text_is_read_but_has_no_language(

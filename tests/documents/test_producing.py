@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
+from stellwerk.documents.contents import page_mark
 from stellwerk.documents.markdown import grid, tables_in
 from stellwerk.documents.producing import produce
 from stellwerk.errors import InvalidField
@@ -92,7 +93,8 @@ def test_a_table_becomes_a_workbook_in_which_text_stays_text() -> None:
 
 def test_tables_in_markdown_and_csv_become_workbooks_with_numbers() -> None:
     assert sheet(produce("a.xlsx", REPORT).data) == [["city", "people"], ["Köln", 1000.0], ["007", "=1+1"]]
-    assert sheet(produce("a.xlsx", "a,b\n1,x\n").data) == [["a", "b"], [1.0, "x"]]
+    for end in ("\n", "\r\n", "\r"):
+        assert sheet(produce("a.xlsx", f"a,b{end}1,x{end}").data) == [["a", "b"], [1.0, "x"]]
 
 
 def test_text_formats_hold_what_was_given() -> None:
@@ -118,6 +120,7 @@ def test_a_web_page_shows_what_was_markup() -> None:
         ("a.json", "no json", "content"),
         ("a.xlsx", "only words", "content"),
         ("a.xlsx", "", "content"),
+        ("a.xlsx", f"a,b\n{'x' * 1_100_000},1\n", "content"),
     ],
 )
 def test_what_cannot_be_made_says_why(name: str, content: str, field: str) -> None:
@@ -143,3 +146,8 @@ def test_any_table_can_be_made_in_every_format(rows: list[list[str]]) -> None:
 def test_a_table_as_markdown_is_that_table_again() -> None:
     rows = [["a", "b | c"], ["1", "x y"], ["", "`z`"]]
     assert tables_in(grid(rows)) == [[["a", "b | c"], ["1", "x y"], ["", "z"]]]
+
+
+def test_the_marks_of_pages_that_were_read_are_not_in_what_is_made() -> None:
+    read = f"# Report\n\n{page_mark(1)}\nOne\n\n{page_mark(12)}\nTwelve\n"
+    assert produce("report.md", read).data == b"# Report\n\nOne\n\nTwelve\n"

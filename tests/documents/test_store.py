@@ -1,10 +1,12 @@
 """The document store on a real database and real files: kept once, for as long as a session refers to it."""
 
 import asyncio
+import io
 import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from stellwerk.errors import CorruptStore, NotFound, StorageGone
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import NewSession
 from stellwerk.log.wake import Wakes
+from tests.crash.waiting import eventually
 from tests.samples import TENANT, SteadyClock
 
 REPORT = make_blob(b"# Report\n", mime="text/markdown", filename="report.md")
@@ -227,6 +230,44 @@ async def test_many_are_kept_at_once(kept: Kept) -> None:
     await asyncio.gather(*(kept.store.keep(TENANT, f"s{n}", blobs) for n in range(10)))
     assert [await kept.store.read(TENANT, blob.document_id) for blob in blobs] == [blob.data for blob in blobs]
     assert len(kept.files()) == 10
+
+
+async def test_an_extract_that_cannot_be_placed_leaves_no_file(kept: Kept) -> None:
+    await kept.sessions("s1")
+    await kept.store.keep(TENANT, "s1", [REPORT])
+    kept.store.derived(TENANT, REPORT.document_id, "md").mkdir()  # in the way
+    with pytest.raises(IsADirectoryError):
+        await kept.store.derive(TENANT, REPORT.document_id, "md", b"what was read")
+    assert [file.name for file in kept.files()] == [REPORT.document_id]
+
+
+class Held(io.BytesIO):
+    """A file that is not to be had before somebody lets it go."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.begun.set()
+        assert self.go_on.wait(60)
+        return super().read(size)
+
+
+async def test_an_upload_whose_sender_gives_up_is_whole_and_referred_to_all_the_same(kept: Kept) -> None:
+    source = Held(REPORT.data)
+    taking = asyncio.create_task(kept.store.take(TENANT, source, filename="report.md", mime=None))
+    assert await asyncio.to_thread(source.begun.wait, 60)
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    source.go_on.set()
+
+    async def is_there() -> bool:
+        return await kept.store.find(TENANT, REPORT.document_id) is not None
+
+    await eventually(is_there, within=60, what="nobody refers to it")
+    assert await kept.store.read(TENANT, REPORT.document_id) == REPORT.data
 
 
 FULL = """

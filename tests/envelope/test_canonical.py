@@ -1,8 +1,6 @@
 """The canonicaliser: whatever it is given, what it returns is JSON that every reader accepts."""
 
 import asyncio
-import dataclasses
-import enum
 import gc
 import inspect
 import json
@@ -20,71 +18,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import SecretStr
 
 from stellwerk.envelope.canonical import MAX_BYTES, MAX_NOTES, PREVIEW, Canonical, canonical, canonical_json, clean_text
 from stellwerk.envelope.lines import one_line
 from stellwerk.envelope.results import Json, to_result
 from stellwerk.envelope.shapes import make_blob
+from tests.envelope.odd_values import (
+    Account,
+    Client,
+    Colour,
+    Level,
+    Login,
+    anything,
+    closed,
+    cyclic_dict,
+    cyclic_model,
+    depth_of,
+    nested,
+    texts,
+)
 
 FFFD, FINITE, STRING = "became U+FFFD", "not a finite number", "became a string"
 CUT, LARGE, BYTES, CLOSED = "deeper than 64 levels", "too large", "bytes became a document", "no JSON form"
 ODD_NAME = 'new\nline "quoted" \u2028 😀 ' + "x" * 500
 IMAGE = b64encode(b"\x89PNG" * 75_000).decode()
-
-
-class Client:
-    def __init__(self) -> None:
-        self.api_key = "sk-secret"
-
-
-class Node(BaseModel):
-    next: "Node | None" = None
-
-
-@dataclasses.dataclass
-class Account:
-    name: str
-    api_key: str
-    notes: list[str] = dataclasses.field(default_factory=list, repr=False)
-    password: str | None = None
-
-
-class Login(BaseModel):
-    user: str
-    key: SecretStr
-    hidden: str = Field(default="sk-secret", exclude=True)
-
-
-class Colour(enum.Enum):
-    RED = "red"
-
-
-class Level(enum.IntEnum):
-    HIGH = 3
-
-
-def cyclic_dict() -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    value["self"] = value
-    return value
-
-
-def cyclic_model() -> Node:
-    node = Node()
-    node.next = node
-    return node
-
-
-def nested(depth: int, *inside: Any) -> list[Any]:
-    value = list(inside)
-    for _ in range(depth - 1):
-        value = [value]
-    return value
-
-
-def closed(name: str) -> dict[str, Any]:
-    return {"$unserializable": name}
 
 
 def stored(data: bytes, mime: str, filename: str = "data", *, preview: bool = False) -> dict[str, Any]:
@@ -240,33 +198,6 @@ def test_a_dict_that_changes_while_it_is_read_is_no_error(changes: int) -> None:
         assert isinstance(to_result(value)[0], Json)
     finally:
         gc.callbacks.remove(change)
-
-
-characters = st.one_of(st.characters(), st.sampled_from("\0\ud83d\ude00\u2028\u2029\x85\ufffd"))
-texts = st.text(characters)
-keys = st.one_of(
-    texts, st.integers(), st.none(), st.booleans(), st.floats(), st.uuids(), st.tuples(texts, st.integers())
-)
-scalars = st.one_of(
-    keys, st.binary(), st.decimals(), st.datetimes(), st.timedeltas(), st.fractions(), st.complex_numbers(), st.dates()
-)
-anything = st.recursive(
-    scalars
-    | st.builds(object)
-    | st.sampled_from([Colour.RED, Client(), Login(user="a", key=SecretStr("k")), cyclic_dict()]),
-    lambda inner: st.one_of(
-        st.lists(inner),
-        st.tuples(inner, inner),
-        st.dictionaries(keys, inner),
-        st.sets(keys),
-        st.builds(ValueError, inner),
-    ),
-)
-
-
-def depth_of(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if inner is None else 1 + max(map(depth_of, inner), default=0)
 
 
 @given(anything, st.integers(1, 64))

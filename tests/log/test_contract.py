@@ -16,7 +16,7 @@ def entries(*texts: str) -> list[Entry]:
 
 
 async def bodies(kept: Kept, session_id: str = "s1", after: int = 0) -> list[tuple[int, bytes]]:
-    return [tuple(s) for s in await kept.log.read(TENANT, session_id, after=after, limit=1000)]  # type: ignore[misc]
+    return [(s.position, s.body) for s in await kept.log.read(TENANT, session_id, after=after, limit=1000)]
 
 
 async def test_what_is_appended_is_read_back_byte_for_byte_in_order(kept: Kept) -> None:

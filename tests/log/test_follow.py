@@ -24,7 +24,7 @@ def reader(kept: Kept, after: int = 0) -> AsyncIterator[list[Stored]]:
 
 async def positions(events: AsyncIterator[list[Stored]], until: int) -> list[int]:
     seen: list[int] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for batch in events:
             seen += [stored.position for stored in batch]
             if seen and seen[-1] >= until:
@@ -65,7 +65,7 @@ async def test_a_cursor_beyond_the_head_waits(kept: Kept) -> None:
 async def test_silence_is_told(kept: Kept) -> None:
     await kept.session()
     waiting = asyncio.ensure_future(anext(reader(kept)))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for _ in range(100 * HEARTBEAT):
             kept.wakes.remind()
             await asyncio.wait([waiting], timeout=0.001)

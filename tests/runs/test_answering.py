@@ -33,6 +33,11 @@ agents:
 """
 
 
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
+
+
 def text_of(told: list[Event]) -> str:
     return str(told[-1]["payload"].get("result"))
 

@@ -15,7 +15,7 @@ from stellwerk.agents.graphs import GraphEntry, Graphs
 from stellwerk.agents.pool import Pool
 from stellwerk.agents.tool_spec import tool
 from stellwerk.agents.tools import Tools
-from stellwerk.envelope.model import Envelope, RunStart, ToolStart
+from stellwerk.envelope.model import Envelope, RunStart, ToolEnd, ToolStart
 from stellwerk.runs.assignment import Assignment
 from stellwerk.spec.model import AgentAsTool, CompleteAgent
 from tests.agents.driving import agent, call, say
@@ -61,6 +61,16 @@ async def test_tools_of_the_same_name_are_told_apart(own: BaseTool, verdict: str
     built = await AgentFactory(pool).build(clerk.model_copy(update={"agents_as_tools": below}))
     told = [envelope async for envelope in built.envelopes("go", session_id="s1")]
     assert (hindrance(told, "desk"), hindrance(told, "trunk")) == (None, verdict)
+
+
+async def test_a_plan_that_was_made_and_not_stored_is_no_hindrance() -> None:
+    reply = say('{"objWorkplan": [], "objUserResponse": "Hello."}')
+    boss = agent("boss", reply).model_copy(update={"kind": "workplan"})
+    built = await AgentFactory(Pool(saver=InMemorySaver())).build(boss)
+    told = [envelope async for envelope in built.envelopes("go", session_id="s1")]
+    (over,) = [n for n, e in enumerate(told) if isinstance(e, ToolEnd)]
+    assert isinstance(start := told[0], RunStart)
+    assert Assignment(start, told[: over + 1]).hindrance(()) is None
 
 
 def hindrance(told: list[Envelope], where: str) -> str | None:

@@ -11,6 +11,11 @@ from tests.api.reading import whole_round
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run, send
 
 
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
+
+
 async def uploaded(client: httpx2.AsyncClient, name: str = "list.csv", data: bytes = b"a,b\n1,2\n") -> str:
     answered = await client.post("/files", files={"file": (name, data)})
     assert answered.status_code == 201, answered.text
@@ -61,10 +66,11 @@ async def test_a_file_that_is_not_there_is_refused_and_changes_nothing(
 
 
 async def test_bytes_stay_as_long_as_a_session_refers_to_them(client: httpx2.AsyncClient) -> None:
-    sid, file = await begin(client), await uploaded(client)
+    data = b"a,b\n3,4\n"  # nobody else sends these
+    sid, file = await begin(client), await uploaded(client, data=data)
     accepted = await send(client, sid, "hello", documents=[file])
     await rest_of_run(client, sid, accepted["after"])
     assert (await client.delete(f"/files/{file}")).status_code == 204
-    assert (await client.get(f"/files/{file}")).content == b"a,b\n1,2\n"
+    assert (await client.get(f"/files/{file}")).content == data
     assert (await client.delete(f"/sessions/{sid}")).status_code == 204
     assert (await client.get(f"/files/{file}")).status_code == 404

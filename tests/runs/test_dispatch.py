@@ -22,7 +22,7 @@ from stellwerk.runs.commands import Input
 from stellwerk.runs.runner import Runner
 from stellwerk.settings import Settings
 from tests.api.reading import Event, sse, whole_round
-from tests.conftest import running_server
+from tests.conftest import own_server, running_server
 from tests.crash.waiting import eventually
 
 
@@ -41,7 +41,7 @@ async def ending(client: httpx2.AsyncClient, sid: str) -> Event:
 
 async def test_more_runs_than_slots_wait_in_order_and_all_end(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path, slots=2)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with own_server(settings) as client:
         sids = [await begin(client) for _ in range(5)]
         for sid in sids:
             assert (await send(client, sid)).status_code == 202
@@ -53,7 +53,7 @@ async def test_more_runs_than_slots_wait_in_order_and_all_end(tmp_path: Path) ->
 
 async def test_past_the_depth_of_the_queue_a_message_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path, slots=1, waiting=1)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with own_server(settings) as client:
         sids = [await begin(client) for _ in range(3)]
         answers = [await send(client, sid) for sid in sids]
         assert [a.status_code for a in answers] == [202, 202, 429]
@@ -67,11 +67,11 @@ async def test_past_the_depth_of_the_queue_a_message_is_refused_and_leaves_nothi
 @pytest.mark.requirement("trust.I10")
 async def test_after_a_restart_what_was_running_goes_on_and_what_was_waiting_is_run(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path, slots=1)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with own_server(settings) as client:
         running, waiting = await begin(client), await begin(client)
         await send(client, running)
         await send(client, waiting)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with own_server(settings) as client:
         for sid in (running, waiting):
             assert (await ending(client, sid))["payload"]["status"] == "completed"
         assert (await whole_round(client, running, "again"))[0]["payload"]["round"] == 2
@@ -136,7 +136,7 @@ async def test_a_driver_that_fails_when_it_is_dismissed_disturbs_nobody(
 
 @pytest.mark.requirement("004.stream.decoupled-from-post")
 async def test_a_message_whose_sender_left_is_run_all_the_same(tmp_path: Path) -> None:
-    async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
+    async with own_server(Settings(data=tmp_path)) as client:
         sids = [await begin(client) for _ in range(10)]
         senders = [asyncio.create_task(send(client, sid)) for sid in sids]
         await client.get("/healthz")
@@ -150,13 +150,13 @@ async def test_a_message_whose_sender_left_is_run_all_the_same(tmp_path: Path) -
 @pytest.mark.requirement("trust.I6")
 async def test_derived_tables_may_be_dropped_and_every_view_is_the_same(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with own_server(settings) as client:
         for text in ("hello", "weather", "plan", "file", "ask"):
             await whole_round(client, await begin(client), text)
         await begin(client)
         before = await views(client)
     drop_derived(tmp_path / "stellwerk.db")
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
+    async with own_server(settings) as client:
         assert await views(client) == before
 
 

@@ -1,9 +1,10 @@
 """A server that is killed: its runs go on where they were, if nothing is done twice by that; else they end visibly."""
 
+import asyncio
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -16,6 +17,7 @@ from tests.crash.waiting import eventually
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run, seen, send
 
 HOUSE = Path(__file__).parent / "house"
+pytestmark = pytest.mark.timeout(1800)  # four servers take 10 s of one core, and others may want it as well
 
 
 class House:
@@ -25,52 +27,92 @@ class House:
         shutil.copytree(HOUSE, folder / "house")
         self.folder, self.data = folder / "house", folder / "data"
         (self.folder / "operator.yaml").write_text("tools: [tools.py:tools]\n")
+        self.sessions: dict[str, str] = {}
+        self.told: dict[str, list[Event]] = {}
 
-    @contextmanager
-    def server(self) -> Iterator[ServerProcess]:
+    @asynccontextmanager
+    async def server(self) -> AsyncIterator[tuple[ServerProcess, httpx2.AsyncClient]]:
         config, system = self.folder / "operator.yaml", self.folder / "system.yaml"
         with server_process(self.data, errors=self.folder / "errors", config=config, serves=[str(system)]) as server:
-            yield server
+            async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+                yield server, client
 
-    def ledger(self) -> list[str]:
+    def ledger(self, *words: str) -> list[str]:
+        """What was done with these, in its order."""
         path = self.folder / "ledger"
-        return path.read_text().splitlines() if path.exists() else []
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line for line in lines if line.split()[1] in words]
 
-    async def at_work(self, count: int) -> None:
-        """Wait until tools have been called that often: their start is told before that."""
-        await eventually(lambda: len(self.ledger()) >= count, within=60, what="no tool is at work")
+    async def at_work(self, *words: str, times: int = 1) -> None:
+        """Wait until a tool has been called for each: that it starts is told before that."""
+        await eventually(
+            lambda: all(len(self.ledger(word)) >= times for word in words), within=60, what="no tool is at work"
+        )
 
-    def open_gate(self) -> None:
-        (self.folder / "gate").touch()
+    def open_gates(self, *words: str) -> None:
+        for word in words:
+            (self.folder / f"gate-{word}").touch()
+
+    async def begin(self, client: httpx2.AsyncClient, text: str) -> str:
+        self.sessions[text] = await begin(client, "house")
+        await send(client, self.sessions[text], text)
+        return self.sessions[text]
+
+    async def end_of(self, client: httpx2.AsyncClient, text: str, *, after: int = 0) -> None:
+        """Keep the whole log, after the server has seen to it."""
+        sid = self.sessions[text]
+        await rest_of_run(client, sid, after)
+        self.told[text] = await events(client, sid)
+        assert legal(log_of(self.told[text])) == []
+        assert (await client.get(f"/sessions/{sid}")).json()["status"] != "running"
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """After four lives of one server, which was killed in the first two and told to end in the third."""
+    made = House(tmp_path_factory.mktemp("house"))
+    asyncio.run(_live(made))
+    return made
 
 
-async def cut_off(house: House, text: str, *, at: str, count: int) -> str:
-    """Send a message and kill the server when so many envelopes of a type are in the log, and two tools at work."""
-    with house.server() as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sid = await begin(client, "house")
-            await send(client, sid, text)
-            await seen(client, sid, at, count=count)
-            await house.at_work(2)
+async def _live(house: House) -> None:
+    async with house.server() as (server, client):
+        after = await _all_at_work(house, client)
         server.kill()
-    return sid
+    with sqlite3.connect(house.data / "stellwerk.db") as database:  # what a deletion commits first
+        database.execute("DELETE FROM session WHERE id = ?", (house.sessions["doomed"],))
+    database.close()
+    house.open_gates("garden", "car", "stairs", "floor")
+    async with house.server() as (server, client):
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.get(f"/sessions/{house.sessions['doomed']}")).status_code == 404
+        for text in ("careful", "risky", "delegate"):
+            await house.end_of(client, text)
+        await house.end_of(client, "ask", after=after)
+        await seen(client, house.sessions["again"], "tool_start", count=3)
+        await house.at_work("cellar", times=2)
+        server.kill()
+    async with house.server() as (server, client):
+        await house.end_of(client, "again")
+        await seen(client, await house.begin(client, "patient"), "tool_start", count=2)
+        await house.at_work("lawn")
+        server.process.terminate()
+        house.open_gates("lawn")
+        server.stop()
+    async with house.server() as (_, client):
+        await house.end_of(client, "patient")
 
 
-async def what_became_of(house: House, sid: str, *, after: int = 0) -> list[Event]:
-    """The whole log, after the next start has seen to it."""
-    house.open_gate()
-    with house.server() as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            await rest_of_run(client, sid, after)
-            told = await events(client, sid)
-            assert legal(log_of(told)) == []
-            assert (await client.get(f"/sessions/{sid}")).json()["status"] != "running"
-    return told
+async def _all_at_work(house: House, client: httpx2.AsyncClient) -> int:
+    """Begin them all, and wait until each has called a tool that does not come back; where the answered one goes on."""
+    asked = await house.begin(client, "ask")
+    await rest_of_run(client, asked)
+    accepted = await answer(client, asked, text="third")
+    await seen(client, asked, "tool_start", count=2)
+    for text, count in (("careful", 2), ("risky", 2), ("delegate", 3), ("again", 2), ("doomed", 1)):
+        await seen(client, await house.begin(client, text), "tool_start", count=count)
+    await house.at_work("floor", "garden", "car", "stairs", "cellar", "attic")
+    return int(accepted["after"])
 
 
 def resumed(told: list[Event]) -> list[int]:
@@ -78,10 +120,11 @@ def resumed(told: list[Event]) -> list[int]:
 
 
 @pytest.mark.requirement("fault-25")
-async def test_a_run_goes_on_when_what_was_cut_off_may_be_done_again(house: House) -> None:
-    told = await what_became_of(house, await cut_off(house, "careful", at="tool_start", count=2))
+def test_a_run_goes_on_when_what_was_cut_off_may_be_done_again(house: House) -> None:
+    told = house.told["careful"]
     assert told[-1]["payload"] == {**told[-1]["payload"], "status": "completed", "result": "Done: garden was found."}
-    assert house.ledger() == ["book room", "look_up garden", "look_up garden"], "what was done is not done again"
+    done = house.ledger("room", "garden")
+    assert done == ["book room", "look_up garden", "look_up garden"], "what was done is not done again"
     assert len({e["run_id"] for e in told if "run_id" in e}) == 1
     assert resumed(told) == [2]
     first, again = [e for e in told if e["type"] == "tool_start" and e["payload"]["tool_name"] == "look_up"]
@@ -92,70 +135,40 @@ async def test_a_run_goes_on_when_what_was_cut_off_may_be_done_again(house: Hous
 
 
 @pytest.mark.requirement("fault-25")
-async def test_a_run_ends_as_crashed_when_nobody_knows_how_far_a_tool_came(house: House) -> None:
-    told = await what_became_of(house, await cut_off(house, "risky", at="tool_start", count=2))
+def test_a_run_ends_as_crashed_when_nobody_knows_how_far_a_tool_came(house: House) -> None:
+    told = house.told["risky"]
     end = told[-1]["payload"]
     assert (end["status"], end["code"]) == ("failed", "crashed")
     assert "book_slowly" in end["reason"]
-    assert house.ledger() == ["book room", "book_slowly car"]
+    assert house.ledger("hall", "car") == ["book hall", "book_slowly car"]
     assert resumed(told) == []
 
 
-async def test_the_work_of_a_sub_agent_goes_on_inside_it(house: House) -> None:
-    told = await what_became_of(house, await cut_off(house, "delegate", at="tool_start", count=3))
+def test_the_work_of_a_sub_agent_goes_on_inside_it(house: House) -> None:
+    told = house.told["delegate"]
     assert told[-1]["payload"]["status"] == "completed", told[-1]
-    assert house.ledger() == ["book key", "look_up stairs", "look_up stairs"]
+    assert house.ledger("key", "stairs") == ["book key", "look_up stairs", "look_up stairs"]
 
 
-async def test_an_answered_run_goes_on_too(house: House) -> None:
-    with house.server() as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sid = await begin(client, "house")
-            await send(client, sid, "ask")
-            await rest_of_run(client, sid)
-            accepted = await answer(client, sid, text="third")
-            await seen(client, sid, "tool_start", count=2)
-        server.kill()
-    told = await what_became_of(house, sid, after=accepted["after"])
+def test_an_answered_run_goes_on_too(house: House) -> None:
+    told = house.told["ask"]
     assert told[-1]["payload"]["status"] == "completed", told[-1]
     assert [e["type"] for e in told].count("user_answer") == 1
 
 
 @pytest.mark.requirement("fault-26")
-async def test_a_run_that_is_cut_off_twice_ends_as_crashed(house: House) -> None:
-    sid = await cut_off(house, "careful", at="tool_start", count=2)
-    with house.server() as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            await seen(client, sid, "tool_start", count=3)
-            await house.at_work(3)
-        server.kill()
-    told = await what_became_of(house, sid)
+def test_a_run_that_is_cut_off_twice_ends_as_crashed(house: House) -> None:
+    told = house.told["again"]
     assert (told[-1]["payload"]["status"], told[-1]["payload"]["code"]) == ("failed", "crashed")
     assert resumed(told) == [2]
 
 
-async def test_a_server_that_is_told_to_end_pauses_its_runs_and_they_are_no_second_attempt(house: House) -> None:
-    with house.server() as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sid = await begin(client, "house")
-            await send(client, sid, "careful")
-            await seen(client, sid, "tool_start", count=2)
-            await house.at_work(2)
-            server.process.terminate()
-            house.open_gate()
-        server.stop()
-    told = await what_became_of(house, sid)
+def test_a_server_that_is_told_to_end_pauses_its_runs_and_they_are_no_second_attempt(house: House) -> None:
+    told = house.told["patient"]
     assert told[-1]["payload"]["status"] == "completed"
-    assert house.ledger() == ["book room", "look_up garden"], "the step was ended before the server was"
+    assert house.ledger("bench", "lawn") == ["book bench", "look_up lawn"], "the step was ended before the server was"
     assert [e["payload"].get("status") for e in told if e["type"] in ("tool_end", "llm_end")].count("abandoned") == 0
 
 
-async def test_a_server_starts_though_it_was_killed_in_the_middle_of_a_deletion(house: House) -> None:
-    sid = await cut_off(house, "risky", at="tool_start", count=2)
-    with sqlite3.connect(house.data / "stellwerk.db") as database:  # what a deletion commits first
-        database.execute("DELETE FROM session WHERE id = ?", (sid,))
-    database.close()
-    with house.server() as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            assert (await client.get("/readyz")).status_code == 200
-            assert (await client.get(f"/sessions/{sid}")).status_code == 404
+def test_a_server_starts_though_it_was_killed_in_the_middle_of_a_deletion(house: House) -> None:
+    assert house.ledger("attic") == ["book_slowly attic"], "its run is gone as well"

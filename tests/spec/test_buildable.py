@@ -55,6 +55,7 @@ SETTINGS = {
     "final_prompt_after": "2",
     "approvals": "{search: [approve]}",
     "effects": "[read]",
+    "document_summaries": "model",
     "tools": "{allow: [no_such_tool]}",
     "model": "{provider: no_such_provider}",
 }

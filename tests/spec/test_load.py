@@ -174,8 +174,8 @@ def test_a_comma_that_cuts_a_text_in_two_is_explained() -> None:
         ("model: {script: [{steps: []}]}", "this is empty; it needs at least one step"),
         (
             "model: {script: [{steps: [{call: x, args: {y: ['{message:a b}']}}]}]}",
-            "'{message:a b}' is no quote; write {message}, {message:word}, {result}, {result:tool}, "
-            "{result:tool:field} or {failure}, and a choice as |one|two, without spaces",
+            "'{message:a b}' is no quote; write {message}, {message:word}, {document:ext}, {documents:ext}, {result}, "
+            "{result:tool}, {result:tool:field} or {failure}, and a choice as |one|two, without spaces",
         ),
         (
             "model: {script: [{when: 2, steps: [{say: x}], failed: [{say: y}]}]}",

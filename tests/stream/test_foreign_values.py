@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import stellwerk
-from stellwerk.envelope.model import encode
+from stellwerk.envelope.model import Log, State, decode, encode
 from stellwerk.stream import facts as f
 from stellwerk.stream.adapter import StreamAdapter
 
@@ -37,6 +37,20 @@ def test_every_payload_is_plain_json_when_it_leaves_the_adapter(name: str) -> No
     lines = [encode(envelope) for envelope in told]
     assert any(b"$unserializable" in line for line in lines)
     assert not any(b"NaN" in line for line in lines)
+
+
+@pytest.mark.parametrize("number", [True, -1, 2.0, 10**30, "1", None])
+def test_what_is_no_number_where_one_is_told_does_not_spoil_the_log(number: object) -> None:
+    adapter = StreamAdapter(trace_id="trace", run_id="run", agent="boss")
+    line = {"stellwerk": "log", "message": "hello", "progress": number}
+    facts: list[f.Fact] = [
+        f.Emitted(1.0, "", line),
+        f.Emitted(1.0, "", {"progress": number}),
+        f.NodeUpdated(1.0, "node", "", {"plan": {"version": number}}),
+    ]
+    told = [decode(encode(envelope)) for fact in facts for envelope in adapter.feed(fact)]
+    assert [e.payload.progress for e in told if isinstance(e, Log)] == [None, None]
+    assert [e.payload.version for e in told if isinstance(e, State)] == [1]
 
 
 TOLD_BY_THE_FRAMEWORK = {

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.memory import memory_saver
@@ -77,8 +78,8 @@ class Sitting:
         return (await self.talk.turn(text)).status
 
 
-async def built(agent: CompleteAgent, **pool: object) -> RunnableAgent:
-    return await AgentFactory(Pool(saver=memory_saver(), **pool)).build(agent)  # type: ignore[arg-type]
+async def built(agent: CompleteAgent, **pool: Any) -> RunnableAgent:
+    return await AgentFactory(Pool(saver=memory_saver(), **pool)).build(agent)
 
 
 def over(agent: CompleteAgent, *below: CompleteAgent) -> CompleteAgent:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stellwerk.terminal.prose import Prose
 
 words = st.text(st.sampled_from("abcdefg.,-"), min_size=1, max_size=20)
-texts = st.lists(st.one_of(words, st.sampled_from([" ", "\n", "\n\n", "  "]))).map("".join)
+texts = st.lists(st.one_of(words, st.sampled_from([" ", "\n", "\n\n", "  ", "`"]))).map("".join)
 
 
 def written(pieces: Sequence[str], room: int | None, *, torn: bool = True) -> str:
@@ -47,6 +47,9 @@ def test_code_and_tables_are_not_wrapped_so_that_they_can_be_copied() -> None:
     text = "look:\n```\na long line of code it is\n```\n| a long row | of a table |\nand here is prose"
     shown = written([text], 12, torn=False).split("\n")
     assert shown == [*text.split("\n")[:-1], "and here is", "prose"]
+    command = "- the new one: `git clone ~/a/b/c`, then `cd c`"
+    assert written([command], 24, torn=False) == "- the new one:\n  `git clone ~/a/b/c`,\n  then `cd c`"
+    assert written([*command], 12, torn=False) == "- the new\n  one:\n  `git clone ~/a/b/c`,\n  then\n  `cd c`"
 
 
 def test_empty_lines_around_a_text_are_left_out_and_those_in_it_are_kept() -> None:

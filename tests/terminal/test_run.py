@@ -12,45 +12,8 @@ from stellwerk.envelope.model import decode
 from stellwerk.envelope.order import legal
 from stellwerk.spec.operator import Operator
 from stellwerk.terminal.run import Wish, run
+from tests.terminal.graphs import GRAPH
 from tests.terminal.ttys import timeless
-
-GRAPH = '''
-"""Nothing in this file knows of Stellwerk."""
-import sys, time
-from langchain_core.messages import AIMessage
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import interrupt
-
-def reply(state):
-    text = state["messages"][-1].text
-    print("thinking about", text, end="\\n" * ("loud" not in text))
-    if "loud" in text:
-        sys.stdout.buffer.write(b", loudly")
-    if "exit" in text:
-        sys.exit("enough")
-    if "boom" in text:
-        return {"messages": [AIMessage(1 / 0)]}
-    if "sure" in text:
-        return {"messages": [AIMessage(f"So: {interrupt('Are you sure?')}")]}
-    return {"messages": [AIMessage(f"You say {text}, I say hello.")]}
-
-async def block(state):
-    open("blocking", "w").close()
-    time.sleep(600)
-
-def made(node):
-    builder = StateGraph(MessagesState)
-    builder.add_node("node", node)
-    builder.add_edge(START, "node")
-    builder.add_edge("node", END)
-    return builder.compile()
-
-graph = made(reply)
-blocked = made(block)
-
-def leaving():
-    sys.exit("enough")
-'''
 
 
 @pytest.fixture
@@ -87,7 +50,7 @@ def pipe(capfd: "pytest.CaptureFixture[str]", monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_answer_is_on_standard_output_and_all_else_beside_it(folder: Path) -> None:
     with process("my_graph.py:graph", "hi") as graph:
-        out, err = graph.communicate(timeout=60)
+        out, err = graph.communicate(timeout=240)
     assert out == "You say hi, I say hello.\n"
     assert timeless(err) == "thinking about hi\ncompleted in 0.0 s\n"
     assert graph.returncode == 0
@@ -98,7 +61,7 @@ def test_a_reader_who_has_enough_ends_the_run_without_a_word(folder: Path) -> No
         assert demo.stdout and demo.stderr
         assert json.loads(demo.stdout.readline())["type"] == "run_start"
         demo.stdout.close()
-        assert (demo.wait(60), demo.stderr.read()) == (141, "")
+        assert (demo.wait(240), demo.stderr.read()) == (141, "")
 
 
 def test_the_text_can_come_from_standard_input_and_quiet_means_only_the_answer(pipe: Pipe) -> None:
@@ -123,7 +86,7 @@ def test_a_text_without_a_word_in_it_is_no_text(pipe: Pipe) -> None:
 )
 def test_streams_that_are_closed_or_full_are_no_reason_for_a_stack(closed: str, code: int, folder: Path) -> None:
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "stellwerk", "run", "my_graph.py:graph"]
-    ended = subprocess.run([*command, "hi"], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([*command, "hi"], capture_output=True, text=True, timeout=240, check=False)
     assert ended.returncode == code
     assert "Traceback" not in ended.stderr
     assert ("stellwerk: cannot write to standard output: No space left on device" in ended.stderr) == (code == 1)
@@ -135,7 +98,7 @@ def test_streams_that_are_closed_or_full_are_no_reason_for_a_stack(closed: str, 
 )
 def test_code_that_calls_exit_is_told_in_a_line(graph: str, code: int, told: str, folder: Path) -> None:
     with process(f"my_graph.py:{graph}", "exit") as ended:
-        _, err = ended.communicate(timeout=60)
+        _, err = ended.communicate(timeout=240)
     assert err.splitlines()[-1].startswith(f"stellwerk: my_graph.py:{graph}{told}")
     assert (ended.returncode, "Traceback" in err) == (code, False)
 
@@ -220,6 +183,6 @@ def test_what_cannot_be_built_says_why_and_is_not_a_failed_run(
 
 def test_help_has_examples_and_exit_codes() -> None:
     with process("--help") as helped:
-        text = helped.communicate(timeout=60)[0]
+        text = helped.communicate(timeout=240)[0]
     for word in ("my_graph.py:graph", "--json", "--quiet", "Ctrl-C", "130"):
         assert word in text

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from stellwerk.demo import demo_yaml
-from tests.terminal.test_run import GRAPH
+from tests.terminal.graphs import GRAPH
 from tests.terminal.ttys import Terminal
 
 LAB = Path(__file__).parents[1] / "agents/mcp/lab.py"

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
 _SECONDS = re.compile(r"\b\d+\.\d s\b")
 

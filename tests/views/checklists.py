@@ -59,6 +59,7 @@ PATCH = st.fixed_dictionaries(
     optional={
         "version": st.sampled_from([NEWEST, NEWEST, 0, 1]),
         "tasks": st.lists(TASK, max_size=2),
+        "instead": st.booleans(),
         "changes": st.lists(CHANGE, max_size=2),
         "blocker": st.sampled_from(["x?", "z"]),
         "questions": TALK,

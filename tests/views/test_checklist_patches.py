@@ -87,6 +87,16 @@ def test_blockers_and_questions_are_open_until_they_are_settled_and_can_come_bac
     assert patched(settled, questions=["Public?"]).open_questions == ("Public?", "Which licence?")
 
 
+def test_a_plan_that_takes_the_place_of_another_skips_what_is_open_of_it_and_settles_its_obstacles() -> None:
+    before = patched(patched(two_tasks(), changes=change("t1", status="completed", version=1)), blocker="no access")
+    after = patched(before, tasks=[{"id": "t3", "title": "Begin anew"}], instead=True)
+    assert [task.status for task in after.tasks] == ["completed", "skipped", "pending"]
+    assert (after.blocker, after.version) == (None, before.version + 1)
+    beside = patched(before, by=DOCS, branch="s1", tasks=[{"id": "s1.t1", "title": "Look"}], instead=True)
+    assert [task.status for task in beside.tasks] == ["completed", "pending", "pending"]
+    assert beside.blocker == "no access"
+
+
 # What is refused, and how it is explained
 
 

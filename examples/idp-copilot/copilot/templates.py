@@ -22,14 +22,17 @@ class Template:
     """What a developer types to test it."""
     start: tuple[str, ...]
     """The command that serves it, to which host and port are added."""
-    program: str
-    """What must be installed to run it."""
     action: str
     """The step that installs the language in its pipeline, and the version that it is told."""
     version: str
     build: tuple[str, ...] = ()
     runs_ours: bool = False
     """Whether the program is the Python that runs us."""
+
+    @property
+    def program(self) -> str:
+        """What must be installed to run it."""
+        return (self.build or self.start)[0]
 
     def installed(self) -> bool:
         return self.runs_ours or shutil.which(self.program) is not None
@@ -53,7 +56,6 @@ TEMPLATES = {
             language="Python",
             test="python -m unittest",
             start=("python", "service.py"),
-            program="python",
             action="actions/setup-python@v5",
             version="3.13",
             runs_ours=True,
@@ -63,7 +65,6 @@ TEMPLATES = {
             language="Node",
             test="node --test",
             start=("node", "service.js"),
-            program="node",
             action="actions/setup-node@v4",
             version="22",
         ),
@@ -72,7 +73,6 @@ TEMPLATES = {
             language="Go",
             test="go test ./...",
             start=("./.service",),
-            program="go",
             action="actions/setup-go@v5",
             version="1.24",
             build=("go", "build", "-o", ".service", "."),

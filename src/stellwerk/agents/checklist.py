@@ -43,6 +43,11 @@ _PLANNED = {
         "description": "Tasks that come first: their ids, or #1, #2 … for tasks of this call in their order.",
     },
 }
+_INSTEAD = {
+    "type": "boolean",
+    "description": "True if this takes the place of what you planned before: what is open of that is skipped, "
+    "and blockers and questions are settled.",
+}
 _CHANGED = {
     "id": {"type": "string", "description": "Which task, such as t1."},
     "status": {"type": "string", "enum": list(TRANSITIONS)},
@@ -157,8 +162,9 @@ def _carried_out(
     except PatchRefused as refused:
         text = f"Nothing was changed: {refused.message}.\n\n{markdown(before)}"
         return ToolMessage(clean_text(text), name=form.name, tool_call_id=call_id, status="error")
-    touched = [task_line(task) for task in after.tasks if task not in before.tasks]
-    text = "\n".join([f"Done. The checklist is now at version {after.version}.", *touched])
+    known = {task.id for task in before.tasks}
+    touched = sorted((task for task in after.tasks if task not in before.tasks), key=lambda task: task.id in known)
+    text = "\n".join([f"Done. The checklist is now at version {after.version}.", *map(task_line, touched)])
     return Command(update={NAME: to_json(after), "messages": [_answer(form, call_id, text, after)]})
 
 
@@ -212,9 +218,8 @@ def _planned(checklist: Checklist, arguments: dict[str, Any], branch: str) -> Pa
             raise PatchRefused("ids are given, not chosen; leave 'id' out", code="forbidden_field")
     ids = next_ids(checklist, len(tasks), branch=branch)
     of_this_call = {f"#{n}": task_id for n, task_id in enumerate(ids, start=1)}
-    return patch_of(
-        {"tasks": [_numbered(task, task_id, of_this_call) for task, task_id in zip(tasks, ids, strict=True)]}
-    )
+    numbered = [_numbered(task, task_id, of_this_call) for task, task_id in zip(tasks, ids, strict=True)]
+    return patch_of({"tasks": numbered, "instead": arguments.get("instead")})
 
 
 def _numbered(task: dict[str, Any], task_id: str, of_this_call: Mapping[str, str]) -> dict[str, Any]:
@@ -246,7 +251,7 @@ _FORMS = (
         "plan_tasks",
         "Put tasks on the checklist, in the order in which they are to be done. They get ids (t1, t2 …). "
         "Plan when the work takes several steps.",
-        {"tasks": _list_of(_PLANNED, "title")},
+        {"tasks": _list_of(_PLANNED, "title"), "instead": _INSTEAD},
         ("tasks",),
         _planned,
     ),

@@ -1,8 +1,10 @@
 """Forgetting: a message, or part of one, is taken out of every stored state of a session.
 
 What is to be forgotten is found by its id in the bytes of each channel; only
-then is the value read, changed and stored anew. Nobody may write to the session
-between the two halves: who calls this sees to it.
+then is the value read, changed and stored anew. What was stored only for the
+work of a run goes altogether: states of agents inside of it, tasks, questions
+and their answers. Nobody may write to the session between the two halves, and
+no run may be under way or wait: who calls this sees to it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +20,13 @@ from stellwerk.agents.checkpoint_rows import REPLAYED, Channel, Place, as_json, 
 from stellwerk.agents.checkpoint_serde import MSGPACK
 from stellwerk.agents.shapes import plain_id
 from stellwerk.database.port import Row, Transaction
+from stellwerk.views.removal_papers import GONE, OBJECTION, PLAN, without_plan
 
-_GONE = "(removed)"
-"""In the place of an answer; a provider refuses an empty one."""
+_PASSING = ":"
+"""In the namespace of a graph that lives as long as the task that it runs in."""
+_TASKS = "__pregel_tasks"
+_WORK = frozenset({_TASKS, "__interrupt__", "__resume__", "__error__"})
+"""What LangGraph stores of a step to go on with it."""
 
 
 class Serializer(Protocol):
@@ -48,7 +54,7 @@ class Forgetting:
     def marks(self) -> list[bytes]:
         """Bytes without which a value has nothing to forget."""
         ids = (*self.messages, *self.phrases, *self.questions, *self.answers)
-        return [mark.encode() for mark in (*ids, *self.texts)]
+        return [mark.encode() for mark in (*ids, *self.texts, PLAN, OBJECTION)]
 
     def edited(self, value: Any) -> Any:
         """The value without it; the same object, if there is nothing in it."""
@@ -58,6 +64,8 @@ class Forgetting:
             case list():
                 return self._list(value)
             case dict():
+                if (plan := without_plan(value)) is not value:
+                    return plan
                 new = {key: self.edited(each) for key, each in value.items()}
                 return value if all(new[key] is value[key] for key in value) else new
             case _:
@@ -82,7 +90,7 @@ class Forgetting:
 
     def _message(self, message: BaseMessage) -> BaseMessage:
         if isinstance(message, ToolMessage) and message.tool_call_id in self.answers:
-            return message.model_copy(update={"content": _GONE, "artifact": None})
+            return message.model_copy(update={"content": GONE, "artifact": None})
         if isinstance(message, AIMessage) and any(call["id"] in self.questions for call in message.tool_calls):
             calls = [{**call, "args": {}} if call["id"] in self.questions else call for call in message.tool_calls]
             return message.model_copy(update={"tool_calls": calls, "content": message.text, "additional_kwargs": {}})
@@ -100,6 +108,10 @@ class Rewritten:
     thread_id: str
     checkpoints: list[Row] = field(default_factory=list)
     writes: list[Row] = field(default_factory=list)
+    over: set[Row] = field(default_factory=set)
+    """Checkpoints that nobody goes on from."""
+    done: list[Row] = field(default_factory=list)
+    """Writes that nobody goes on with."""
     items: dict[str, Item] = field(default_factory=dict)
 
 
@@ -109,17 +121,23 @@ def rewritten(tx: Transaction, place: tuple[str, str], serde: Serializer, forget
     found = Rewritten(tenant, thread_id)
     edit = _Edit(serde, forgetting, found.items)
     for where, id_, _ in list(listed(tx, tenant, {"thread_id": thread_id}, None, None)):
-        stored = find(tx, where, id_)
-        if stored is not None:
-            new = {name: edit.channel(channel, stored.items) for name, channel in stored.channels.items()}
+        if _PASSING in where.ns:
+            found.over.add((*where.key, id_))
+        elif (stored := find(tx, where, id_)) is not None:
+            new = {name: edit.channel(name, channel, stored.items) for name, channel in stored.channels.items()}
             if new != stored.channels:
-                found.checkpoints.append((encode(new), tenant, thread_id, where.ns, id_))
-    for ns, checkpoint_id, task_id, index, type_, packed in tx.rows("all_writes_of_thread", tenant, thread_id):
-        parts = decode_parts(packed)
-        items = items_below(tx, Place(tenant, thread_id, ns, None), [parts])
-        if (typed := edit.typed(type_, join(parts, items))) is not None:
-            key = (tenant, thread_id, ns, checkpoint_id, task_id, index)
-            found.writes.append((typed[0], encode(typed[1]), *key))
+                found.checkpoints.append((encode(new), *where.key, id_))
+    for ns, checkpoint_id, task_id, index, channel, type_, packed in tx.rows("all_writes_of_thread", *place):
+        key = (tenant, thread_id, ns, checkpoint_id, task_id, index)
+        if _PASSING in ns:
+            found.over.add(key[:4])
+        elif channel in _WORK:
+            found.done.append(key)
+        else:
+            parts = decode_parts(packed)
+            items = items_below(tx, Place(tenant, thread_id, ns, None), [parts])
+            if (typed := edit.typed(type_, join(parts, items))) is not None:
+                found.writes.append((typed[0], encode(typed[1]), *key))
     return found
 
 
@@ -129,6 +147,9 @@ def apply(tx: Transaction, new: Rewritten) -> None:
     tx.run_many("put_item", [(*key, new.items[key[2]].node, new.items[key[2]].body) for key in _lacking(tx, keys)])
     tx.run_many("edit_checkpoint", new.checkpoints)
     tx.run_many("edit_checkpoint_write", new.writes)
+    tx.run_many("delete_checkpoint_write", new.done)
+    tx.run_many("delete_checkpoint", list(new.over))
+    tx.run_many("delete_writes_of_checkpoint", list(new.over))
     sweep(tx, new.tenant, new.thread_id)
 
 
@@ -145,9 +166,11 @@ class _Edit:
     _known: dict[bytes, tuple[str, Parts] | None] = field(default_factory=dict)
     """A channel that did not change from one state to the next is edited once."""
 
-    def channel(self, channel: Channel, items: Mapping[str, Item]) -> Channel:
+    def channel(self, name: str, channel: Channel, items: Mapping[str, Item]) -> Channel:
         if channel.type is None or channel.type == REPLAYED:
             return channel
+        if name == _TASKS:
+            return Channel(channel.version)
         key = encode(channel.parts)
         if key not in self._known:
             self._known[key] = self.typed(channel.type, join(channel.parts, items))

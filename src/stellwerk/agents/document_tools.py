@@ -69,11 +69,14 @@ async def table_figures(
     group_by: Annotated[str, Field(max_length=200, description="A column: the sums for each value in it.")] = "",
     sheet: Annotated[str, Field(max_length=200, description="Of a workbook with several sheets, the one meant.")] = "",
 ) -> Table:
-    """Count in a table (xlsx, csv): for each column with numbers how many, their sum, mean, least and greatest."""
+    """Count in a table (xlsx, csv): for each column with numbers how many, their sum, mean, least and greatest.
+
+    Of several columns with one name, the second is called `name (2)`.
+    """
     documents = documents_wanted()
     found = await documents.find(document)
     table = _table_in(await documents.items(found), found.name, sheet)
-    return await asyncio.to_thread(figures, table.data_extracted, group_by=group_by)
+    return await asyncio.to_thread(figures, table, group_by=group_by)
 
 
 def _table_in(items: Sequence[ContentItem], name: str, sheet: str) -> ContentItem:

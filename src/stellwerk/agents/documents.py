@@ -5,7 +5,7 @@ tools and workplans find them there. The log says which there are, so they are
 the same after a crash, in another process and for every agent of the session.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -91,7 +91,11 @@ class SessionDocuments:
         Raises:
             ExtractionError: it cannot be read.
         """
-        return await self._extractor.items(self._tenant, known.document_id)
+        return await self._extractor.items(self._tenant, known.document_id, known.name)
+
+    async def sum_up(self, known: Known, summaries: Mapping[int, str]) -> None:
+        """Let what a model says of its items, by their numbers, be their summaries, for whoever reads it next."""
+        await self._extractor.sum_up(self._tenant, known.document_id, known.name, summaries)
 
     async def data(self, known: Known) -> bytes:
         """The original."""
@@ -100,7 +104,7 @@ class SessionDocuments:
     async def summary(self, known: Known) -> str:
         """What it is, in a sentence; also if it cannot be read."""
         try:
-            items = await self.items(known)
+            items = await self._extractor.outline(self._tenant, known.document_id, known.name)
         except ExtractionError as error:
             return f"cannot be read: {error.message}"
         more = f" (and {len(items) - 1} more parts)" if len(items) > 1 else ""

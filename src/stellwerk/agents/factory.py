@@ -23,6 +23,7 @@ from stellwerk.agents.graph_types import AllowedType, state_types
 from stellwerk.agents.graphs import adopted
 from stellwerk.agents.middleware.assembly import guards_for, middleware_for
 from stellwerk.agents.middleware.prompt import prompt_of
+from stellwerk.agents.middleware.retry import Patience
 from stellwerk.agents.models import chat_model
 from stellwerk.agents.pool import Pool, effect_of
 from stellwerk.agents.runnable import MESSAGES, Habits, RunnableAgent
@@ -31,6 +32,7 @@ from stellwerk.agents.subagent import Built, agent_tool
 from stellwerk.agents.tool_calls import langchain_tool
 from stellwerk.agents.tools import Tools, ToolSpec, discover
 from stellwerk.agents.workplan import WorkplanParts, build_workplan
+from stellwerk.agents.workplan_summaries import ModelSummaries
 from stellwerk.agents.workplan_tasks import task_tool
 from stellwerk.errors import SpecError, UnknownTool
 from stellwerk.spec.load import Loaded
@@ -117,7 +119,10 @@ class _Building:
             saver = saver.with_allowlist(_types(built for _, built in below))
         if agent.kind == "workplan":
             planner = create_agent(model, [], middleware=layers, name=agent.name)
-            parts = self._workplan(planner, below, effects)
+            summaries: ModelSummaries | None = None
+            if agent.config.document_summaries == "model":
+                summaries = ModelSummaries(agent.name, model, Patience(agent.config.model_retries))
+            parts = self._workplan(planner, summaries, below, effects)
             return Built(build_workplan(agent, parts, saver=saver, store=self._pool.store), MESSAGES)
         if agent.kind == "deep":
             graphs = [SubAgentGraph(_name(use), use.agent.description, built.graph) for use, built in below]
@@ -138,13 +143,17 @@ class _Building:
         return Built(graph, MESSAGES)
 
     def _workplan(
-        self, planner: Graph, below: Sequence[tuple[AgentAsTool, Built]], effects: frozenset[Effect]
+        self,
+        planner: Graph,
+        summaries: ModelSummaries | None,
+        below: Sequence[tuple[AgentAsTool, Built]],
+        effects: frozenset[Effect],
     ) -> WorkplanParts:
         save: BaseTool | None = None
         if save_document.effects in effects:
             save = langchain_tool(save_document, keep=self._pool.keep)
         tasks = {_name(use): task_tool(use.agent, built, name=_name(use), save=save) for use, built in below}
-        return WorkplanParts(planner, tasks, {_name(use): use.agent.description for use, _ in below})
+        return WorkplanParts(planner, tasks, {_name(use): use.agent.description for use, _ in below}, summaries)
 
     async def _below(self, use: AgentAsTool, effects: frozenset[Effect]) -> Built:
         terms = None if use.allowed_tools is None else tuple(use.allowed_tools)

@@ -7,14 +7,14 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from stellwerk.agents.middleware.conversation import question_of, since_input
+from stellwerk.agents.middleware.conversation import documents_of, question_of, since_input
 from stellwerk.spec.quotes import Quote, split
 
 MOST = 64 * 1024
 """Characters of a text with its quotes filled in, of all quotes of a step together, and of a text that is searched."""
 HEARD = 2000
 """Characters of the user's text in which words are looked for."""
-_SHOWN = {"message": 200, "result": 2000, "failure": 500}
+_SHOWN = {"message": 200, "document": 200, "documents": 20_000, "result": 2000, "failure": 500}
 """Characters of each that a script may quote."""
 _MARKS = {
     **{'"': '"', "'": "'", "`": "`", "“": "”", "„": "“”", "‚": "‘", "‘": "’", "’": "’"},
@@ -34,28 +34,29 @@ class Quotes:
         self._messages = messages
         self._left = MOST
 
-    def filled(self, value: Any) -> Any:
-        """The same value with the quotes in its strings filled in, at any depth."""
+    def filled(self, value: Any, *, whole: bool = False) -> Any:
+        """The same value with the quotes in its strings filled in, at any depth; results not only as they begin."""
         match value:
             case str():
                 # In one go: what is quoted is text, even if it looks like a place for another quote.
-                pieces = (self._taken(piece) if isinstance(piece, Quote) else piece for piece in split(value))
+                pieces = (self._taken(piece, whole) if isinstance(piece, Quote) else piece for piece in split(value))
                 return "".join(pieces)[:MOST]
             case list():
-                return [self.filled(item) for item in value]
+                return [self.filled(item, whole=whole) for item in value]
             case dict():
-                return {key: self.filled(item) for key, item in value.items()}
+                return {key: self.filled(item, whole=whole) for key, item in value.items()}
             case _:
                 return value
 
-    def _taken(self, quote: Quote) -> str:
+    def _taken(self, quote: Quote, whole: bool) -> str:
         if not self._left:
             return ""
         text = self._text(quote)
+        longest = MOST if whole and quote.source == "result" else _SHOWN[quote.source]
         if quote.options:
             text = next((option for option in quote.options if has_word(text, option)), quote.options[0])
-        elif len(text) > _SHOWN[quote.source]:
-            text = text[: _SHOWN[quote.source]] + " …"
+        elif len(text) > longest:
+            text = text[:longest] + " …"
         text = text[: self._left]
         self._left -= len(text)
         return text
@@ -64,12 +65,21 @@ class Quotes:
         if quote.source == "message":
             said = question_of(self._messages)
             return beside(said[:HEARD], quote.part) if quote.part else said
+        if quote.source == "document":
+            return next(iter(documents_of(self._messages, quote.part)), "")
+        if quote.source == "documents":
+            return " ".join(documents_of(self._messages, quote.part, made=False))
         if quote.source == "failure":
             failed = first_failure(since_input(self._messages))
-            return "" if failed is None else _CLASSES.sub("", str(failed.text))
-        found = (m for m in reversed(self._messages) if isinstance(m, ToolMessage))
-        text = next((str(m.text)[:MOST] for m in found if quote.tool in (None, m.name)), "")
+            return "" if failed is None else without_class(str(failed.text))
+        results = (m for m in reversed(self._messages) if isinstance(m, ToolMessage))
+        text = next((str(m.text)[:MOST] for m in results if quote.tool in (None, m.name)), "")
         return _field(text, quote.part[0]) if quote.part else text
+
+
+def without_class(failure: str) -> str:
+    """What an error says, without what it is called."""
+    return _CLASSES.sub("", failure)
 
 
 def first_failure(said: Sequence[BaseMessage]) -> ToolMessage | None:

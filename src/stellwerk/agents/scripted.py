@@ -22,7 +22,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from stellwerk.agents.call_pieces import call_pieces
-from stellwerk.agents.middleware.conversation import question_of, since_input
+from stellwerk.agents.middleware.conversation import documents_of, since_input, wish_of
 from stellwerk.agents.quoting import HEARD, Quotes, first_failure
 from stellwerk.errors import ScriptedFailure
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
@@ -99,7 +99,7 @@ class ScriptedModel(BaseChatModel):
     def _chunks(self, step: ScriptStep, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
         wanted, quotes, said = _calls(step), Quotes(messages), 0
         words = (AIMessageChunk(content=word[0]) for word in re.finditer(r"\S+\s*", quotes.filled(step.say)))
-        calls = [(call.call, quotes.filled(call.args)) for call in wanted]
+        calls = [(call.call, quotes.filled(call.args, whole=True)) for call in wanted]
         for piece in chain(words, call_pieces(calls, messages)):
             said += 1
             yield ChatGenerationChunk(message=piece)
@@ -118,13 +118,15 @@ class ScriptedModel(BaseChatModel):
 
 def next_step(script: Sequence[ScriptRule], messages: Sequence[BaseMessage]) -> ScriptStep:
     """The step for this point of the round: the first rule that fits, as far on as the model has spoken."""
-    asked = question_of(messages)[:HEARD].casefold()
+    asked = wish_of(messages)[:HEARD].casefold()
     said = since_input(messages)
     for rule in script:
+        if rule.documents and not documents_of(messages, rule.documents):
+            continue
         if isinstance(rule.when, int):
             if 0 <= _turns(said) + 1 - rule.when < len(rule.steps):
                 return rule.steps[_turns(said) + 1 - rule.when]
-        elif rule.when is None or _begins_in(asked, rule.when.casefold()):
+        elif rule.when is None or _says(asked, rule.when):
             return _step_of(rule, said)
     return _SILENT
 
@@ -138,6 +140,10 @@ def _step_of(rule: ScriptRule, said: Sequence[BaseMessage]) -> ScriptStep:
 
 def _turns(messages: Sequence[BaseMessage]) -> int:
     return sum(isinstance(message, AIMessage) for message in messages)
+
+
+def _says(asked: str, when: str | list[str]) -> bool:
+    return any(_begins_in(asked, word.casefold()) for word in ([when] if isinstance(when, str) else when))
 
 
 def _begins_in(text: str, word: str) -> bool:

@@ -99,7 +99,7 @@ def written_in(chunk: GenerationChunk | ChatGenerationChunk | None) -> Sequence[
 
 def _index(block: dict[str, Any]) -> int:
     found = block.get("index")
-    return found if isinstance(found, int) else 0
+    return found if type(found) is int else 0
 
 
 def plain_id(message_id: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What `stellwerk serve` is pointed at: a graph in a file, an agent system, or a LangGraph project."""
+"""What `stellwerk serve` is pointed at, and `run`: a graph in a file, an agent system, or a LangGraph project."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def systems_of(targets: Sequence[str]) -> dict[str, str]:
 
 def names_system(target: str) -> bool:
     """Whether it is a file with an agent system, by its name and by what is in it."""
-    return target.endswith(_SYSTEM) and isfile(target) and not _is_project(target)
+    return target.endswith(_SYSTEM) and isfile(target) and not is_project(target)
 
 
 def graphs_of(targets: Sequence[str]) -> dict[str, str]:
@@ -77,7 +77,7 @@ def served(own: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, s
 
 def text_of(name: str, place: str) -> str:
     """The agent system that is registered for it."""
-    return _content(place).decode(errors="surrogateescape") if place.endswith(_SYSTEM) else system_of(name)
+    return content_of(place).decode(errors="surrogateescape") if place.endswith(_SYSTEM) else system_of(name)
 
 
 def system_of(graph: str) -> str:
@@ -88,7 +88,7 @@ def system_of(graph: str) -> str:
 
 def _systems(target: str) -> Mapping[str, str]:
     if target.endswith(_SYSTEM) and not _GRAPH.fullmatch(target):
-        return _graphs_of_project(target) if _is_project(target) else {_name_of(target): target}
+        return _graphs_of_project(target) if is_project(target) else {_name_of(target): target}
     graph = _GRAPH.fullmatch(target)
     if graph is None:
         raise SettingsError(f"{target!r} is nothing that can be served; {_FORMS}")
@@ -109,28 +109,32 @@ def _graphs_of_project(target: str) -> Mapping[str, str]:
     return project.graphs
 
 
-def _is_project(target: str) -> bool:
+def is_project(target: str) -> bool:
     """Whether it names graphs; an agent system in JSON names agents. What cannot be read is told by its own reader."""
     if not target.endswith(".json"):
         return False
     try:
-        found = json.loads(_content(target))
+        found = json.loads(content_of(target))
     except (ValueError, RecursionError):
         return Path(target).name == "langgraph.json"
     return not isinstance(found, dict) or "graphs" in found or not found.keys() & {"version", "system", "agents"}
 
 
 def _name_of(target: str) -> str:
-    loaded = read_system(_content(target), source=target)
+    loaded = read_system(content_of(target), source=target)
     return Path(target).stem if loaded.gaps.took("system.name") else loaded.system.system.name
 
 
-def _content(target: str) -> bytes:
+def content_of(target: str, *, forms: str = _FORMS) -> bytes:
+    """
+    Raises:
+        SettingsError: it cannot be read; ``forms`` says what can be.
+    """
     try:
         with Path(target).open("rb") as file:
             return file.read(SIZE_LIMIT + 1)
     except OSError as error:
-        raise SettingsError(f"cannot read {target}: {error.strerror}; {_FORMS}") from error
+        raise SettingsError(f"cannot read {target}: {error.strerror}; {forms}") from error
 
 
 def _twice(name: str, one: str, other: str) -> str:

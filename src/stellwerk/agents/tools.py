@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 
 from stellwerk.agents.builtin import BUILTIN_TOOLS
+from stellwerk.agents.document_digest import DIGEST_TOOLS
 from stellwerk.agents.document_tools import DOCUMENT_TOOLS
 from stellwerk.agents.questions import ask_user
 from stellwerk.agents.references import Blaming, each, load_reference
@@ -78,7 +79,9 @@ def discover(references: Sequence[str] = ()) -> Tools:
         InvalidTool: two tools want the same name.
     """
     found = each([*entry_points(group=GROUP), *references], _loaded)
-    return Tools([*BUILTIN_TOOLS, *DOCUMENT_TOOLS, ask_user, *(spec for specs in found for spec in specs)])
+    return Tools(
+        [*BUILTIN_TOOLS, *DOCUMENT_TOOLS, *DIGEST_TOOLS, ask_user, *(spec for specs in found for spec in specs)]
+    )
 
 
 def _loaded(source: EntryPoint | str) -> list[ToolSpec]:

@@ -21,28 +21,29 @@ from langgraph.types import Send
 from stellwerk.agents.document_tools import listed
 from stellwerk.agents.documents import Known, documents_here
 from stellwerk.agents.graph_input import Graph
-from stellwerk.agents.middleware.budget import current, spending
+from stellwerk.agents.middleware.budget import spending
 from stellwerk.agents.middleware.conversation import (
     DOCUMENTS,
+    GIVEN,
     OUR_WORDS,
-    SPENT,
     STEP,
-    Spent,
     noted,
     since_input,
-    spent_in,
 )
 from stellwerk.agents.middleware.prompt import prompt_of
+from stellwerk.agents.middleware.siblings import finished_siblings
+from stellwerk.agents.quoting import without_class
 from stellwerk.agents.shapes import plain_id
+from stellwerk.agents.workplan_costs import NOTHING, catch_up, cost_of, cost_so_far, note_of
 from stellwerk.agents.workplan_plan import Workplan, plain, read_plan, schema
-from stellwerk.agents.workplan_tasks import FILES
+from stellwerk.agents.workplan_summaries import ModelSummaries
+from stellwerk.agents.workplan_tasks import FILES, TASK, about
 from stellwerk.agents.workplan_words import AGAIN, PLANNER, Review, words_for
 from stellwerk.documents.reading.language import language_of
 from stellwerk.errors import PlanRefused
 from stellwerk.spec.model import CompleteAgent
 
 _ENGLISH = "en"
-_TASK = "task-"
 
 
 class WorkplanState(TypedDict):
@@ -50,6 +51,8 @@ class WorkplanState(TypedDict):
     """What was said; among it, as tool messages, what came of each task."""
     plan: NotRequired[dict[str, Any]]
     plan_id: NotRequired[str]
+    spent: NotRequired[dict[str, Any]]
+    """What the round has cost before it had a plan."""
     refused: NotRequired[dict[str, str] | None]
     """A plan that did not fit, and why."""
 
@@ -65,6 +68,7 @@ class TaskState(TypedDict):
     agent: str
     args: dict[str, Any]
     spent: dict[str, Any]
+    """What the round has cost before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class WorkplanParts:
     tasks: Mapping[str, BaseTool]
     """The agents that tasks may be given to, by name."""
     descriptions: Mapping[str, str]
+    summaries: ModelSummaries | None
+    """None if documents are summed up without a model."""
 
 
 def build_workplan(
@@ -110,31 +116,38 @@ class _Workplan:
         for each, summary in await _summaries(given):
             if summary.startswith("cannot be read"):
                 _say(f"{each.name} {summary}", level="warning")
-        return {"refused": None} if state.get("refused") else {}
+        with spending() as inside:
+            if self._parts.summaries is not None and documents is not None:
+                await self._parts.summaries.make(documents, given, lambda text: _say(text, level="warning"))
+        settled = {"refused": None} if state.get("refused") else {}
+        return {"spent": cost_of(inside), **settled} if inside.spent.steps or "spent" in state else settled
 
     async def plan(self, state: WorkplanState) -> dict[str, Any]:
         """Let the model plan; what does not fit is told to it once."""
         refused = state.get("refused")
-        current().catch_up(spent_in(since_input(state["messages"])))
+        before = state.get("spent", NOTHING)
+        catch_up(before)
         if not refused:
             _say("Analyzing request and planning work", progress=10)
         documents = documents_here()
         known = [] if documents is None else list(await documents.listed())
+        given = [each.name for each in _given(state, known)]
         with spending() as inside:
             left = await self._parts.planner.ainvoke({"messages": await self._asked(state, known)})
         reply: BaseMessage = left["messages"][-1]
         try:
-            plan = read_plan(str(reply.text), agents=self._parts.tasks, there=_names(known), given=_given(state, known))
+            plan = read_plan(str(reply.text), agents=self._parts.tasks, there=_names(known), given=given)
         except PlanRefused as objection:
             if refused:
                 raise PlanRefused(f"{self._agent.name} has made no plan that fits: {objection.message}") from objection
-            return {"refused": {"reply": str(reply.text), "objection": objection.message}}
+            again = {"reply": str(reply.text), "objection": objection.message}
+            return {"refused": again, "spent": cost_of(inside, before)}
         if not plan.userLanguage:
             found = await asyncio.to_thread(language_of, str(_question(state).text))
             plan = plan.model_copy(update={"userLanguage": found or _ENGLISH})
         _say("Work plan created", progress=25)
         plan_id = plain_id(reply.id).removeprefix("lc_run--")
-        told = self._told(plan.objUserResponse, f"plan-{plan_id}", step=True, spent=inside.spent)
+        told = self._told(plan.objUserResponse, f"plan-{plan_id}", step=True, cost=cost_of(inside, before))
         settled = {"refused": None} if refused else {}
         return {"plan": plain(plan), "plan_id": plan_id, "messages": [told] if plan.objWorkplan else [], **settled}
 
@@ -143,10 +156,13 @@ class _Workplan:
         agents = [f"- {name}: {said or name}" for name, said in self._parts.descriptions.items()]
         frame = PLANNER.format(agents="\n".join(agents), documents="\n".join(lines) or "none", schema=schema())
         said = [m for m in state["messages"] if isinstance(m, HumanMessage | AIMessage)]
+        given = {"documents": [about(each) for each in _given(state, known)]}
+        said = [noted(m, **{GIVEN: given}) if m.id == _question(state).id else m for m in said]
         own = prompt_of(self._agent.config)
         asked: list[BaseMessage] = [SystemMessage(f"{frame}\n\n{own}" if own else frame), *said]
         if refused := state.get("refused"):
-            asked += [AIMessage(refused["reply"]), HumanMessage(AGAIN.format(objection=refused["objection"]))]
+            again = HumanMessage(AGAIN.format(objection=refused["objection"]), response_metadata={GIVEN: given})
+            asked += [AIMessage(refused["reply"]), again]
         return asked
 
     def next_steps(self, state: WorkplanState) -> list[Send] | Literal["plan", "review"]:
@@ -155,7 +171,7 @@ class _Workplan:
             return "plan"
         plan, results = _plan(state), _results(state)
         order = plan.order()
-        spent = spent_in(since_input(state["messages"])).to_json()
+        spent = cost_so_far(state["messages"])
         for wave in plan.waves():
             waiting = [n for n in wave if _task_id(state, n) not in results]
             if waiting:
@@ -176,17 +192,18 @@ class _Workplan:
     async def task(self, state: TaskState) -> dict[str, Any]:
         number, count, agent = state["number"], state["count"], state["agent"]
         _say(f"Running task {number}/{count}: {agent}", progress=30 + 60 * (number - 1) // count)
-        current().catch_up(Spent(state["spent"]["steps"], state["spent"]["tokens"]))
+        # Of this wave, what was done before a question or a crash is stored, but is not part of the state yet.
+        catch_up(state["spent"], await finished_siblings())
         call = {"type": "tool_call", "name": agent, "args": state["args"], "id": state["id"]}
         with spending() as inside:
             result: ToolMessage = await self._parts.tasks[agent].ainvoke(call)
-        reply, language = str(result.text), state["args"]["language"]
+        reply, words = str(result.text), words_for(state["args"]["language"])
         if result.status == "error":
-            _say(f"Task {number}/{count} of {agent} has failed: {reply}", level="error")
-            reply = words_for(language).failed.format(agent=agent, reason=reply)
+            _say(words.failed.format(number=number, count=count, agent=agent), level="error")
+            reply = words.gave_up.format(reason=without_class(reply))
         files = result.artifact[FILES] if isinstance(result.artifact, dict) else []
-        kept = noted(result.model_copy(update={"artifact": {FILES: files}}), **{SPENT: inside.spent.to_json()})
-        told = self._told(reply or words_for(language).done, state["id"], author=agent, step=True, files=files)
+        kept = noted(result.model_copy(update={"artifact": {FILES: files}}), **note_of(cost_of(inside)))
+        told = self._told(reply or words.done, state["id"], author=agent, step=True, files=files)
         return {"messages": [kept, told]}
 
     async def review(self, state: WorkplanState) -> dict[str, Any]:
@@ -202,7 +219,7 @@ class _Workplan:
         review = Review(
             expected=expected,
             delivered=[file["name"] for file in files],
-            failures=[(agent, str(result.text)) for agent, result in done if result.status == "error"],
+            failures=[(agent, without_class(str(result.text))) for agent, result in done if result.status == "error"],
             replies=[str(result.text) for n in last if (result := results[_task_id(state, n)]).status != "error"],
         )
         text = review.text(plan.userLanguage) if plan.objWorkplan else plan.objUserResponse
@@ -216,10 +233,10 @@ class _Workplan:
         author: str | None = None,
         step: bool = False,
         files: Sequence[Mapping[str, str]] = (),
-        spent: Spent | None = None,
+        cost: Mapping[str, Any] | None = None,
     ) -> AIMessage:
         """A message of the conversation that no model wrote as such."""
-        said = {OUR_WORDS: "workplan", STEP: step, DOCUMENTS: _ids(files), SPENT: spent and spent.to_json()}
+        said = {OUR_WORDS: "workplan", STEP: step, DOCUMENTS: _ids(files), **(note_of(cost) if cost else {})}
         notes = {name: note for name, note in said.items() if note}
         return AIMessage(text, id=message_id, name=author or self._agent.name, response_metadata=notes)
 
@@ -247,10 +264,10 @@ def _names(known: Sequence[Known]) -> list[str]:
     return [name for each in known for name in (each.name, each.document_id)]
 
 
-def _given(state: WorkplanState, known: Sequence[Known]) -> list[str]:
+def _given(state: WorkplanState, known: Sequence[Known]) -> list[Known]:
     """What came with the user's message; if nothing did, all that he has given so far."""
-    now = [each.name for each in known if each.message_id == _question(state).id]
-    return now or [each.name for each in known if each.message_id and not each.message_id.startswith(_TASK)]
+    now = [each for each in known if each.message_id == _question(state).id]
+    return now or [each for each in known if each.message_id and not each.message_id.startswith(TASK)]
 
 
 def _question(state: WorkplanState) -> BaseMessage:
@@ -268,4 +285,4 @@ def _results(state: WorkplanState) -> dict[str, ToolMessage]:
 
 
 def _task_id(state: WorkplanState, n: int) -> str:
-    return f"{_TASK}{n + 1}-{state['plan_id']}"
+    return f"{TASK}{n + 1}-{state['plan_id']}"

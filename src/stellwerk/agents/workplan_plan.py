@@ -4,7 +4,6 @@ The field names are a contract with front ends, which read the plan as it is.
 """
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
@@ -17,7 +16,6 @@ EVERYTHING = "*"
 """Stands among input documents for all that the user has given."""
 MOST_TASKS = 50
 _LONGEST_REPLY = 200_000
-_FENCE = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n\s*```\s*$", re.DOTALL)
 
 FileName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]+$")]
 
@@ -97,8 +95,7 @@ def read_plan(reply: str, *, agents: Collection[str], there: Sequence[str] = (),
 
 
 def _parsed(reply: str) -> Workplan:
-    found = _FENCE.match(reply[:_LONGEST_REPLY])
-    text = found[1] if found else reply[:_LONGEST_REPLY]
+    text = reply[:_LONGEST_REPLY]
     begin, end = text.find("{"), text.rfind("}")
     if begin < 0 or end < begin:
         raise PlanRefused("there is no JSON object in the reply")

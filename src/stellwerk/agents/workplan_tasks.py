@@ -15,7 +15,8 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, Field
 
 from stellwerk.agents.document_tools import listed, save_document
-from stellwerk.agents.documents import SessionDocuments, documents_here
+from stellwerk.agents.documents import Known, SessionDocuments, documents_here
+from stellwerk.agents.middleware.conversation import GIVEN
 from stellwerk.agents.middleware.tool_errors import ENDS_THE_RUN, one_line
 from stellwerk.agents.subagent import Built, answer_of
 from stellwerk.agents.tools import ARTIFACT_KEY
@@ -25,6 +26,8 @@ from stellwerk.spec.model import CompleteAgent
 
 logger = structlog.get_logger(__name__)
 
+TASK = "task-"
+"""So begin the ids of tasks, and of the messages with which the documents go that they made."""
 FILES = "files"
 """In the artifact of a task's result: the documents that were made in it, the newest of each name."""
 
@@ -47,8 +50,10 @@ def task_tool(agent: CompleteAgent, built: Built, *, name: str, save: BaseTool |
         with _Failing(name):
             documents = documents_here()
             inputs = [] if documents is None else [await _line(documents, each) for each in input_documents]
-            job = Job(prompt, inputs, output_documents, can_save)
-            left = await built.graph.ainvoke(built.intake.to_input([HumanMessage(job.text(language))]))
+            job = Job(prompt.strip(), [line for line, _ in inputs], output_documents, can_save)
+            given = {"wish": len(job.prompt), "documents": [each for _, each in inputs if each]}
+            asked = HumanMessage(job.text(language), response_metadata={GIVEN: given})
+            left = await built.graph.ainvoke(built.intake.to_input([asked]))
             reply = answer_of(left).as_text()
             files = list(_files_in(left))
             if save is not None and not can_save and documents is not None and len(output_documents) == 1 and reply:
@@ -76,12 +81,18 @@ async def _filed(documents: SessionDocuments, message_id: str) -> list[dict[str,
     return [{"document_id": each.document_id, "name": each.name} for each in known]
 
 
-async def _line(documents: SessionDocuments, wanted: str) -> str:
+async def _line(documents: SessionDocuments, wanted: str) -> tuple[str, dict[str, Any]]:
+    """A document as the agent reads it, and what it is; nothing if it is not there."""
     try:
         found = await documents.find(wanted)
     except InvalidField as missing:  # the task that should have written it has failed
-        return f"- {wanted}: {missing.message}"
-    return listed(found, await documents.summary(found))
+        return f"- {wanted}: {missing.message}", {}
+    return listed(found, await documents.summary(found)), about(found)
+
+
+def about(known: Known) -> dict[str, Any]:
+    """What a script may go by; not its name, which strangers have chosen."""
+    return {"id": known.document_id, "ext": known.ext, "made": (known.message_id or "").startswith(TASK)}
 
 
 async def _saved(save: BaseTool, name: str, reply: str) -> list[dict[str, Any]]:
@@ -125,7 +136,7 @@ class _Failing:
         if not isinstance(error, Exception) or isinstance(error, (GraphBubbleUp, *ENDS_THE_RUN)):
             return
         if isinstance(error, StellwerkError):
-            logger.warning("task_failed", agent=self._agent, reason=error.message)
+            logger.info("task_failed", agent=self._agent, reason=error.message)
             raise ToolException(error.message) from error
         logger.warning("task_failed", agent=self._agent, exc_info=error)
         raise ToolException(one_line(error)) from error

@@ -73,6 +73,12 @@ _STOP = Body(openapi_examples={"reason": {"summary": "with a reason", "value": {
 
 def routes(services: Services) -> APIRouter:
     router = APIRouter(prefix="/sessions/{sid}", tags=["conversation"], default_response_class=Response)
+    _add_rounds(router, services)
+    _add_stop(router, services)
+    return router
+
+
+def _add_rounds(router: APIRouter, services: Services) -> None:
     accepting = partial(router.post, status_code=202)
 
     @accepting(
@@ -103,6 +109,8 @@ def routes(services: Services) -> APIRouter:
         """A new round takes the place of the last."""
         return Json(await services.sessions.regenerate(LOCAL_TENANT, sid, key=key), 202)
 
+
+def _add_stop(router: APIRouter, services: Services) -> None:
     @router.post(
         "/stop",
         summary="Stop what is under way; nothing happens if nothing is",
@@ -114,8 +122,6 @@ def routes(services: Services) -> APIRouter:
     async def stop(sid: Sid, body: Annotated[StopWish | None, _STOP] = None) -> Response:
         """When the answer comes, the run is over for everybody. Enqueued messages are withdrawn."""
         return Json(await stopped(services, sid, body or StopWish()))
-
-    return router
 
 
 def _accepted(example: Accepted, *problems: Problem) -> Responses:

@@ -7,10 +7,11 @@ It is sent as an attachment that a browser neither opens nor guesses about.
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -21,6 +22,7 @@ from stellwerk.api.openapi import may, says
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.api.streaming import WatchedStream
 from stellwerk.documents.files import not_written
+from stellwerk.documents.mimes import TYPES, extension
 from stellwerk.documents.store import Document, unknown_file
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.errors import InvalidField, InvalidInput, WrongMediaType
@@ -36,7 +38,9 @@ _AS_IT_IS = re.compile(
 )
 """Types that a download may name; all others, such as HTML and SVG, go as plain bytes."""
 _BYTES = "application/octet-stream"
+_GENERIC = {_BYTES, "binary/octet-stream", "application/zip", "application/x-zip-compressed"}
 FileId = Annotated[str, Path(description="the id of a file", examples=[examples.FILE.id])]
+Called = Annotated[str | None, Query(description="the name to download it by", max_length=1000)]
 _CONTENT = "city,sky\nBerlin,sunny\n"
 _FORM = {
     "type": "object",
@@ -49,7 +53,12 @@ _REFUSED = (refusals.FORM, refusals.TOO_LARGE, refusals.FILE_TYPE, refusals.NO_F
 
 def routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=PATH, tags=["files"], default_response_class=Response)
+    _add_upload(router, services)
+    _add_stored(router, services)
+    return router
 
+
+def _add_upload(router: APIRouter, services: Services) -> None:
     @router.post(
         "",
         status_code=201,
@@ -71,20 +80,28 @@ def routes(services: Services) -> APIRouter:
         stored = _described(request, kept, numbers.get(kept.document_id, 0))
         return Json(stored, 201, {"Location": stored.href})
 
+
+def _add_stored(router: APIRouter, services: Services) -> None:
     @router.get(
         "/{file_id}",
         summary="Download a file",
         responses={
             200: openapi.text("*/*", _CONTENT, "Its bytes, as an attachment"),
-            **may(refusals.NO_FILE, refusals.GONE),
+            **may(refusals.NO_FILE, refusals.LONG_NAME, refusals.GONE),
         },
     )
-    async def download(file_id: FileId) -> Response:
+    async def download(file_id: FileId, name: Called = None) -> Response:
         found = await services.documents.find(LOCAL_TENANT, file_id)
         if found is None:
             raise unknown_file(file_id)
+        if name:
+            called = _name(name)
+            found = replace(found, filename=called, mime=TYPES.get(extension(called), found.mime))
+        kind = found.mime if _AS_IT_IS.fullmatch(found.mime) else _BYTES
+        if kind.startswith("text/") and await services.documents.is_utf8(LOCAL_TENANT, file_id):
+            kind = f"{kind}; charset=utf-8"
         pieces = services.documents.pieces(LOCAL_TENANT, file_id)
-        return WatchedStream(pieces, headers=_headers(found))
+        return WatchedStream(pieces, headers=_headers(found, kind))
 
     @router.delete(
         "/{file_id}",
@@ -98,8 +115,6 @@ def routes(services: Services) -> APIRouter:
             raise unknown_file(file_id)
         await services.documents.drop(LOCAL_TENANT, file_id)
         return Response(status_code=204)
-
-    return router
 
 
 @asynccontextmanager
@@ -115,6 +130,11 @@ async def _form(request: Request) -> AsyncIterator[FormData]:
         yield form
     finally:
         await form.close()
+
+
+def address_of(request: Request, document_id: str, filename: str) -> str:
+    """Where a file can be had under this name: the same bytes may have several."""
+    return f"{address(request, f'{PATH}/{document_id}')}?{urlencode({'name': filename})}"
 
 
 def _described(request: Request, kept: Document, number: int) -> StoredFile:
@@ -137,15 +157,15 @@ def _name(sent: str | None) -> str:
 
 
 def _mime(sent: str | None) -> str | None:
-    """None if the type cannot be one."""
+    """None if the type cannot be one, or says nothing: Office files are archives for whoever does not know them."""
     kind = (sent or "").partition(";")[0].strip().lower()
-    return kind if _MIME.fullmatch(kind) and kind != _BYTES else None
+    return kind if _MIME.fullmatch(kind) and kind not in _GENERIC else None
 
 
-def _headers(found: Document) -> dict[str, str]:
+def _headers(found: Document, kind: str) -> dict[str, str]:
     plain = re.sub(r"[^A-Za-z0-9 ._()+-]", "_", found.filename)
     return {
-        "Content-Type": found.mime if _AS_IT_IS.fullmatch(found.mime) else _BYTES,
+        "Content-Type": kind,
         "Content-Length": str(found.size),
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(found.filename, safe='')}",
         "X-Content-Type-Options": "nosniff",

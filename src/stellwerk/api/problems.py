@@ -39,7 +39,20 @@ _REMEDIES = {
     "string_too_short": "this must not be empty",
     "too_short": "this must not be empty",
     "union_tag_not_found": "this field is required",
+    "string_type": "this must be text",
+    "string_too_long": "this must not have more than {max_length} characters",
+    "too_long": "there must not be more than {max_length} of these",
+    **dict.fromkeys(("int_type", "int_parsing", "int_parsing_size", "int_from_float"), "this must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "this must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "this must be true or false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "this must be a list"),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "this must be an object"),
+    "greater_than_equal": "this must be {ge} or more",
+    "less_than_equal": "this must be {le} or less",
+    "less_than": "this must be less than {lt}",
+    "literal_error": "this must be {expected}",
 }
+"""In our words, with what Pydantic says about it; of all others, the words of Pydantic."""
 
 
 class Problem(Response):
@@ -101,7 +114,7 @@ def of_invalid(first: Mapping[str, Any], *, what: str, status: int = 422) -> Pro
         place = "".join(f" at character {part + 1}" for part in first["loc"] if isinstance(part, int))
         return Problem(400, "malformed_json", f"the {what} is not JSON: {first['ctx']['error']}{place}", field=what)
     field = ".".join(where[1:]) or where[0]
-    said = _REMEDIES.get(first["type"], first["msg"])
+    said = _REMEDIES[first["type"]].format_map(first.get("ctx", {})) if first["type"] in _REMEDIES else first["msg"]
     return Problem(status, "invalid_field", f"{field}: {said}", field=field)
 
 

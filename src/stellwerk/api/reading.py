@@ -49,7 +49,12 @@ class Wish(BaseModel):
 
 def routes(services: Services) -> APIRouter:
     router = APIRouter(prefix="/sessions/{sid}", tags=["reading"], default_response_class=Response)
+    _add_stream(router, services)
+    _add_pages(router, services)
+    return router
 
+
+def _add_stream(router: APIRouter, services: Services) -> None:
     @router.get(
         "/stream",
         summary="Follow a session as SSE, or as NDJSON by Accept",
@@ -80,6 +85,8 @@ def routes(services: Services) -> APIRouter:
         chunks = reader.stream(after=after[0], head=session.position, until_run_end=wish.until is not None)
         return EventStream(chunks, form.media_type, form.heartbeat)
 
+
+def _add_pages(router: APIRouter, services: Services) -> None:
     @router.get(
         "/events",
         summary="Read a session page by page, waiting if asked",
@@ -94,8 +101,6 @@ def routes(services: Services) -> APIRouter:
         page, last = await page_of(services, sid, wish, position)
         lines = [frames.line(sid, s, "replay" if s.position <= head.position else "live") for s in page]
         return Json(EventPage.of(lines, last))
-
-    return router
 
 
 def _translated(services: Services, session: Session, wish: Wish, after: Cursor) -> Response:

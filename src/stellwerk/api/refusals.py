@@ -22,6 +22,7 @@ from stellwerk.errors import (
 )
 from stellwerk.log.tables import unknown_session
 from stellwerk.workflows.folds import unknown_workflow
+from stellwerk.workflows.starting import still_working
 
 _SESSION = "034yEnpqoVHlJvW0id6mKI"
 _ASK = "6d5f0c1f0b8a4d7e"
@@ -51,20 +52,22 @@ FORM = problem_of(InvalidInput("the form cannot be read (Missing boundary in mul
 TOO_LARGE = problem_of(TooLarge("the body has more than 1048576 bytes; a long text goes as a file", field="body"))
 NOT_JSON = of_invalid({"type": "json_invalid", "loc": ("body", 9), "ctx": {"error": "Expecting value"}}, what="body")
 MISSING = of_invalid({"type": "missing", "loc": ("body", "text"), "msg": "Field required"}, what="body")
-LIMIT = _invalid("limit", "Input should be less than or equal to 500")
-UNTIL = _invalid("until", "Input should be 'run_end'")
-DRY_RUN = _invalid("dry_run", "Input should be a valid boolean, unable to interpret input")
-VERSION = _invalid("version", "Input should be greater than or equal to 1")
+LIMIT = _invalid("limit", "this must be 500 or less")
+UNTIL = _invalid("until", "this must be 'run_end'")
+DRY_RUN = _invalid("dry_run", "this must be true or false")
+VERSION = _invalid("version", "this must be 1 or more")
 NO_FILE_SENT = _invalid("file", "send the file in this field of the form, with a file name")
-KEY_TOO_LONG = _invalid("Idempotency-Key", "String should have at most 255 characters")
+LONG_NAME = _invalid("name", "this must not have more than 1000 characters")
+KEY_TOO_LONG = _invalid("Idempotency-Key", "this must not have more than 255 characters")
 BODY = (NOT_JSON, TOO_LARGE, MISSING)
 BAD_INPUT = Problem(400, "invalid_field", "prompt: this field is required", field="prompt")
 NOT_IN_WORKFLOW = Problem(400, "invalid_input", "id: there is no such message in this workflow", field="id")
 """Where everything that is sent wrong is 400."""
 
+QUESTION_OPEN = _conflict("question_open", f"the session waits for answers to its questions; answer them first: {_ASK}")
 BUSY = (
-    _conflict("session_busy", "the session is still working on round 2; follow its stream, or send this again later"),
-    _conflict("question_open", f"the session waits for answers to its questions; answer them first: {_ASK}"),
+    _conflict("session_busy", "the session is still working on round 2; send this again when it has ended, or …"),
+    QUESTION_OPEN,
 )
 UNASKED = (
     _conflict("nothing_asked", "nothing is asked in this session; send a message instead"),
@@ -72,6 +75,7 @@ UNASKED = (
     _conflict("which_question", f"several questions are open; say in ask_id which one is answered: {_ASK}, …"),
 )
 AT_WORK = _conflict("session_busy", "the workflow is at work, or waits for an answer; stop it, or send this again …")
+STILL_WORKING = problem_of(still_working(_SESSION))
 KEY_REUSED = _conflict("key_reused", "this Idempotency-Key was used with another request; take a new key")
 NOTHING_SAID = _conflict("nothing_said", "there is no answer yet that could be given anew; send a message")
 UNFORKABLE = (

@@ -24,7 +24,7 @@ The demo system needs no API key and knows the words
 `weather`, `table`, `file`, `ask`, `delegate`, `plan`, `slow` and `fail`.
 
 Every run is told in one log per session, as **envelopes** that count 1, 2, 3 …: all ways to read give the same ones,
-and whoever was away comes back with the last number he has.
+and a reader that was away comes back with the last number it has.
 
 Every error is `application/problem+json`: a stable `code`, what is wrong, and what to do.
 """

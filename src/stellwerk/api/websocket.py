@@ -89,7 +89,7 @@ def _profile(websocket: WebSocket) -> Profile:
     for profile in get_args(Profile):
         if wanted == profile:
             return profile  # type: ignore[no-any-return]
-    raise InvalidField("profile: Input should be 'user' or 'debug'", field="profile")
+    raise InvalidField("profile: this must be 'user' or 'debug'", field="profile")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What the routes of workflows say: the objects of their contract, and one example of each."""
 
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct, structs
@@ -7,7 +8,7 @@ from msgspec import Struct, structs
 from stellwerk.documents.contents import ContentItem, ItemMetadata
 from stellwerk.views.workflow import Workflow, iso
 from stellwerk.views.workflow_logs import Standing
-from stellwerk.views.workflow_shapes import DataStats, LogEntry, MessageShown, Role, Step
+from stellwerk.views.workflow_shapes import DataStats, FileNamed, LogEntry, MessageShown, Told
 from stellwerk.workflows.documents import WorkflowDocument
 from stellwerk.workflows.listing import WorkflowHead
 from stellwerk.workflows.starting import Started
@@ -17,21 +18,8 @@ LOG_ID, MESSAGE_ID = "log_3kTq0vXqk1zLw0yZ8bJt2c", "msg_1pZr9dQmE4uYx7kWn2sVfA"
 _AT = "2026-11-16T09:00:00.000+00:00"
 
 
-class WorkflowMessage(Struct, frozen=True, kw_only=True, rename="camel"):
+class WorkflowMessage(Told[WorkflowDocument], frozen=True, kw_only=True, rename="camel"):
     """Something that was said, with its files."""
-
-    id: str
-    workflow_id: str
-    parent_message_id: str | None
-    started_at: str
-    finished_at: str | None
-    sequence_no: int
-    status: Step
-    role: Role
-    data_stats: DataStats
-    documents: tuple[WorkflowDocument, ...]
-    content: str
-    agent_name: str
 
 
 class WorkflowStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,8 +65,10 @@ def status_of(workflow: Workflow) -> WorkflowStatus:
     return WorkflowStatus(status=workflow.status or "running", last_activity=iso(workflow.last_activity))
 
 
-def whole(workflow: Workflow, messages: tuple[WorkflowMessage, ...]) -> WorkflowTold:
-    return WorkflowTold(
+def whole(workflow: Workflow) -> partial[WorkflowTold]:
+    """As it stands now. It may go on while its messages, which are still to be added, get their documents."""
+    return partial(
+        WorkflowTold,
         id=workflow.id,
         mandate_id=workflow.mandate_id,
         user_id=workflow.user_id,
@@ -89,14 +79,13 @@ def whole(workflow: Workflow, messages: tuple[WorkflowMessage, ...]) -> Workflow
         data_stats=workflow.figures,
         current_round=workflow.round,
         awaiting_user_input=workflow.awaiting_user_input,
-        message_ids=tuple(message.id for message in messages),
-        messages=messages,
+        message_ids=tuple(message.id for message in workflow.messages),
         logs=tuple(workflow.logs),
     )
 
 
-def with_documents(message: MessageShown, documents: dict[str, WorkflowDocument]) -> WorkflowMessage:
-    own = tuple(documents[file.document_id] for file in message.documents)
+def with_documents(message: MessageShown, documents: dict[FileNamed, WorkflowDocument]) -> WorkflowMessage:
+    own = tuple(documents[file] for file in message.documents)
     return WorkflowMessage(**{**structs.asdict(message), "documents": own})
 
 
@@ -117,6 +106,7 @@ HEAD = WorkflowHead(
     status="running",
     last_activity=_AT,
     current_round=1,
+    awaiting_user_input=False,
 )
 ENTRY = LogEntry(
     id=LOG_ID,
@@ -160,7 +150,7 @@ MESSAGE = WorkflowMessage(
             mime_type="text/csv",
             size=22,
             data="Y2l0eSxza3kKQmVybGluLHN1bm55Cg==",
-            data_url="/files/9f86d081884c7d65",
+            data_url="/files/9f86d081884c7d65?name=a.csv",
             contents=(_ITEM,),
             error=None,
         ),
@@ -169,16 +159,8 @@ MESSAGE = WorkflowMessage(
     agent_name="user",
 )
 TOLD = WorkflowTold(
-    id=WORKFLOW_ID,
-    mandate_id=1,
-    user_id=0,
-    name="What is in this table?",
-    started_at=_AT,
-    status="running",
-    last_activity=_AT,
-    data_stats=DataStats(bytes_received=44),
-    current_round=1,
-    awaiting_user_input=False,
+    **structs.asdict(HEAD),
+    data_stats=MESSAGE.data_stats,
     message_ids=(MESSAGE_ID,),
     messages=(MESSAGE,),
     logs=(ENTRY,),

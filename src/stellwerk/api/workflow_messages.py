@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from starlette.requests import Request
 
-from stellwerk.api.answers import address
-from stellwerk.api.files import PATH as FILES
+from stellwerk.api.files import address_of
 from stellwerk.api.services import LOCAL_TENANT, Services
 from stellwerk.api.workflow_answers import WorkflowMessage, with_documents
-from stellwerk.views.workflow_shapes import MessageShown
-from stellwerk.workflows.documents import WorkflowDocument
+from stellwerk.views.workflow_shapes import FileNamed, MessageShown
+from stellwerk.workflows.documents import WorkflowDocument, filename
 
 
 async def told(
@@ -17,10 +16,10 @@ async def told(
 ) -> tuple[tuple[WorkflowMessage, ...], bool]:
     """The messages, and whether that is how they stay."""
     files = [file for message in messages for file in message.documents]
-    documents: dict[str, WorkflowDocument] = {}
+    documents: dict[FileNamed, WorkflowDocument] = {}
     is_final = True
     if files:
         documents, is_final = await services.workflows.documents.shown(
-            LOCAL_TENANT, files, lambda document_id: address(request, f"{FILES}/{document_id}")
+            LOCAL_TENANT, files, lambda file: address_of(request, file.document_id, filename(file))
         )
     return tuple(with_documents(message, documents) for message in messages), is_final

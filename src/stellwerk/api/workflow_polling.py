@@ -4,8 +4,8 @@ Each is told from a fold that is kept in memory. Whoever has the last answer
 already gets none, and the others get bytes that were made once.
 """
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -23,12 +23,14 @@ from stellwerk.api.workflow_routes import TAGS, FromLog, FromMessage, WorkflowId
 from stellwerk.api.workflow_routes import polled as answered
 from stellwerk.api.workflows import PATH, TAG
 from stellwerk.errors import InvalidInput
+from stellwerk.views.workflow import Workflow
 from stellwerk.views.workflow_shapes import LogEntry, MessageShown
 
 _KNOWN = (refusals.NO_WORKFLOW, refusals.GONE)
 _PAGED = may(refusals.BAD_INPUT, refusals.NOT_IN_WORKFLOW, *_KNOWN)
 LogLimit = Annotated[int, Query(ge=1, le=1000, description="how many, at most")]
 MessageLimit = Annotated[int, Query(ge=1, le=500, description="how many, at most")]
+Shown = TypeVar("Shown", LogEntry, MessageShown)
 
 
 def routes(services: Services) -> APIRouter:
@@ -56,16 +58,11 @@ def _add_status_and_logs(router: APIRouter, services: Services) -> None:
         responses={**polled(lists(LogEntry, workflow_answers.ENTRY, "A page")), **_PAGED},
     )
     async def logs(request: Request, workflow_id: WorkflowId, after: FromLog = None, limit: LogLimit = 500) -> Response:
-        found = await services.workflows.folds.of(LOCAL_TENANT, workflow_id)
-        tag = TAGS["logs"](found)
-        if (known := unchanged(request, tag)) is not None:
-            return known
-        entries = found.logs_after(after or None)
-        if entries is None:
-            raise _not_ours(after, "log entry")
-        page, link = entries[:limit], _next(_place(request, workflow_id, "logs"), entries, limit)
-        key = (workflow_id, "logs", after, limit, tag)
-        return answered(services.workflows.bodies.made(key, lambda: msgspec.json.encode(page)), tag, link)
+        async def tell(entries: Sequence[LogEntry]) -> tuple[bytes, bool]:
+            return msgspec.json.encode(entries), True
+
+        asked = _Asked(request, workflow_id, "logs", after, limit)
+        return await _page(services, asked, Workflow.logs_after, tell)
 
 
 def _add_messages(router: APIRouter, services: Services) -> None:
@@ -79,32 +76,56 @@ def _add_messages(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """The id of a message that was deleted stays good for this. A file that is still being read is waited for, a
         few seconds."""
-        found = await services.workflows.folds.of(LOCAL_TENANT, workflow_id)
-        tag = TAGS["messages"](found)
-        if (known := unchanged(request, tag)) is not None:
-            return known
-        shown = found.messages_after(after or None)
-        if shown is None:
-            raise _not_ours(after, "message")
-        page, link = shown[:limit], _next(_place(request, workflow_id, "messages"), shown, limit)
-        key = (workflow_id, "messages", request.scope.get("root_path"), after, limit, tag)
-        body = services.workflows.bodies.get(key)
-        if body is None:
-            whole, is_final = await told(services, request, page)
-            body = msgspec.json.encode(whole)
-            if not is_final:
-                return answered(body, None, link)
-            services.workflows.bodies.keep(key, body)
-        return answered(body, tag, link)
+
+        async def tell(shown: Sequence[MessageShown]) -> tuple[bytes, bool]:
+            whole, is_final = await told(services, request, shown)
+            return msgspec.json.encode(whole), is_final
+
+        asked = _Asked(request, workflow_id, "messages", after, limit)
+        return await _page(services, asked, Workflow.messages_after, tell)
 
 
-def _place(request: Request, workflow_id: str, what: str) -> str:
-    return address(request, f"{PATH}/{quote(workflow_id, safe='')}/{what}")
+class _Asked(NamedTuple):
+    """Which page of what."""
+
+    request: Request
+    workflow_id: str
+    what: str
+    after: str | None
+    limit: int
+
+    def page_behind(self, id_: str) -> str:
+        place = address(self.request, f"{PATH}/{quote(self.workflow_id, safe='')}/{self.what}")
+        return f"{place}?{urlencode({'id': id_, 'limit': self.limit})}"
 
 
-def _next(place: str, found: Sequence[LogEntry] | Sequence[MessageShown], limit: int) -> str | None:
-    return None if len(found) <= limit else f"{place}?{urlencode({'id': found[limit - 1].id, 'limit': limit})}"
+async def _page(
+    services: Services,
+    asked: _Asked,
+    behind: Callable[[Workflow, str | None], Sequence[Shown] | None],
+    tell: Callable[[Sequence[Shown]], Awaitable[tuple[bytes, bool]]],
+) -> Response:
+    """``tell`` makes the answer, and says whether that is how it stays."""
+    found = await services.workflows.folds.of(LOCAL_TENANT, asked.workflow_id)
+    shown = behind(found, asked.after or None)
+    if shown is None:
+        raise _not_ours(asked)
+    tag = TAGS[asked.what](found)
+    if (known := unchanged(asked.request, tag)) is not None:
+        return known
+    page = shown[: asked.limit]
+    link = asked.page_behind(page[-1].id) if len(page) < len(shown) else None
+    key = (asked.workflow_id, asked.what, asked.request.scope.get("root_path"), asked.after, asked.limit, tag)
+    body = services.workflows.bodies.get(key)
+    if body is None:
+        body, is_final = await tell(page)
+        if not is_final:
+            return answered(body, None, link)
+        services.workflows.bodies.keep(key, body)
+    return answered(body, tag, link)
 
 
-def _not_ours(id_: str | None, kind: str) -> InvalidInput:
-    return InvalidInput(f"id: there is no {kind} {(id_ or '')[:60]!r} in this workflow; leave it out", field="id")
+def _not_ours(asked: _Asked) -> InvalidInput:
+    kind = {"logs": "log entry", "messages": "message"}[asked.what]
+    told = f"id: there is no {kind} {(asked.after or '')[:60]!r} in this workflow; leave it out"
+    return InvalidInput(told, field="id")

@@ -1,5 +1,7 @@
 """/api/workflows/{workflow_id}/messages/{message_id}: take back a message, or a file of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -32,8 +34,8 @@ def routes(services: Services) -> APIRouter:
     )
     async def delete_message(workflow_id: WorkflowId, message_id: MessageId) -> Response:
         """The log keeps that there was something, and that it was removed. Not while the workflow works: 409."""
-        await services.workflows.removals.message(LOCAL_TENANT, workflow_id, message_id)
-        _forget(services, workflow_id)
+        with _forgetting(services, workflow_id):
+            await services.workflows.removals.message(LOCAL_TENANT, workflow_id, message_id)
         return Json(Removed(id=message_id))
 
     @router.delete(
@@ -48,14 +50,19 @@ def routes(services: Services) -> APIRouter:
         document_id = file_id.removeprefix("doc_")
         if file_id.isascii() and file_id.isdigit() and len(file_id) < 16:
             document_id = (await services.numbers.documents(LOCAL_TENANT, [int(file_id)])).get(int(file_id), file_id)
-        await services.workflows.removals.file(LOCAL_TENANT, workflow_id, message_id, document_id)
-        _forget(services, workflow_id)
+        with _forgetting(services, workflow_id):
+            await services.workflows.removals.file(LOCAL_TENANT, workflow_id, message_id, document_id)
         return Json(Removed(id=file_id))
 
     return router
 
 
-def _forget(services: Services, workflow_id: str) -> None:
-    """What was made of the old log for its readers."""
-    services.shared.forget(workflow_id)
-    services.tellings.forget(workflow_id)
+@contextmanager
+def _forgetting(services: Services, workflow_id: str) -> Iterator[None]:
+    """What was made of the old log for its readers; also if it was rewritten, and something went wrong after that."""
+    try:
+        yield
+    finally:
+        services.workflows.bodies.forget(workflow_id)
+        services.shared.forget(workflow_id)
+        services.tellings.forget(workflow_id)

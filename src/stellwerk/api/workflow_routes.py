@@ -16,7 +16,7 @@ from stellwerk.errors import NotFound, StellwerkError
 from stellwerk.views.workflow import Workflow
 from stellwerk.workflows.folds import unknown_workflow
 
-_FORM = 1
+_FORM = 2
 """To be raised when the same workflow is told in other words."""
 _POLLED = {"Cache-Control": "private, no-cache"}
 
@@ -67,7 +67,7 @@ def tag_of(*facts: object) -> str:
 
 TAGS: dict[str, Callable[[Workflow], str]] = {
     "status": lambda found: tag_of(found.status, found.last_activity),
-    "logs": lambda found: tag_of(len(found.removed), len(found.logs)),
+    "logs": lambda found: tag_of(found.removals, len(found.logs)),
     "messages": lambda found: tag_of(len(found.removed), found.changes),
 }
 """Of what is asked for again and again; whatever else is in an address only cuts a piece out of it."""
@@ -76,7 +76,12 @@ TAGS: dict[str, Callable[[Workflow], str]] = {
 def unchanged(request: Request, tag: str) -> Response | None:
     """304 if the client has this already."""
     known = request.headers.get("if-none-match")
-    return None if known is None or tag not in known else not_modified(tag)
+    return None if known is None or not names(known, tag) else not_modified(tag)
+
+
+def names(known: str, tag: str) -> bool:
+    """Whether an If-None-Match has this tag in it, which may have lost its mark of weakness on the way."""
+    return tag.removeprefix("W/") in known or known.strip() == "*"
 
 
 def not_modified(tag: str) -> Response:

@@ -9,10 +9,12 @@ import re
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.workflow_routes import TAGS, not_modified
+from stellwerk.api.workflow_routes import TAGS, names, not_modified
 from stellwerk.errors import StellwerkError
+from stellwerk.views.workflow import Workflow
 
 _POLL = re.compile(rf"/api/workflows/([0-9A-Za-z]+)/({'|'.join(TAGS)})")
+_CURSORS = {"logs": re.compile(rb"id=(log_[0-9A-Za-z]+)"), "messages": re.compile(rb"id=(msg_[0-9A-Za-z]+)")}
 
 
 class Shortcut:
@@ -32,13 +34,20 @@ class Shortcut:
         if poll is None:
             return False
         try:
-            tag = TAGS[poll[2]](await services.workflows.folds.of(LOCAL_TENANT, poll[1]))
+            found = await services.workflows.folds.of(LOCAL_TENANT, poll[1])
         except StellwerkError:  # the route says what is wrong
             return False
-        if tag not in known:
+        tag = TAGS[poll[2]](found)
+        if not names(known, tag) or not _is_sound(found, poll[2], scope["query_string"]):
             return False
         await not_modified(tag)(scope, receive, send)
         return True
+
+
+def _is_sound(found: Workflow, what: str, query: bytes) -> bool:
+    """Nothing is asked that the route would have to check; but for an id that we know, which most polls have."""
+    cursor = _CURSORS[what].fullmatch(query) if what in _CURSORS else None
+    return not query or (cursor is not None and found.knows(cursor[1].decode()))
 
 
 def _known(scope: Scope) -> str | None:

@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 import msgspec
 from fastapi import APIRouter, Body, Query
-from pydantic import AliasGenerator, ConfigDict, Field
+from pydantic import AliasGenerator, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -33,7 +34,18 @@ PATH = "/api/workflows"
 TAG = "workflows"
 _LARGEST = 10**15
 SystemWish = Annotated[str | None, Field(min_length=1, max_length=64, examples=["demo"])]
-File = Annotated[int, Field(strict=True, ge=1, le=_LARGEST)] | Annotated[str, Field(min_length=1, max_length=64)]
+
+
+def _named(file: object, check: ValidatorFunctionWrapHandler) -> int | str:
+    """What is neither a number nor an id is one mistake, not two."""
+    try:
+        return check(file)  # type: ignore[no-any-return]
+    except ValidationError as error:
+        raise PydanticCustomError("file", "each of these must be the `fileId` or the `id` of a file") from error
+
+
+Number = Annotated[int, Field(strict=True, ge=1, le=_LARGEST)]
+File = Annotated[Number | Annotated[str, Field(min_length=1, max_length=64)], WrapValidator(_named)]
 
 
 class UserInputRequest(Closed):
@@ -76,7 +88,13 @@ def _add_commands(router: APIRouter, services: Services) -> None:
             200: says(Started, workflow_answers.STARTED, "It is in the log, and will end visibly"),
             **may(
                 *(refusals.NOT_JSON, refusals.BAD_INPUT, refusals.TOO_LARGE, refusals.NO_WORKFLOW),
-                *(refusals.NO_FILE, refusals.NO_SYSTEM, *refusals.BUSY, *refusals.UNASKED),
+                *(
+                    refusals.NO_FILE,
+                    refusals.NO_SYSTEM,
+                    refusals.STILL_WORKING,
+                    refusals.QUESTION_OPEN,
+                    *refusals.UNASKED,
+                ),
                 *(*refusals.UNUSABLE, refusals.OVERLOADED, *refusals.STORED),
             ),
         },
@@ -85,7 +103,7 @@ def _add_commands(router: APIRouter, services: Services) -> None:
         body: Annotated[UserInputRequest, _START],
         id: Annotated[str | None, Query(max_length=64, description="of the workflow to go on with")] = None,
         agent_system_id: Annotated[
-            SystemWish, Query(alias="agentSystemId", description="as in the body, which comes first")
+            SystemWish, Query(alias="agentSystemId", description="as in the body; in one of them, or the same in both")
         ] = None,
     ) -> Response:
         """A workflow that waits takes the prompt as its answer. While it works it takes none: 409."""
@@ -150,11 +168,9 @@ def _add_looking(router: APIRouter, services: Services) -> None:
         tag = tag_of(*figures, found.status, found.awaiting_user_input)
         if (known := unchanged(request, tag)) is not None:
             return known
-        entries = workflow_answers.whole(found, ())
+        whole = workflow_answers.whole(found)
         messages, is_final = await told(services, request, list(found.messages))
-        ids = tuple(message.id for message in messages)
-        whole = msgspec.structs.replace(entries, messages=messages, message_ids=ids)
-        return answered(msgspec.json.encode(whole), tag if is_final else None)
+        return answered(msgspec.json.encode(whole(messages=messages)), tag if is_final else None)
 
 
 def _wish(body: UserInputRequest, workflow_id: str | None, system: str | None) -> Wish:
@@ -162,6 +178,9 @@ def _wish(body: UserInputRequest, workflow_id: str | None, system: str | None) -
         raise InvalidField("prompt: this must not be empty", field="prompt")
     if workflow_id == "":
         raise InvalidField("id: this is empty; leave it out for a new workflow", field="id")
+    if system is not None and body.agent_system_id not in (None, system):
+        told = f"agentSystemId: it is {body.agent_system_id!r} in the body and {system!r} in the query; send one"
+        raise InvalidField(told, field="agentSystemId")
     if body.mandate_id not in (None, MANDATE):
         raise InvalidField(f"mandateId: yours is {MANDATE}; send that, or leave it out", field="mandateId")
     return Wish(

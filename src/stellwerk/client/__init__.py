@@ -1,7 +1,6 @@
 """The client: a server, from Python and from the command line, over HTTP alone. Never imports the server itself."""
 
-from importlib import import_module
-from typing import Any
+from stellwerk import loaded_when_asked_for
 
 # Loaded when first asked for, as in the package above: the command line says --help without them.
 _PUBLIC = {
@@ -15,9 +14,4 @@ _PUBLIC = {
 }
 
 __all__ = [*sorted(_PUBLIC)]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+__getattr__ = loaded_when_asked_for(__name__, _PUBLIC)

@@ -163,6 +163,6 @@ class Client:
         return answer
 
 
-def _part(session_id: str) -> str:
+def _part(text: str) -> str:
     """One part of a path, whatever somebody typed."""
-    return quote(session_id, safe="")
+    return quote(text, safe="")

@@ -39,7 +39,7 @@ def tail(
 ) -> None:
     """Follow a session in the terminal: what was said, what agents do, as it happens.
 
-    It begins with what is stored, goes on after the server was restarted, and ends by Ctrl-C. Watching changes
+    It begins with what is stored, goes on after the server was restarted, and ends with Ctrl-C. Watching changes
     nothing: the run does not notice.
     """
     from stellwerk.client.showing import tail as follow

@@ -8,20 +8,21 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from stellwerk.client.client import Client
+from stellwerk.client.problems import Problem
 from stellwerk.client.workflow_view import WorkflowView
 from stellwerk.envelope.model import AskUser, RunEnd
 from stellwerk.envelope.payloads import RunEnded
 from stellwerk.errors import SettingsError, StellwerkError
-from stellwerk.terminal.asking import Asker, AtTheKeyboard, Defaults
+from stellwerk.terminal.asking import Asker, AtTheKeyboard, Defaults, Given
 from stellwerk.terminal.interrupts import BY_SIGNAL, Interrupts
 from stellwerk.terminal.keyboard import Keyboard
 from stellwerk.terminal.outlet import Outlet, attach
-from stellwerk.terminal.plain import visible
+from stellwerk.terminal.plain import one_line, visible
 from stellwerk.terminal.prints import diverted
 from stellwerk.views.workflow_shapes import FileNamed
 
@@ -59,7 +60,7 @@ class _Running:
         self._interrupts = Interrupts(self._stop, self._keyboard.release)
         self._stopping: asyncio.Task[None] | None = None
         self._session: tuple[Client, str] | None = None
-        self._is_followed = False
+        self._is_followed = self._is_asking = False
 
     async def main(self) -> int:
         self._loop, self._work = asyncio.get_running_loop(), asyncio.create_task(self._do())
@@ -70,24 +71,26 @@ class _Running:
             self._view.settle()
             self._keyboard.release()
         if self._work.cancelled():
+            self._view.say("stopped", "warn")
             return BY_SIGNAL + (self._interrupts.caught or 0)
         error = self._work.exception()
         if isinstance(error, StellwerkError):
             self._view.say(f"stellwerk: {visible(error.message)}", "bad")
             return MISUSED
+        if self._work.result() == STOPPED:
+            self._view.say("stopped", "warn")
         return self._work.result()
 
     async def _do(self) -> int:
         self._view.note("starting")
-        _check_writable(self._wish.out)
         async with self._server() as url, Client(url, self._key) as client:
-            ids = [await client.upload(file) for file in self._wish.files]
+            ids = [await self._uploaded(client, file) for file in self._wish.files]
             session = await client.begin(self._wish.system)
             self._session = (client, session.id)
             sent = await client.send(session.id, self._wish.text, documents=ids)
             ended, asks = await self._followed(client, session.id, sent.after)
             while ended.status == "awaiting_user":
-                given = await self._asker().answers(asks)
+                given = await self._answers(asks)
                 if given is None:
                     return AWAITING
                 for ask_id, answer in given.items():
@@ -95,6 +98,22 @@ class _Running:
                     sent = await client.answer(session.id, answer.text, **about)
                 ended, asks = await self._followed(client, session.id, sent.after)
             return await self._over(client, ended)
+
+    async def _uploaded(self, client: Client, file: Path) -> str:
+        self._view.note(f"sending {one_line(file.name)}")
+        try:
+            return await client.upload(file)
+        except Problem as problem:
+            raise SettingsError(f"{file} was not taken: {problem.detail}") from problem
+        except OSError as error:
+            raise SettingsError(f"cannot read {file}: {error.strerror}") from error
+
+    async def _answers(self, asks: Sequence[AskUser]) -> Given | None:
+        self._is_asking = True
+        try:
+            return await self._asker().answers(asks)
+        finally:
+            self._is_asking = False
 
     def _asker(self) -> Asker:
         view, name = self._view, self._wish.system
@@ -116,14 +135,14 @@ class _Running:
 
     async def _over(self, client: Client, ended: RunEnded) -> int:
         self._view.settle()
-        if ended.status == "stopped":  # by somebody else
-            self._view.say("stopped", "warn")
+        if ended.status == "stopped":  # by anybody; it is said in the end
             return STOPPED
         if ended.status == "failed":
-            self._view.say(f"stellwerk: {visible(ended.reason or 'the workflow has failed')}", "bad")
+            if not any(entry.message == ended.reason for entry in self._view.workflow.logs):
+                self._view.say(f"stellwerk: {visible(ended.reason or 'the workflow has failed')}", "bad")
             return FAILED
         self._out.write(f"{ended.result or ''}\n")
-        for file in self._view.workflow.messages[-1].documents:
+        for file in self._view.delivered:
             saved = _kept(self._wish.out, file, await client.download(file.document_id))
             self._view.say(f"saved {visible(str(saved))}", "good")
         return COMPLETED
@@ -131,7 +150,8 @@ class _Running:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
-            self._view.tick()
+            if not self._is_asking:  # the bar would cover what is being typed
+                self._view.tick()
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop_now)
@@ -146,21 +166,11 @@ class _Running:
 
     async def _halt(self, client: Client, session_id: str) -> None:
         """The stream may not tell it: a server in this process has heard the signal, too, and ends its streams."""
-        with suppress(StellwerkError):
+        try:
             await client.stop(session_id, reason="Ctrl-C")
-            self._view.say("stopped", "warn")
+        except StellwerkError as error:
+            self._view.say(f"stellwerk: {visible(error.message)}; the workflow may go on there", "bad")
         self._work.cancel()
-
-
-def _check_writable(folder: Path) -> None:
-    """Before anything is worked on: what cannot be saved would be lost.
-
-    Raises:
-        SettingsError: nothing can be written there.
-    """
-    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise SettingsError(f"cannot write to {folder}: {there} is no folder to write into; choose one with --out")
 
 
 def _kept(folder: Path, file: FileNamed, data: bytes) -> Path:
@@ -174,7 +184,7 @@ def _kept(folder: Path, file: FileNamed, data: bytes) -> Path:
     number, place = 1, folder / f"{name}{ext}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        while os.path.lexists(place) and place.read_bytes() != data:
+        while os.path.lexists(place) and not (place.is_file() and place.read_bytes() == data):
             number += 1
             place = folder / f"{name} ({number}){ext}"
         place.write_bytes(data)

@@ -2,13 +2,14 @@
 
 from typing import TextIO
 
-from stellwerk.envelope.model import AskUser, Envelope
+from stellwerk.envelope.model import AskUser, Envelope, Error
 from stellwerk.terminal.lanes import ROOT
 from stellwerk.terminal.marks import Line, Style
 from stellwerk.terminal.pen import Pen
 from stellwerk.terminal.plain import one_line, visible
 from stellwerk.terminal.screen import Screen
 from stellwerk.views.workflow import Workflow
+from stellwerk.views.workflow_shapes import FileNamed
 
 _BAR = 24
 _STYLES: dict[str, Style] = {"info": "dim", "warning": "warn", "error": "bad"}
@@ -23,9 +24,15 @@ class WorkflowView:
         self._logs = self._messages = self._turns = 0
         self._progress, self._doing, self._note = 0, "", ""
 
+    @property
+    def delivered(self) -> tuple[FileNamed, ...]:
+        """The documents of the answer; what the user gave is not among them, if there is none."""
+        last = self.workflow.messages[-1:]
+        return last[0].documents if last and last[0].role == "assistant" else ()
+
     def feed(self, position: int, envelope: Envelope) -> None:
         self.workflow.feed(envelope)
-        if not isinstance(envelope, AskUser):  # it will be asked; to tell it as well would be twice
+        if not _is_told_elsewhere(envelope):
             self._show()
         self._logs, self._messages = len(self.workflow.logs), len(self.workflow.messages)
         self.tick()
@@ -57,3 +64,8 @@ class WorkflowView:
 
     def settle(self) -> None:
         self._screen.settle()
+
+
+def _is_told_elsewhere(envelope: Envelope) -> bool:
+    """A question will be asked; and of a call that failed, its agent tells what that means."""
+    return isinstance(envelope, AskUser) or (isinstance(envelope, Error) and not envelope.payload.fatal)

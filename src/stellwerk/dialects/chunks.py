@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from stellwerk.dialects.base import Chunk, Dialect, ndjson
 from stellwerk.dialects.chunk_lines import lines
-from stellwerk.dialects.wording import cut_off, failure_of, form_of, text_of, unlisted
+from stellwerk.dialects.wording import cut_off, failure_of, form_of, unlisted
 from stellwerk.envelope import model as m
 from stellwerk.envelope.chunk import StreamChunk, StreamEvent, StreamLevel
 from stellwerk.envelope.payloads import ToolEnded
@@ -237,7 +237,7 @@ class Chunks:
         self._trace.agent = self._trace.agent or start.payload.system
 
     def _said(self, message: m.Message) -> Iterator[StreamChunk]:
-        said, text = message.payload, text_of(message.payload)
+        said, text = message.payload, message.payload.text
         shown = self._run.previews.pop(said.message_id, said.message_id)
         if said.status == "last":
             yield self._chunk(StreamEvent.FINAL, message, OUTER, final_answer=text, message_id=shown)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from stellwerk.dialects.base import Chunk, Dialect, ndjson
-from stellwerk.dialects.wording import cut_off, failure_of, form_of, fragments, text_of, unlisted
+from stellwerk.dialects.wording import cut_off, failure_of, form_of, fragments, unlisted
 from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import ToolEnded
 from stellwerk.envelope.results import Text
@@ -94,7 +94,7 @@ class Events:
 def _words(envelope: m.Message | m.AskUser) -> Iterator[_Told]:
     match envelope:
         case m.Message(payload=said) if said.role == "assistant" and said.status == "last" and said.action == "added":
-            for fragment in fragments(text_of(said)):
+            for fragment in fragments(said.text):
                 yield "text_message", {"text": fragment}
         case m.AskUser(payload=asked):
             yield "text_message", {"text": asked.question, "ask_id": asked.ask_id, "question": form_of(asked)}

@@ -7,7 +7,7 @@ from typing import Never
 import msgspec
 
 from stellwerk.envelope.model import RunEnd
-from stellwerk.envelope.payloads import Asked, Said, TextPart
+from stellwerk.envelope.payloads import Asked
 
 FRAGMENT = 24
 """The most characters in a fragment of an answer."""
@@ -19,10 +19,6 @@ _FRAGMENT = re.compile(rf"(?s).{{1,{FRAGMENT}}}\Z|.{{0,{FRAGMENT - 1}}}\s|.{{1,{
 def fragments(text: str) -> Iterator[str]:
     """The text in pieces of whole words; put together again they are the text."""
     return (found[0] for found in _FRAGMENT.finditer(text))
-
-
-def text_of(said: Said) -> str:
-    return "\n".join(part.text for part in said.content if isinstance(part, TextPart))
 
 
 def form_of(asked: Asked) -> dict[str, object]:

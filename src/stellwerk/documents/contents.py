@@ -1,20 +1,31 @@
 """Content items: what was read out of a document, in order, as anybody may see it. Pure."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 INLINE = 256 * 1024
-"""Letters up to which an item carries its own content in ``data``; of a larger one, only the extract."""
+"""Letters up to which an item carries its own content in ``data``; of a larger one, only the extract.
+
+Also the bytes up to which a document goes with its message."""
+
+PAGE_MARK = re.compile(r"^<!-- page \d+ -->[ \t]*\n?", re.MULTILINE)
+
+
+def page_mark(number: int) -> str:
+    """Stands in front of each page of an extract, so that readers can name the page; nobody wants it in a report."""
+    return f"<!-- page {number} -->"
 
 
 class ItemMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The first three are about ``data``."""
+    """The first two are about ``data``."""
 
     is_text: bool
     base64_encoded: bool
     ai_processed: bool
+    """A model wrote the summary."""
     size: int | None = None
     """Bytes that the item has by itself."""
     encoding: str | None = None

@@ -6,12 +6,16 @@ ours. What it found is kept beside the document, and can be made again.
 """
 
 import asyncio
+import io
 import signal
 import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -19,6 +23,8 @@ import structlog
 from msgspec.structs import replace
 
 from stellwerk.documents.contents import ContentItem
+from stellwerk.documents.extracts import Outline, Room, items_in, outline_in, packed, packed_outline, without_texts
+from stellwerk.documents.mimes import TYPES, extension
 from stellwerk.documents.store import Document, DocumentStore
 from stellwerk.errors import ExtractionError, NotFound, StorageFull, StorageGone
 from stellwerk.processes.asking import Told, asked
@@ -27,13 +33,14 @@ logger = structlog.get_logger(__name__)
 
 AT_ONCE = 2
 """Documents that are read at one time in one server; others wait."""
-_VERSION = 1
-"""Of what is kept: raised when the same bytes give other items than before."""
 _WORKER = "stellwerk.documents.reading.worker"
 _ENVIRONMENT = {"LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
 """With an arena for each thread, half of the memory limit would be spent on addresses that nobody uses."""
 _PASSING = frozenset({"document_timed_out", "document_needs_package"})
 """What may go better next time, and is therefore not kept."""
+_FAILURES = 256
+"""Failures that are remembered, because they are not kept."""
+_ALL = 1 << 62
 _OUT_OF_MEMORY = ("memory allocation", "MemoryError", "Cannot allocate memory", "bad_alloc")
 
 
@@ -47,22 +54,31 @@ class Limits:
     seconds: float = 60
     answer: int = 48 * 1024 * 1024
     """Bytes of all items together as they are sent."""
+    remembered: float = 180
+    """Seconds for which a failure that may pass is told again to whoever asks, before anybody tries again."""
 
 
 LIMITS = Limits()
 
 
-class _Extract(msgspec.Struct, frozen=True):
-    """What the child answers, and what is kept: items, or why there are none."""
+class _Answer(msgspec.Struct, frozen=True):
+    """What the child says: items, or why there are none."""
 
     items: tuple[ContentItem, ...] = ()
     code: str | None = None
     message: str = ""
     peak: int = 0
     """KiB of memory that the child had at most; 0 if it is not the child who says this, and that is not kept."""
-    version: int = _VERSION
-    ext: str = ""
-    """For which extension it was made: the same bytes may have several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    outline: Outline
+    open: Callable[[], BinaryIO]
+
+
+_Key = tuple[str, str, str]
+"""Tenant, document and extension: the same bytes may have several."""
 
 
 class Extractor:
@@ -71,60 +87,132 @@ class Extractor:
     def __init__(self, store: DocumentStore, limits: Limits = LIMITS) -> None:
         self._store, self._limits = store, limits
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
+        self._failed: OrderedDict[_Key, tuple[float, Outline]] = OrderedDict()
 
-    async def items(self, tenant: str, document_id: str) -> tuple[ContentItem, ...]:
-        """What is in a document. The first who asks pays for it; whoever is cancelled leaves no process behind.
+    async def items(
+        self, tenant: str, document_id: str, name: str | None = None, *, room: Room | None = None
+    ) -> tuple[ContentItem, ...]:
+        """What is in a document, all of it or as much as there is room for.
+
+        ``name`` is that under which it is known to whoever asks; without it, the last that it was given. The first
+        who asks pays for reading it; whoever is cancelled leaves no process behind.
 
         Raises:
             NotFound: this tenant has no such document.
             ExtractionError: it cannot be read.
         """
+        found, named = await self._asked(tenant, document_id, name)
+        items = await _all_of(found, document_id, Room(_ALL, _ALL) if room is None else room)
+        return tuple(_named(item, named) for item in items)
+
+    async def outline(self, tenant: str, document_id: str, name: str | None = None) -> tuple[ContentItem, ...]:
+        """The same without any text: little, however much is in the document."""
+        found, named = await self._asked(tenant, document_id, name)
+        return tuple(_named(item, named) for item in without_texts(found.outline))
+
+    async def sum_up(self, tenant: str, document_id: str, name: str, summaries: Mapping[int, str]) -> None:
+        """Keep what a model says of items, by their numbers, in place of the summaries that were made without one.
+
+        Raises:
+            NotFound: this tenant has no such document.
+            ExtractionError: it cannot be read.
+        """
+        found, named = await self._asked(tenant, document_id, name)
+        items = await _all_of(found, document_id, Room(_ALL, _ALL))
+        summed = [_summed_up(item, summaries.get(item.sequence_nr)) for item in items]
+        _, data = await asyncio.to_thread(packed, summed)
+        with suppress(StorageFull, StorageGone):  # a model can be asked again
+            await self._store.derive(*_key(tenant, document_id, named), data)
+
+    async def _asked(self, tenant: str, document_id: str, name: str | None) -> tuple[_Found, str]:
         document = await self._store.find(tenant, document_id)
         if document is None:
-            raise NotFound("document", document_id, remedy="it was deleted, or is somebody else's")
-        name = PurePosixPath(document.filename.replace("\\", "/"))
-        lock = self._locks.setdefault((tenant, document_id), asyncio.Lock())
+            raise _unknown(document_id)
+        named = document.filename if name is None else name
+        key = _key(tenant, document_id, named)
+        lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            extract = await self._extract(tenant, document, name.suffix.lstrip(".").lower())
-        if extract.code is not None:
-            raise ExtractionError.told(extract.code, extract.message)
-        return tuple(_named(item, name) for item in extract.items)
+            found = await self._kept(key) or self._remembered(key) or await self._read(key, document)
+        if found.outline.code is not None:
+            raise ExtractionError.told(found.outline.code, found.outline.message)
+        return found, named
 
-    async def _extract(self, tenant: str, document: Document, ext: str) -> _Extract:
-        kept = await self._store.derived(tenant, document.document_id)
-        found = None if kept is None else _decoded(kept)
-        if found is not None and found.version == _VERSION and found.ext == ext:
-            return found
-        made = await self._made(tenant, document, ext)
-        if made.peak and made.code not in _PASSING:
-            with suppress(StorageFull, StorageGone):  # it can be made again
-                await self._store.derive(tenant, document.document_id, msgspec.msgpack.encode(made))
-        return made
+    async def _kept(self, key: _Key) -> _Found | None:
+        path = self._store.derived(*key)
+        outline = await asyncio.to_thread(_outline, path)
+        return None if outline is None else _Found(outline, lambda: path.open("rb"))
 
-    async def _made(self, tenant: str, document: Document, ext: str) -> _Extract:
+    def _remembered(self, key: _Key) -> _Found | None:
+        until, outline = self._failed.get(key, (0.0, None))
+        if outline is None or asyncio.get_running_loop().time() >= until:
+            return None
+        return _Found(outline, io.BytesIO)
+
+    async def _read(self, key: _Key, document: Document) -> _Found:
+        async with self._places:
+            made = await self._made(key, document)
+            if made.code is not None:
+                outline = Outline(code=made.code, message=made.message)
+                data = packed_outline(outline)
+            else:
+                outline, data = await asyncio.to_thread(packed, made.items)
+            if made.peak and made.code not in _PASSING:
+                with suppress(StorageFull, StorageGone):  # it can be made again
+                    if await self._store.derive(*key, data):
+                        return _Found(outline, lambda: self._store.derived(*key).open("rb"))
+        if made.code is not None:
+            self._remember(key, outline)
+        return _Found(outline, partial(io.BytesIO, data))
+
+    def _remember(self, key: _Key, outline: Outline) -> None:
+        self._failed.pop(key, None)
+        self._failed[key] = (asyncio.get_running_loop().time() + self._limits.remembered, outline)
+        while len(self._failed) > _FAILURES:
+            self._failed.popitem(last=False)
+
+    async def _made(self, key: _Key, document: Document) -> _Answer:
         if document.size > self._limits.document:
             limit = f"{document.size:,} bytes, and {self._limits.document:,} are taken"
-            return _refused(ExtractionError("document_too_large", limit), ext)
-        request = self._request(str(self._store.path(tenant, document.document_id).absolute()), ext)
+            return _refused(ExtractionError("document_too_large", limit))
+        tenant, document_id, ext = key
+        request = self._request(str(self._store.path(tenant, document_id).absolute()), ext)
         try:
-            async with self._places, asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(self._limits.seconds):
                 told = await asked(request, _ENVIRONMENT, largest=self._limits.answer)
         except TimeoutError:
-            return _refused(ExtractionError("document_timed_out"), ext)
-        made = replace(self._understood(told), ext=ext)
+            return _refused(ExtractionError("document_timed_out"))
+        made = await asyncio.to_thread(self._understood, told)
         about = {"items": len(made.items), "code": made.code, "peak_mib": made.peak >> 10, "printed": told.printed}
-        logger.info("document_read", document=document.document_id, ended=told.ending(), **about)
+        logger.info("document_read", document=document_id, ended=told.ending(), **about)
         return made
 
     def _request(self, file: str, ext: str) -> dict[str, Any]:
         limits = {"memory": self._limits.memory, "seconds": self._limits.cpu_seconds}
         return {"module": _WORKER, "path": sys.path, "file": file, "ext": ext, **limits}
 
-    def _understood(self, told: Told) -> _Extract:
+    def _understood(self, told: Told) -> _Answer:
         if len(told.answer) > self._limits.answer:
             return _refused(ExtractionError("document_too_large"))
         return (_decoded(told.answer) if told.answer else None) or _refused(_why(told))
+
+
+def _outline(path: Path) -> Outline | None:
+    try:
+        with path.open("rb") as file:
+            return outline_in(file)
+    except FileNotFoundError:
+        return None
+
+
+def _texts(found: _Found, room: Room) -> tuple[ContentItem, ...]:
+    with found.open() as file:
+        outline = outline_in(file)
+        return () if outline is None else items_in(file, outline, room)
+
+
+def _unknown(document_id: str) -> NotFound:
+    return NotFound("document", document_id, remedy="it was deleted, or is somebody else's")
 
 
 def _why(told: Told) -> ExtractionError:
@@ -136,17 +224,36 @@ def _why(told: Told) -> ExtractionError:
     return ExtractionError("document_corrupt", f"what reads it ended with {told.ending()}")
 
 
-def _refused(error: ExtractionError, ext: str = "") -> _Extract:
-    return _Extract(code=error.code, message=error.message, ext=ext)
+def _refused(error: ExtractionError) -> _Answer:
+    return _Answer(code=error.code, message=error.message)
 
 
-def _decoded(data: bytes) -> _Extract | None:
+def _decoded(data: bytes) -> _Answer | None:
     try:
-        return msgspec.msgpack.decode(data, type=_Extract)
+        return msgspec.msgpack.decode(data, type=_Answer)
     except msgspec.MsgspecError:
         return None
 
 
-def _named(item: ContentItem, document: PurePosixPath) -> ContentItem:
+def _key(tenant: str, document_id: str, named: str) -> _Key:
+    ext = extension(named)
+    return tenant, document_id, ext if ext in TYPES else ""
+
+
+async def _all_of(found: _Found, document_id: str, room: Room) -> tuple[ContentItem, ...]:
+    try:
+        return await asyncio.to_thread(_texts, found, room)
+    except FileNotFoundError as error:
+        raise _unknown(document_id) from error
+
+
+def _summed_up(item: ContentItem, summary: str | None) -> ContentItem:
+    return item if not summary else replace(item, summary=summary, metadata=replace(item.metadata, ai_processed=True))
+
+
+def _named(item: ContentItem, filename: str) -> ContentItem:
     """What has no name of its own in the document is the document."""
-    return item if item.name else replace(item, name=document.stem)
+    if item.name:
+        return item
+    path = PurePosixPath(filename.replace("\\", "/"))
+    return replace(item, name=path.stem, ext=item.ext or extension(filename))

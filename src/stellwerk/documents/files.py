@@ -4,6 +4,7 @@ Names are made here, from a tenant's hash and a document's id of 22 letters and
 digits; nothing that anybody sent becomes part of a path.
 """
 
+import codecs
 import errno
 import hashlib
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, BinaryIO, NamedTuple
 
+from stellwerk.documents.mimes import TYPES
 from stellwerk.envelope.shapes import Blob, document_id_of, make_blob, sniff
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import ID_LENGTH
@@ -22,7 +24,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the system says when a disk, or what somebody may use of it, is full."""
 _PIECE = 256 * 1024
 _LONGEST_LETTER = 4
-_DERIVED = ".extract"
+_DERIVED = "extract"
 
 
 class Copied(NamedTuple):
@@ -45,6 +47,9 @@ class Files:
         self._folder = folder
         self._mark = f"part-{os.urandom(8).hex()}-"
         """What this process has not finished writing begins like that; other parts are of one that crashed."""
+
+    def opened(self, tenant: str, document_id: str) -> BinaryIO:
+        return self.path(tenant, document_id).open("rb")
 
     def path(self, tenant: str, document_id: str) -> Path:
         """Where the bytes are, if they are there."""
@@ -117,14 +122,33 @@ def not_written(error: OSError, place: str) -> StorageFull | StorageGone:
     return StorageGone(f"documents cannot be written: {error.strerror}; look at {place}")
 
 
-def derived_from(path: Path) -> Path:
-    """Where lies what was made of a document: beside it, and gone with it."""
-    return path.with_name(document_of(path) + _DERIVED)
+def derived_from(path: Path, ext: str) -> Path:
+    """Where lies what was read in a document with this extension: beside it, and gone with it."""
+    kind = f".{ext}" if ext in TYPES else ""
+    return path.with_name(f"{document_of(path)}{kind}.{_DERIVED}")
+
+
+def remove(path: Path) -> None:
+    """The bytes of a document, and all that was read in it."""
+    for gone in (path, *(derived_from(path, ext) for ext in ("", *TYPES))):
+        gone.unlink(missing_ok=True)
 
 
 def document_of(path: Path) -> str:
     """The id of the document that these bytes are, or were made of."""
-    return path.name.removesuffix(_DERIVED)
+    return path.name.partition(".")[0]
+
+
+def is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except (UnicodeDecodeError, FileNotFoundError):
+        return False
+    return True
 
 
 def _filled(part: IO[bytes], data: bytes, name: str) -> str:

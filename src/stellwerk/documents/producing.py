@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from stellwerk.documents.contents import PAGE_MARK
 from stellwerk.documents.markdown import grid, tables_in, to_html
 from stellwerk.documents.mimes import OFFICE
 from stellwerk.documents.producing_docx import to_docx
@@ -26,7 +27,8 @@ _NEVER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def produce(filename: str, content: str | Rows) -> Blob:
     """The document that ``filename`` asks for by its extension.
 
-    Text is Markdown; what can only be a table takes the tables in it, or the text as CSV.
+    Text is Markdown; what can only be a table takes the tables in it, or the text as CSV. The marks of pages, which
+    text has that was read in another document, are left out.
 
     Raises:
         InvalidField: nobody makes such documents, or not of this content.
@@ -41,7 +43,7 @@ def produce(filename: str, content: str | Rows) -> Blob:
 
 def _cleaned(content: str | Rows) -> str | Rows:
     if isinstance(content, str):
-        return _NEVER.sub("", clean_text(content))
+        return PAGE_MARK.sub("", _NEVER.sub("", clean_text(content)))
     return [[_NEVER.sub("", clean_text(cell)) if isinstance(cell, str) else cell for cell in row] for row in content]
 
 
@@ -83,10 +85,17 @@ def _docx(content: str | Rows) -> bytes:
 def _xlsx(content: str | Rows) -> bytes:
     if not isinstance(content, str):
         return to_xlsx([content])
-    tables = tables_in(content) or [list(csv.reader(io.StringIO(content)))]
+    tables = tables_in(content) or [_csv_rows(content)]
     if max((len(row) for row in tables[0]), default=0) < 2:
         raise InvalidField("there is no table in this text; send a Markdown table, or CSV", field="content")
     return to_xlsx(tables)
+
+
+def _csv_rows(text: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text, newline=None)))
+    except csv.Error as error:
+        raise InvalidField(f"this is no CSV: {error}; send a Markdown table, or CSV", field="content") from error
 
 
 _MAKERS: dict[str, tuple[str, Callable[[str | Rows], bytes]]] = {

@@ -4,8 +4,13 @@ import io
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, time
+from typing import TYPE_CHECKING
 
 from stellwerk.errors import InvalidField, MissingPackage
+
+if TYPE_CHECKING:
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
 
 ROWS, COLUMNS = 1_048_576, 16_384
 _OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
@@ -33,16 +38,19 @@ def to_xlsx(tables: Sequence[Sequence[Sequence[object]]]) -> bytes:
         bold, day = workbook.add_format({"bold": True}), workbook.add_format({"num_format": "yyyy-mm-dd"})
         for rows in tables:
             _check(rows)
-            sheet = workbook.add_worksheet()
-            sheet.freeze_panes(1, 0)
-            for number, row in enumerate(rows):
-                for column, value in enumerate(row):
-                    cell = _cell(value)
-                    shape = bold if number == 0 else day if isinstance(cell, date) else None
-                    sheet.write(number, column, cell, shape)
-            for column, width in enumerate(_widths(rows)):
-                sheet.set_column(column, column, width)
+            _write(workbook.add_worksheet(), rows, head=bold, day=day)
     return out.getvalue()
+
+
+def _write(sheet: "Worksheet", rows: Sequence[Sequence[object]], *, head: "Format", day: "Format") -> None:
+    sheet.freeze_panes(1, 0)
+    for number, row in enumerate(rows):
+        for column, value in enumerate(row):
+            cell = _cell(value)
+            shape = head if number == 0 else day if isinstance(cell, date) else None
+            sheet.write(number, column, cell, shape)
+    for column, width in enumerate(_widths(rows)):
+        sheet.set_column(column, column, width)
 
 
 def _check(rows: Sequence[Sequence[object]]) -> None:

@@ -13,8 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, R, Transaction
+from stellwerk.documents import files
 from stellwerk.documents.files import Files, derived_from, document_of, folder_name, is_document_id
+from stellwerk.documents.mimes import label
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Conflict, CorruptStore, NotFound
@@ -57,7 +59,7 @@ class DocumentStore:
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
         self._files = Files(folder)
-        self._keeping: set[asyncio.Task[None]] = set()
+        self._keeping: set[asyncio.Task[Any]] = set()
 
     async def keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         """Store bytes for a session; durable when it returns. Repeating it changes nothing.
@@ -68,12 +70,12 @@ class DocumentStore:
         """
         await self._whole(self._keep(tenant, session_id, blobs))
 
-    async def _whole(self, writing: Coroutine[Any, Any, None]) -> None:
+    async def _whole(self, writing: Coroutine[Any, Any, R]) -> R:
         """In a task of its own: whoever gives up meanwhile must not leave bytes that nobody refers to."""
         keeping = asyncio.create_task(writing)
         self._keeping.add(keeping)
         keeping.add_done_callback(self._kept)
-        await asyncio.shield(keeping)
+        return await asyncio.shield(keeping)
 
     async def _keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:
@@ -91,16 +93,20 @@ class DocumentStore:
     async def take(self, tenant: str, source: BinaryIO, *, filename: str, mime: str | None) -> Document:
         """Store an upload, which belongs to no session; durable when it returns.
 
-        ``mime`` is what somebody says; without it, what the bytes seem to be. The same bytes are one
-        document, and the last name they were given counts.
+        ``mime`` is what somebody says; without it, what the bytes seem to be and the name says. The same bytes are
+        one document, and the last name they were given counts. ``source`` may be closed by whoever gives up.
 
         Raises:
             StorageFull, StorageGone: nothing refers to them.
         """
+        return await self._whole(self._take(tenant, source, filename, mime))
+
+    async def _take(self, tenant: str, source: BinaryIO, filename: str, mime: str | None) -> Document:
         while True:  # the last reference to these bytes may be removed at this very moment
             await asyncio.to_thread(source.seek, 0)
             copied = await asyncio.to_thread(self._files.copy, tenant, source)
-            taken = Document(copied.path.name, filename, mime or copied.mime, copied.size, self._clock.now())
+            called = mime or label(filename, copied.mime)
+            taken = Document(copied.path.name, filename, called, copied.size, self._clock.now())
             if await self._database.submit(_upload_many, _Reference(tenant, _UPLOADED, taken, copied.path)):
                 return taken
 
@@ -114,7 +120,7 @@ class DocumentStore:
             raise Conflict("this file belongs to a session and goes with it: delete the session", code="file_in_use")
         await self.release(tenant, [document_id])
 
-    def _kept(self, keeping: "asyncio.Task[None]") -> None:
+    def _kept(self, keeping: "asyncio.Task[Any]") -> None:
         self._keeping.discard(keeping)
         if not keeping.cancelled():
             keeping.exception()  # looked at, in case that nobody waits for it any more
@@ -140,7 +146,7 @@ class DocumentStore:
         if await self.find(tenant, document_id) is None:
             raise NotFound("document", document_id, remedy="it was deleted, or is somebody else's")
         try:
-            file = await asyncio.to_thread(self._files.path(tenant, document_id).open, "rb")
+            file = self._files.opened(tenant, document_id)  # not in a thread: who is cancelled then leaves it open
         except FileNotFoundError as error:
             raise CorruptStore(f"the file of the document {document_id} is gone; restore it from a backup") from error
         with file:
@@ -151,22 +157,25 @@ class DocumentStore:
         """Where the bytes of a document are that was found, for a process that reads them."""
         return self._files.path(tenant, document_id)
 
-    async def derived(self, tenant: str, document_id: str) -> bytes | None:
-        """What was made of a document before; None if nothing was."""
-        path = derived_from(self._files.path(tenant, document_id))
-        try:
-            return await asyncio.to_thread(path.read_bytes)
-        except FileNotFoundError:
-            return None
+    async def is_utf8(self, tenant: str, document_id: str) -> bool:
+        """Whether the bytes of a document that was found can be read as UTF-8, all of them."""
+        return await asyncio.to_thread(files.is_utf8, self._files.path(tenant, document_id))
 
-    async def derive(self, tenant: str, document_id: str, data: bytes) -> None:
-        """Keep what was made of a document for as long as the document; of one that is gone by now, nothing is kept."""
-        await self._whole(self._derive(tenant, document_id, data))
+    def derived(self, tenant: str, document_id: str, ext: str) -> Path:
+        """Where that is which was read in a document under a name with this extension, if it is kept."""
+        return derived_from(self._files.path(tenant, document_id), ext)
 
-    async def _derive(self, tenant: str, document_id: str, data: bytes) -> None:
+    async def derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
+        """Keep what was read in a document for as long as the document; False if that is gone by now."""
+        return await self._whole(self._derive(tenant, document_id, ext, data))
+
+    async def _derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
         part = await asyncio.to_thread(self._files.part, tenant, data)
-        target = derived_from(self._files.path(tenant, document_id))
-        await self._database.submit(_place_many, _Derived(tenant, document_id, part, target))
+        try:
+            derived = _Derived(tenant, document_id, part, self.derived(tenant, document_id, ext))
+            return await self._database.submit(_place_many, derived)
+        finally:
+            part.unlink(missing_ok=True)  # it has its name by now, or gets none
 
     def of(self, tenant: str, session_id: str) -> "asyncio.Future[list[str]]":
         """The documents that a session refers to at the moment when the writer comes to this.
@@ -271,8 +280,7 @@ def _remove_unreferred(tx: Transaction, batches: Sequence[list[Path]]) -> list[i
 def _removed(tx: Transaction, path: Path, tenant: str | None) -> bool:
     if tenant is not None and tx.row("document", tenant, document_of(path)) is not None:
         return False
-    for gone in (path, derived_from(path)):
-        gone.unlink(missing_ok=True)
+    files.remove(path)
     tx.run("unnumber_document", document_of(path))
     return True
 
@@ -284,7 +292,6 @@ def _place_many(tx: Transaction, items: Sequence[_Derived]) -> list[bool | Excep
 
 def _place(tx: Transaction, item: _Derived) -> bool:
     if tx.row("document", item.tenant, item.document_id) is None:
-        item.part.unlink(missing_ok=True)
         return False
     item.part.rename(item.target)
     return True

@@ -61,6 +61,10 @@ class TextPart(Payload, frozen=True, kw_only=True, tag_field="type", tag="text")
     text: str
 
 
+ATTACHED = "[attached "
+"""So begins what an agent reads of a file that came with a message, behind its words."""
+
+
 class FilePart(Payload, frozen=True, kw_only=True, tag_field="type", tag="file"):
     document_id: str
     filename: str
@@ -69,7 +73,7 @@ class FilePart(Payload, frozen=True, kw_only=True, tag_field="type", tag="file")
     @property
     def as_text(self) -> str:
         """What an agent reads of it."""
-        return f"[attached {self.filename}, document_id {self.document_id}]"
+        return f"{ATTACHED}{self.filename}, document_id {self.document_id}]"
 
 
 class Said(Payload, frozen=True, kw_only=True):
@@ -84,6 +88,11 @@ class Said(Payload, frozen=True, kw_only=True):
     author: str | None = None
     started_at: float | None = None
     action: Literal["added", "removed"] = "added"
+
+    @property
+    def text(self) -> str:
+        """Its words, without its files."""
+        return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
 
 class ModelCalled(Payload, frozen=True, kw_only=True):

@@ -85,15 +85,20 @@ class Assignment:
 
 
 def _unsettled(told: Sequence[Envelope]) -> list[tuple[ToolStart, ToolEnd | None]]:
-    """Tool calls behind the last checkpoint of the graph they belong to; an agent that is open is judged by its own."""
+    """Tool calls behind the last checkpoint of the graph they belong to; an agent that is open is judged by its own.
+
+    A graph in a node that is over has nothing to repeat but words if no tool was called in it.
+    """
     found: dict[str, tuple[ToolStart, ToolEnd | None]] = {}
+    wordy = _graphs_without_tools(told)
     runs = {envelope.run_id for envelope in told}
     for envelope in told:
         match envelope:
             case ToolStart():
                 found[envelope.call_id] = (envelope, None)
             case ToolEnd(payload=ended):
-                if ended.status == "abandoned":  # it was judged when it was cut off; what repeats it is another call
+                # If abandoned, it was judged when it was cut off; what repeats it is another call.
+                if ended.status == "abandoned" or envelope.call_id in wordy:
                     found.pop(envelope.call_id, None)
                 elif envelope.call_id in found:
                     found[envelope.call_id] = (found[envelope.call_id][0], envelope)
@@ -106,6 +111,11 @@ def _unsettled(told: Sequence[Envelope]) -> list[tuple[ToolStart, ToolEnd | None
                     if end is None or start.parent_id not in graph
                 }
     return [(start, end) for start, end in found.values() if end is not None or start.payload.kind == "tool"]
+
+
+def _graphs_without_tools(told: Sequence[Envelope]) -> set[str]:
+    starts = [e for e in told if isinstance(e, ToolStart)]
+    return {e.call_id for e in starts if e.payload.kind == "graph"} - {e.parent_id or "" for e in starts}
 
 
 async def assignment(log: DurableLog, database: Database, claimed: Claimed) -> Assignment:

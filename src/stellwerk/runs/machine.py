@@ -30,7 +30,8 @@ EDGES: dict[tuple[Place, Event], State] = {
 _REFUSALS: dict[tuple[Place, Event], tuple[str, str]] = {
     ("running", "message"): (
         "session_busy",
-        "the session is still working on round {round}; follow its stream, or send this again when it has ended",
+        "the session is still working on round {round}; send this again when it has ended, or a message with if_busy: "
+        "enqueue (it waits for its turn) or interrupt (the round is stopped)",
     ),
     ("awaiting", "message"): (
         "question_open",

@@ -77,9 +77,11 @@ class AgentConfig(Closed):
     final_prompt_after: Count = 1
     """Tool results after which the final answer is asked for."""
     approvals: dict[Name, list[Decision]] = {}
-    """Tools that the user must approve, each with the decisions that are open to him."""
+    """Tools that the user must approve, each with the decisions that are open to them."""
     effects: list[Effect] | None = None
     """What its tools may do to the world, those of its sub-agents included; everything if nothing is said."""
+    document_summaries: Literal["static", "model"] = "static"
+    """For kind ``workplan``: ``model`` asks its model to sum up each document that comes with a message, once."""
     completion_signal: Name | None = None
     """A tool call of this name brackets the agent's result when it is used as a tool."""
 

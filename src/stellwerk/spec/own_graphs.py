@@ -6,10 +6,13 @@ from stellwerk.spec.model import AgentSpec, AgentSystem
 
 DECIDES = "a graph of your own decides this itself; take it away"
 _PLANS = "an agent of kind workplan only plans; set this at the sub-agents that do the tasks"
+_SUMS_UP = "only an agent of kind workplan has documents summed up; take it away"
+_SUMMARIES = "document_summaries"
 _ALWAYS = {"id", "role", "kind", "description", "completion_signal"}
 _REACH = {
     "graph": _ALWAYS | {"graph"},
-    "workplan": _ALWAYS | {"graph", "system_prompt", "mission", "model", "model_retries", "tools", "effects"},
+    "workplan": _ALWAYS
+    | {"graph", "system_prompt", "mission", "model", "model_retries", "tools", "effects", _SUMMARIES},
 }
 """By kind, the settings that do something; a graph for the wrong kind is refused elsewhere."""
 
@@ -20,6 +23,8 @@ def idle_settings(system: AgentSystem) -> Iterator[tuple[str, str]]:
         if agent.kind in _REACH:
             why = DECIDES if agent.kind == "graph" else _PLANS
             yield from ((f"agents[{n}].{name}", why) for name in sorted(agent.model_fields_set - _REACH[agent.kind]))
+        elif _SUMMARIES in agent.model_fields_set:
+            yield f"agents[{n}].{_SUMMARIES}", _SUMS_UP
 
 
 def in_force(system: AgentSystem) -> AgentSystem:

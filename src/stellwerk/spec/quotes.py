@@ -1,7 +1,8 @@
 """Quotes in a script: places in its texts that are filled with what was said and found.
 
-``{message}``, ``{result}`` and ``{failure}`` stand for whole texts. What follows a colon picks a part of one, what
-follows a bar is a choice. The forms are fixed here; nothing in a script is a pattern, and nothing in it is run.
+``{message}``, ``{result}`` and ``{failure}`` stand for whole texts, ``{document}`` for the id of a document. What
+follows a colon picks a part or one of several, what follows a bar is a choice. The forms are fixed here; nothing in a
+script is a pattern, and nothing in it is run.
 """
 
 import re
@@ -9,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_BEGIN = re.compile(r"\{(?:message|result|failure)[:|]")
-_QUOTE = re.compile(r"\{(message|result|failure)((?::[^\s{}|:]+)*)((?:\|[^\s{}|]+)*)\}")
-_PARTS = {"message": 1, "result": 2, "failure": 0}
+_BEGIN = re.compile(r"\{(?:message|documents?|result|failure)[:|]")
+_QUOTE = re.compile(r"\{(message|documents?|result|failure)((?::[^\s{}|:]+)*)((?:\|[^\s{}|]+)*)\}")
+_PARTS = {"message": 1, "document": 1, "documents": 1, "result": 2, "failure": 0}
 _FORMS = (
-    "{message}, {message:word}, {result}, {result:tool}, {result:tool:field} or {failure}, and a choice as |one|two"
+    "{message}, {message:word}, {document:ext}, {documents:ext}, {result}, {result:tool}, {result:tool:field} or "
+    "{failure}, and a choice as |one|two"
 )
 
 
@@ -23,7 +25,7 @@ class Quote:
     tool: str | None = None
     """Of a result: the tool that gave it; the last one if nothing is said."""
     part: tuple[str, ...] = ()
-    """Words, of which one stands before the part that is meant; or the one field of a result."""
+    """Words, of which one stands before the part that is meant; extensions; or the one field of a result."""
     options: tuple[str, ...] = ()
     """The text is one of these, whatever else it says."""
 
@@ -57,7 +59,7 @@ def well_quoted(value: Any) -> Any:
 
 def _quote(source: str, parts: str, options: str) -> Quote:
     named, chosen = parts.split(":")[1:], tuple(options.split("|")[1:])
-    if source == "message":
+    if source in ("message", "document", "documents"):
         return Quote(source, part=tuple(_words(named)), options=chosen)
     return Quote(source, tool=named[0] if named else None, part=tuple(named[1:]), options=chosen)
 

@@ -19,6 +19,7 @@ SHAPES = {
     r"^[^\s${}]+$": "the name of a model has no spaces, dollars or braces",
     r"^[^:\s]+:[A-Za-z_]\w*$": "write package.module:name, or path/to/file.py:name",
     r"^https?://\S+$": "an address begins with http:// or https://",
+    r"^([a-z0-9]{1,10}|\*)$": "an extension has small letters and digits, and no dot; * is any",
 }
 """Each pattern of the models, in words."""
 _WORDS = {

@@ -8,6 +8,9 @@ from stellwerk.spec.quotes import well_quoted
 
 ToolName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
+Extension = Annotated[str, Field(pattern=r"^([a-z0-9]{1,10}|\*)$")]
+Word = Annotated[str, Field(max_length=100)]
+
 Said = Annotated[str, AfterValidator(well_quoted)]
 Args = Annotated[dict[str, Any], AfterValidator(well_quoted)]
 
@@ -30,7 +33,9 @@ class ScriptStep(_Closed):
     """May quote {message} and {result}, the beginnings of the user's last text and of what the last tool returned.
 
     {message:word} is what follows that word; {result:tool} what that tool returned last; {failure} what a tool said
-    that failed; and with |one|two behind it, the first of these that the text has.
+    that failed; {document:xlsx,csv} the id of the first document of the task with one of these extensions, and
+    {documents:xlsx,csv} the ids of all of them that the user gave, with a space between; and with |one|two behind it,
+    the first of these that the text has.
     """
     call: ToolName | None = None
     args: Args = {}
@@ -43,12 +48,15 @@ class ScriptStep(_Closed):
 
 
 class ScriptRule(_Closed):
-    """Steps that are played when a word of the user's text begins like this; without a word, always.
+    """Steps that are played when a word of the user's text begins like this, or like one of these; else always.
 
-    A number in place of the word means that step of the round, counted from 1.
+    A number in place of the word means that step of the round, counted from 1. Of a task only its prompt is looked at,
+    not what is told of its documents.
     """
 
-    when: Annotated[str, Field(max_length=100)] | int | None = None
+    when: Word | Annotated[list[Word], Field(min_length=1)] | int | None = None
+    documents: list[Extension] = []
+    """Played only if there is a document with one of these extensions; ``*`` stands for all of them."""
     steps: Annotated[list[ScriptStep], Field(min_length=1)]
     failed: list[ScriptStep] = []
     """What is played from there on, in place of the steps, when a tool has failed."""

@@ -1,8 +1,9 @@
 """Model calls: begun, speaking, ended; told as they speak, or once their answer is accepted."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -13,6 +14,7 @@ from stellwerk.stream.facts import ModelBegan, ModelDone, ModelSpoke, ModelWrote
 from stellwerk.stream.outcomes import sum_of, used_by
 from stellwerk.stream.tree import Tree, cleaned
 
+T = TypeVar("T")
 _WORD = re.compile(r"\s*\S+\s*")
 
 
@@ -152,26 +154,23 @@ def _whole(start: LlmStart, end: LlmEnd, text: str, ts: float) -> Iterator[Envel
 
 
 def _token(start: LlmStart, fact: ModelSpoke) -> LlmToken:
-    return LlmToken(
-        ts=fact.ts,
-        trace_id=start.trace_id,
-        run_id=start.run_id,
-        parent_id=start.parent_id,
-        call_id=start.call_id,
-        seq=0,
-        agent=start.agent,
-        payload=Token(text=fact.text, kind=fact.kind, block=fact.block),
-    )
+    return _during(start, fact.ts, LlmToken, Token(text=fact.text, kind=fact.kind, block=fact.block))
 
 
 def _piece(start: LlmStart, fact: ModelWrote, name: str, tool_call_id: str) -> ToolUpdate:
-    return ToolUpdate(
-        ts=fact.ts,
+    written = ToolUpdated(phase="args", text=fact.text, tool_call_id=tool_call_id, tool_name=name)
+    return _during(start, fact.ts, ToolUpdate, written)
+
+
+def _during(start: LlmStart, ts: float, kind: Callable[..., T], payload: Token | ToolUpdated) -> T:
+    """By name and not from a dictionary, which takes three times as long: this is done for each token."""
+    return kind(
+        ts=ts,
         trace_id=start.trace_id,
         run_id=start.run_id,
         parent_id=start.parent_id,
         call_id=start.call_id,
         seq=0,
         agent=start.agent,
-        payload=ToolUpdated(phase="args", text=fact.text, tool_call_id=tool_call_id, tool_name=name),
+        payload=payload,
     )

@@ -26,6 +26,8 @@ STATES = frozenset({"checklist", "plan", "todos", "files"})
 """Keys of a state that readers know by name."""
 _LEVELS: tuple[Level, ...] = get_args(Level)
 _WORDS = ("message", "text", "status")
+_LARGEST = 2**53
+"""Versions from here on are none of ours."""
 
 
 @dataclass
@@ -104,7 +106,7 @@ class States:
 
     def _state(self, fact: NodeUpdated, name: str, value: Any) -> Envelope:
         own = value.get("version") if isinstance(value, dict) else None
-        version = own if isinstance(own, int) else self._versions.get(name, 0) + 1
+        version = own if type(own) is int and 0 <= own < _LARGEST else self._versions.get(name, 0) + 1
         self._versions[name] = version
         self._changes += 1
         owner = self.tree.owner_of(fact.namespace)
@@ -197,4 +199,4 @@ def line_in(data: Any) -> Logged | None:
 
 def _progress(data: Any) -> int | None:
     found = data.get("progress") if isinstance(data, dict) else None
-    return found if isinstance(found, int) and 0 <= found <= 100 else None
+    return found if type(found) is int and 0 <= found <= 100 else None  # True is an int, too, and not stored as one

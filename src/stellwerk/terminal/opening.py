@@ -1,6 +1,5 @@
 """Opening: what `stellwerk run` is pointed at becomes an agent that is ready to run."""
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,11 +11,11 @@ from stellwerk.agents.mcp import McpServers
 from stellwerk.agents.memory import memory_saver
 from stellwerk.agents.pool import Pool
 from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.targets import graphs_of, system_of
+from stellwerk.agents.targets import content_of, graphs_of, is_project, system_of
 from stellwerk.agents.tracing import trace_in_place
 from stellwerk.demo import demo_yaml
 from stellwerk.errors import SettingsError
-from stellwerk.spec.load import SIZE_LIMIT, read_system
+from stellwerk.spec.load import read_system
 from stellwerk.spec.operator import Operator
 
 _FORMS = "give a system.yaml, a file.py:graph, a langgraph.json, or demo"
@@ -50,8 +49,8 @@ def find(target: str) -> Target:
         return Target("demo.yaml", demo_yaml())
     if target.endswith(".py"):
         raise SettingsError(f"{target} is a file; name the graph in it, such as {target}:graph")
-    text = _read(target)
-    return _graph(target, None) if _is_project(target, text) else Target(target, text)
+    text = content_of(target, forms=_FORMS)
+    return _graph(target, None) if is_project(target) else Target(target, text)
 
 
 @asynccontextmanager
@@ -92,22 +91,3 @@ def _graph(place: str, name: str | None) -> Target:
     if chosen not in found:
         raise SettingsError(f"{place} has no graph {chosen!r}; it has: {', '.join(found)}")
     return Target(found[chosen], system_of(chosen), {chosen: found[chosen]})
-
-
-def _read(target: str) -> bytes:
-    try:
-        with Path(target).open("rb") as file:
-            return file.read(SIZE_LIMIT + 1)
-    except OSError as error:
-        raise SettingsError(f"cannot read {target}: {error.strerror}; {_FORMS}") from error
-
-
-def _is_project(target: str, text: bytes) -> bool:
-    """A LangGraph project is JSON that names graphs; an agent system in JSON names agents."""
-    if not target.endswith(".json"):
-        return False
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) and "graphs" in content and "agents" not in content

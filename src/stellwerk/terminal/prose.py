@@ -1,7 +1,8 @@
 """Prose: text that arrives in pieces, broken between words at the end of the line.
 
 A word waits until it is whole, so that none is torn. What stands in a code
-block or a table is never wrapped, so that it can be copied as it was written.
+block, between backticks or in a table is never wrapped, so that it can be copied
+as it was written.
 """
 
 import re
@@ -31,6 +32,8 @@ class Prose:
     """Empty lines that wait for a word behind them: none begins or ends a text."""
     _begun: bool = False
     _fenced: bool = False
+    _quoted: bool = False
+    """A backtick was written in this line, and its fellow was not yet."""
 
     def feed(self, text: str, room: int | None, *, torn: bool = False) -> Iterator[str]:
         """What can be written now; a line break ends a row.
@@ -41,6 +44,8 @@ class Prose:
             if piece == "\n":
                 yield from self.rest(room, torn=torn)
                 yield from self._break()
+            elif self._in_code():
+                yield from self._lengthen(piece, room, torn)
             elif piece.isspace():
                 yield from self.rest(room, torn=torn)
                 self._space += piece
@@ -48,8 +53,8 @@ class Prose:
                 alone = _ALONE.match(piece) is not None
                 if alone:
                     yield from self.rest(room, torn=torn)
-                self._word += piece
-                if alone or len(self._word) > _LONGEST_WAIT:
+                yield from self._lengthen(piece, room, torn)
+                if alone:
                     yield from self.rest(room, torn=torn)
 
     def rest(self, room: int | None, *, torn: bool = False) -> Iterator[str]:
@@ -64,6 +69,14 @@ class Prose:
         """The line is over; another may be written."""
         return not self._line and not self._word
 
+    def _lengthen(self, piece: str, room: int | None, torn: bool) -> Iterator[str]:
+        self._word += piece
+        if len(self._word) > _LONGEST_WAIT:
+            yield from self.rest(room, torn=torn)
+
+    def _in_code(self) -> bool:
+        return self._quoted != _is_odd(self._word)
+
     def _break(self) -> Iterator[str]:
         if self._line.lstrip().startswith("```"):
             self._fenced = not self._fenced
@@ -71,7 +84,7 @@ class Prose:
             yield "\n"
         elif self._begun:
             self._blank += 1
-        self._line, self.used, self._space = "", 0, ""
+        self._line, self.used, self._space, self._quoted = "", 0, "", False
 
     def _place(self, room: int | None, torn: bool) -> Iterator[str]:
         word, space = self._word, self._space
@@ -84,6 +97,7 @@ class Prose:
             self.used, size = 0, len(space) + cell_len(word)
             fits = room is None or size <= room
         self._line += space + word
+        self._quoted = self._quoted != _is_odd(word)
         if fits or not torn:
             self.used += size
             yield space + word
@@ -102,9 +116,13 @@ class Prose:
         yield last
 
     def _wraps(self) -> bool:
-        return not self._fenced and not self._line.lstrip().startswith(("|", "```"))
+        return not self._fenced and not self._quoted and not self._line.lstrip().startswith(("|", "```"))
 
 
 def _hanging(line: str) -> str:
     found = _HANGING.match(line)
     return found.group() if found else ""
+
+
+def _is_odd(word: str) -> bool:
+    return word.count("`") % 2 == 1

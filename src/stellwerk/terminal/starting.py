@@ -14,12 +14,10 @@ def starting() -> Iterator[None]:
     if screen is None or not screen.isatty():
         yield
         return
-    screen.write(_WORD)
-    screen.flush()
     try:
+        screen.write(f"{_WORD}\r")  # whatever else is said meanwhile is longer, and stands in its place
+        screen.flush()
         yield
-    except KeyboardInterrupt:
-        screen.write("\n")  # the terminal has put a ^C behind it
-        raise
-    screen.write(f"\r{' ' * len(_WORD)}\r")
-    screen.flush()
+    finally:
+        screen.write(f"\r{' ' * len(_WORD)}\r")
+        screen.flush()

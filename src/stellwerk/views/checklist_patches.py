@@ -53,6 +53,8 @@ class Patch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: int | None = None
     """Of the checklist that the changes were made for."""
     tasks: tuple[NewTask, ...] = ()
+    instead: bool = False
+    """The new tasks take the place of what their author planned before."""
     changes: tuple[TaskChange, ...] = ()
     blocker: str | None = None
     questions: tuple[str, ...] = ()
@@ -84,7 +86,8 @@ def apply(checklist: Checklist, patch: Patch, *, by: str, branch: str = "") -> C
     """
     if not (patch.tasks or patch.changes or patch.blocker or patch.questions or patch.settled):
         raise PatchRefused("there is nothing in it to be done; say what is to change", code="invalid_patch")
-    tasks = {task.id: task for task in checklist.tasks}
+    before = _set_aside(checklist, by, branch) if patch.instead else checklist
+    tasks = {task.id: task for task in before.tasks}
     _add(tasks, patch.tasks, by)
     _change(tasks, patch, checklist, by)
     made = {**checklist.patches, branch: checklist.patches.get(branch, 0) + 1}
@@ -92,8 +95,8 @@ def apply(checklist: Checklist, patch: Patch, *, by: str, branch: str = "") -> C
     return Checklist(
         version=checklist.version + 1,
         tasks=tuple(sorted(tasks.values(), key=lambda task: order_of(task.id))),
-        notices=_noticed(checklist.notices, patch),
-        lost=tuple(task for task in checklist.lost if task.id not in changed),
+        notices=_noticed(before.notices, patch),
+        lost=tuple(task for task in before.lost if task.id not in changed),
         patches=dict(sorted(made.items())),
     )
 
@@ -104,6 +107,19 @@ def next_ids(checklist: Checklist, count: int, *, branch: str = "") -> list[Task
     own = [task.id.removeprefix(prefix) for task in checklist.tasks if task.id.startswith(prefix)]
     last = max((int(number) for number in own if number.isdigit()), default=0)
     return [f"{prefix}{last + n}" for n in range(1, count + 1)]
+
+
+def _set_aside(checklist: Checklist, by: str, branch: str) -> Checklist:
+    """A plan that another takes the place of: what is open of it is skipped, and its obstacles are none any more."""
+    dropped = {t.id: t for t in checklist.tasks if by in (t.owner, t.creator) and t.status not in _SETTLED}
+    skipped = {name: replace(task, status="skipped", version=task.version + 1) for name, task in dropped.items()}
+    settled = tuple(replace(notice, version=notice.version + notice.is_open) for notice in checklist.notices)
+    return replace(
+        checklist,
+        tasks=tuple(skipped.get(task.id, task) for task in checklist.tasks),
+        notices=checklist.notices if branch else settled,  # nobody knows whose they are; a sub-agent may not settle all
+        lost=tuple(task for task in checklist.lost if task.id not in dropped),
+    )
 
 
 def _add(tasks: dict[str, Task], new: Sequence[NewTask], by: str) -> None:

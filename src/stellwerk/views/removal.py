@@ -2,14 +2,12 @@
 
 A stub has the place, the ids and the type of what it stands for, and says
 ``redacted``. What others made of it, such as an answer that quotes a question,
-is something else and stays.
+is a message of its own and stays; what is no message goes along.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stellwerk.envelope.model import (
@@ -17,7 +15,6 @@ from stellwerk.envelope.model import (
     Document,
     Envelope,
     LlmEnd,
-    LlmStart,
     LlmToken,
     Message,
     RunEnd,
@@ -26,13 +23,13 @@ from stellwerk.envelope.model import (
     ToolUpdate,
     UserAnswer,
 )
-from stellwerk.envelope.payloads import Filed, FilePart, Said, TextPart
-from stellwerk.envelope.results import FileRef
+from stellwerk.envelope.payloads import Filed, FilePart, Said, ToolEnded
 from stellwerk.ids import digest_id
+from stellwerk.views.removal_papers import Papers, blank, without_output, without_result
 
 Spoken = Message | AskUser | UserAnswer
 TYPES = (
-    *("message", "ask_user", "user_answer", "document", "run_end"),
+    *("message", "ask_user", "user_answer", "document", "run_end", "state", "update", "log", "warning", "error"),
     *("llm_start", "llm_token", "llm_end", "tool_start", "tool_update", "tool_end"),
 )
 """The types in which something that was said is told."""
@@ -43,11 +40,10 @@ class Removal:
     """Of something that was said; or, with a document, of that file alone."""
 
     spoken: Spoken
+    papers: Papers
     asked: AskUser | None = None
     """The question, if it is an answer that goes."""
     document_id: str | None = None
-    is_last: bool = False
-    """No other message has the file."""
 
     @property
     def owner(self) -> str:
@@ -59,13 +55,18 @@ class Removal:
     def text(self) -> str:
         return _text(self.spoken) if isinstance(self.spoken, Message) else ""
 
-    def facts(self, last: Iterable[str], *, at: float) -> list[Envelope]:
-        """What the log says about it from now on. ``last`` are documents that no other message has."""
+    @property
+    def is_last(self) -> bool:
+        """No other message has the file."""
+        return self.document_id in self.papers.gone
+
+    def facts(self, at: float) -> list[Envelope]:
+        """What the log says about it from now on."""
         if self.document_id is not None:
             return [self._file_gone(self.document_id, at, everywhere=self.is_last)]
         gone = self._gone()
         call_id = digest_id("message removed", gone.message_id)
-        files = [self._file_gone(document_id, at, everywhere=True) for document_id in last]
+        files = [self._file_gone(document_id, at, everywhere=True) for document_id in self.papers.gone]
         return [*files, Message(ts=at, parent_id=None, call_id=call_id, seq=1, payload=gone)]
 
     def _gone(self) -> Said:
@@ -93,18 +94,18 @@ class Removal:
         call_id = digest_id("document removed", self.owner, document_id)
         return Document(ts=at, parent_id=None, call_id=call_id, seq=1, payload=filed)
 
-    def stub(self, envelope: Envelope) -> Envelope | None:
+    def stub(self, position: int, envelope: Envelope) -> Envelope | None:
         """What is left of an envelope; None if it stays as it is."""
-        match envelope:  # what a model or a graph was given may hold any of it
-            case LlmStart(payload=called) if called.messages is not None:
-                return _blank(envelope, messages=None)
-            case ToolStart(payload=begun) if begun.kind == "graph" and begun.input is not None:
-                return _blank(envelope, input=None)
+        left = self.papers.without(position, envelope)
+        left = self._without_it(left) or left
+        return None if left == envelope else left
+
+    def _without_it(self, envelope: Envelope) -> Envelope | None:
+        match envelope:
+            case Document(payload=filed) if filed.action == "added":
+                return blank(envelope, name="", ext="", mime="", size=0) if self._is_gone(filed) else None
         if self.document_id is not None:
             return self._without_file(envelope, self.document_id)
-        match envelope:
-            case Document(payload=filed) if filed.action == "added" and filed.message_id == self.owner:
-                return _blank(envelope, name="", ext="", mime="", size=0)
         match self.spoken:
             case Message():
                 return self._without_message(envelope, self.spoken)
@@ -113,39 +114,51 @@ class Removal:
             case UserAnswer():
                 return self._without_answer(envelope)
 
+    def _is_gone(self, filed: Filed) -> bool:
+        """Of a document that stays with another message, only what is not all that the log says about it."""
+        own = filed.message_id == self.owner and self.document_id in (None, filed.document_id)
+        return filed.document_id in self.papers.gone or (own and self.papers.told[filed.document_id] > 1)
+
     def _without_message(self, envelope: Envelope, gone: Message) -> Envelope | None:
         match envelope:
             case Message(call_id=call_id, payload=said) if call_id == gone.call_id and said.action == "added":
-                return _blank(envelope, content=[], documents=None)
+                return blank(envelope, content=[], documents=None)
             case LlmToken(call_id=call_id) if call_id == gone.payload.message_id:
-                return _blank(envelope, text="")
+                return blank(envelope, text="")
             case RunEnd(run_id=run_id, payload=ended) if run_id == gone.run_id and ended.result == _text(gone):
-                return _blank(envelope, result=None)
+                return blank(envelope, result=None)
+            case ToolEnd(payload=done) if self._told_it(envelope, done):
+                return without_result(envelope)
         return None
+
+    def _told_it(self, envelope: ToolEnd, ended: ToolEnded) -> bool:
+        """The answer of an agent, which a message repeats."""
+        is_same = ended.result is not None and ended.result.as_text() == self.text != ""
+        return ended.tool_call_id == self.owner or (is_same and envelope.call_id in self.papers.handed)
 
     def _without_question(self, envelope: Envelope, gone: AskUser) -> Envelope | None:
         match envelope:
             case AskUser(call_id=call_id) if call_id == gone.call_id:
                 empty: dict[str, Any] = dict.fromkeys(("schema", "options", "default", "args", "data"))
-                return _blank(envelope, question="", **empty)
+                return blank(envelope, question="", **empty)
             case ToolStart(payload=called) if self._is_of(envelope, called.tool_call_id, gone):
-                return _blank(envelope, args={}, input=None)
+                return blank(envelope, args={}, input=None)
             case ToolUpdate(payload=update) if self._is_of(envelope, update.tool_call_id, gone):
-                return _blank(envelope, text=None, data=None)
+                return without_output(envelope)
             case LlmEnd(payload=ended) if any(
                 self._is_of(envelope, call.tool_call_id, gone) for call in ended.tool_calls or ()
             ):
                 asked = gone.payload.tool_call_id
                 calls = [replace(c, args=None) if c.tool_call_id == asked else c for c in ended.tool_calls or ()]
-                return _blank(envelope, tool_calls=calls)
+                return blank(envelope, tool_calls=calls)
         return None
 
     def _without_answer(self, envelope: Envelope) -> Envelope | None:
         match envelope:
             case UserAnswer(call_id=call_id) if call_id == self.spoken.call_id:
-                return _blank(envelope, text=None, data=None)
+                return blank(envelope, text=None, data=None)
             case ToolEnd(payload=ended) if self.asked and self._is_of(envelope, ended.tool_call_id, self.asked):
-                return _blank(envelope, result=None)
+                return blank(envelope, result=None)
         return None
 
     def _is_of(self, envelope: Envelope, tool_call_id: str | None, asked: AskUser) -> bool:
@@ -154,29 +167,12 @@ class Removal:
 
     def _without_file(self, envelope: Envelope, gone: str) -> Envelope | None:
         match envelope:
-            case Document(payload=filed) if (
-                filed.document_id == gone
-                and filed.action == "added"
-                and (self.is_last or filed.message_id == self.owner)
-            ):
-                return _blank(envelope, name="", ext="", mime="", size=0)
             case Message(call_id=call_id, payload=said) if call_id == self.spoken.call_id and said.action == "added":
                 parts = [part for part in said.content if not (isinstance(part, FilePart) and part.document_id == gone)]
                 documents = [each for each in said.documents or () if each != gone] or None
-                return _blank(envelope, content=parts, documents=documents)
-            case ToolEnd(payload=ended) if self.is_last and _is_file(ended.result, gone):
-                return _blank(envelope, result=None)
+                return blank(envelope, content=parts, documents=documents)
         return None
 
 
-def _is_file(result: object, document_id: str) -> bool:
-    return isinstance(result, FileRef) and result.document_id == document_id
-
-
-def _blank(envelope: Envelope, **changes: Any) -> Envelope:
-    payload: Struct = envelope.payload
-    return replace(envelope, payload=replace(payload, redacted=True, **changes))
-
-
 def _text(message: Message) -> str:
-    return "\n".join(part.text for part in message.payload.content if isinstance(part, TextPart))
+    return message.payload.text

@@ -103,7 +103,7 @@ def _message(position: int, envelope: Message) -> Entry:
         position=position,
         kind="message",
         role=said.role,
-        text="\n".join(part.text for part in said.content if isinstance(part, TextPart)),
+        text=said.text,
         content=said.content,
         message_id=said.message_id,
         status=said.status,

@@ -17,25 +17,27 @@ from stellwerk.envelope.model import (
     Document,
     Envelope,
     Error,
-    LlmEnd,
     Message,
     RunEnd,
     RunStart,
+    SubgraphResume,
     UserAnswer,
 )
-from stellwerk.envelope.payloads import Filed, FilePart, TextPart
+from stellwerk.envelope.payloads import Filed, FilePart
 from stellwerk.ids import digest_id
+from stellwerk.views.workflow_figures import Figures
 from stellwerk.views.workflow_logs import Standing, lines
 from stellwerk.views.workflow_shapes import DataStats, FileNamed, LogEntry, MessageShown, Role, Step
 
 TYPES = (
     *("run_start", "run_end", "message", "ask_user", "user_answer"),
-    *("log", "warning", "error", "document", "llm_end"),
+    *("log", "warning", "error", "document", "llm_end", "subgraph_checkpoint", "subgraph_resume"),
 )
 """The types that change anything here."""
 NAME = 60
 """Letters of the first prompt that make the name."""
 _NOBODY = "system"
+Files = tuple[FileNamed, ...]
 _OVERHEAD = 600
 """About as many bytes as a message or entry takes beside its text."""
 
@@ -52,11 +54,12 @@ class Workflow:
     started_at: float = 0.0
     last_activity: float = 0.0
     round: int = 0
-    stats: DataStats = field(default_factory=DataStats)
     messages: list[MessageShown] = field(default_factory=list)
     logs: list[LogEntry] = field(default_factory=list)
     removed: set[str] = field(default_factory=set)
     """Messages that were taken back; their ids stay valid as cursors."""
+    removals: int = 0
+    """How often the log was rewritten because a message or a file was removed."""
     changes: int = 0
     """How often anything about the messages has changed."""
     weight: int = 0
@@ -70,20 +73,27 @@ class Workflow:
     """The ids of what was said in each run beside its input."""
     _places: dict[str, int] = field(default_factory=dict)
     """Of all messages that there were, and of all entries: their numbers, counted from 1."""
+    _asked: dict[str, str] = field(default_factory=dict)
+    """The messages of questions, by the questions' own ids."""
+    _prompt: str | None = None
+    """The message that the run under way answers."""
     _count: int = 0
-    _since: float | None = None
+    _figures: Figures = field(default_factory=Figures)
     _is_explained: bool = False
+    _takes_up: bool = False
+    """A run that goes on with answers takes up its graph, once; whoever does so unasked has lost its server."""
 
     def feed(self, envelope: Envelope) -> None:
+        cut_off = self._was_cut_off(envelope)
+        self._figures.feed(envelope, cut_off=cut_off)
         self._turn(envelope)
-        self._log(envelope)
+        self._log(envelope, cut_off=cut_off)
         self._tell(envelope)
 
     @property
     def figures(self) -> DataStats:
-        """What is known today; of a run under way, the time up to the last thing that it told."""
-        under_way = 0.0 if self._since is None else max(0.0, self.last_activity - self._since)
-        return replace(self.stats, processing_time=round(self.stats.processing_time + under_way, 3))
+        """What is known today; of a run under way, the time up to the last thing that was shown of it."""
+        return self._figures.up_to(self.last_activity)
 
     def logs_after(self, id_: str | None) -> Sequence[LogEntry] | None:
         """The entries behind this one; None if it is none of ours."""
@@ -97,31 +107,44 @@ class Workflow:
             return None
         return self.messages[bisect_right(self.messages, place, key=lambda message: message.sequence_no) :]
 
+    def knows(self, id_: str) -> bool:
+        """Whether it is, or was, the id of an entry or message."""
+        return id_ in self._places
+
     def _place(self, id_: str | None, kind: str) -> int | None:
         if id_ is None:
             return 0
         return self._places.get(id_) if id_.startswith(kind) else None
 
+    def _was_cut_off(self, envelope: Envelope) -> bool:
+        """Whether it tells of a run that had lost its server: the run goes on, or has ended by that."""
+        match envelope:
+            case RunStart(payload=started):
+                self._takes_up = started.trigger == "answer"
+            case SubgraphResume():
+                expected, self._takes_up = self._takes_up, False
+                return not expected
+            case RunEnd(payload=ended):
+                return ended.code == "crashed"
+        return False
+
     def _turn(self, envelope: Envelope) -> None:
         match envelope:
             case RunStart(payload=started, ts=ts):
-                self.status, self.round, self._since = "running", started.round, ts
+                self.status, self.round = "running", started.round
                 self.awaiting_user_input, self._is_explained = False, False
+                self._prompt = self._prompt if started.message_id is None else message_id(started.message_id)
                 self.started_at = self.started_at or ts
                 if started.replaces is not None:
                     self._take_back(self._runs.get(started.replaces, ()))
-            case RunEnd(payload=ended, ts=ts):
+            case RunEnd(payload=ended):
                 if ended.status == "awaiting_user":
                     self.awaiting_user_input = True
                 else:
                     self.status = ended.status
-                self._count_time(ts)
-            case LlmEnd(payload=ended) if ended.usage is not None:
-                used = ended.usage.input_tokens + ended.usage.output_tokens
-                self.stats = replace(self.stats, tokens_used=self.stats.tokens_used + used)
 
-    def _log(self, envelope: Envelope) -> None:
-        for n, line in enumerate(lines(envelope, is_explained=self._is_explained)):
+    def _log(self, envelope: Envelope, *, cut_off: bool) -> None:
+        for n, line in enumerate(lines(envelope, is_explained=self._is_explained, cut_off=cut_off)):
             entry = LogEntry(
                 id=f"log_{digest_id('log', self.id, envelope.call_id, str(envelope.seq), str(n))}",
                 workflow_id=self.id,
@@ -148,17 +171,21 @@ class Workflow:
                     self._given.setdefault(filed.message_id, []).append(file)
             case Document(payload=filed):
                 self._drop_file(filed.document_id, filed.message_id)
+                self.removals += 1
                 self.last_activity = envelope.ts
             case Message(payload=said) if said.action == "removed":
                 self._take_back({message_id(said.message_id), f"msg_{said.message_id}"})
+                self.removals += 1
                 self.last_activity = envelope.ts
             case Message(payload=said) if said.role != "tool":
                 self._message(envelope)
             case AskUser(payload=asked):
-                self._say(envelope, asked.question, "assistant")
+                self._asked[asked.ask_id] = f"msg_{envelope.call_id}"
+                self._say(envelope, asked.question, "assistant", self._prompt)
             case UserAnswer(payload=answered):
                 files = tuple(self._given.pop(answered.ask_id, ()))
-                self._say(envelope, answered.text or "", "user", files=files)
+                self._say(envelope, answered.text or "", "user", self._asked.get(answered.ask_id), files)
+                self._prompt = f"msg_{envelope.call_id}"
             case RunEnd():
                 held, self._held = self._held, []
                 for message in held:
@@ -168,41 +195,42 @@ class Workflow:
     def _message(self, envelope: Message) -> None:
         said = envelope.payload
         if said.role == "user":
-            self.name = self.name or _text(said.content)[:NAME]
+            self.name = self.name or said.text[:NAME]
         files = [*(said.documents or ()), *(part.document_id for part in said.content if isinstance(part, FilePart))]
-        parent = None if said.parent_message_id is None else message_id(said.parent_message_id)
-        shown = self._shown(envelope, _text(said.content), said.role, said.status)  # type: ignore[arg-type]
-        shown = replace(
-            shown,
-            parent_message_id=parent,
-            started_at=iso(said.started_at or envelope.ts),
-            documents=tuple(self._files[each] for each in dict.fromkeys(files) if each in self._files),
-        )
+        parent = None if said.role == "user" or envelope.run_id is None else self._prompt
+        documents = tuple(self._files[each] for each in dict.fromkeys(files) if each in self._files)
+        shown = self._shown(envelope, said.text, said.role, said.status, parent, documents)  # type: ignore[arg-type]
+        shown = replace(shown, started_at=iso(said.started_at or envelope.ts))
         if said.status == "last" and said.role == "assistant" and envelope.run_id is not None:
             self._held.append(shown)
         else:
             self._show(shown, None if said.status == "first" else envelope.run_id)
             self.last_activity = envelope.ts
 
-    def _say(self, envelope: AskUser | UserAnswer, text: str, role: Role, files: tuple[FileNamed, ...] = ()) -> None:
+    def _say(
+        self, envelope: AskUser | UserAnswer, text: str, role: Role, parent: str | None, files: Files = ()
+    ) -> None:
         """A question or an answer. A question may be asked again when its run goes on; it is shown once."""
         if f"msg_{envelope.call_id}" not in self._places:
-            shown = self._shown(envelope, text, role, "first" if role == "user" else "step")
-            self._show(replace(shown, documents=files), envelope.run_id)
+            status: Step = "first" if role == "user" else "step"
+            self._show(self._shown(envelope, text, role, status, parent, files), envelope.run_id)
             self.last_activity = envelope.ts
 
-    def _shown(self, envelope: Envelope, text: str, role: Role, status: Step) -> MessageShown:
+    def _shown(
+        self, envelope: Envelope, text: str, role: Role, status: Step, parent: str | None, files: Files
+    ) -> MessageShown:
+        size = len(text.encode()) + sum(file.size for file in files)
         return MessageShown(
             id=f"msg_{envelope.call_id}",
             workflow_id=self.id,
-            parent_message_id=None,
+            parent_message_id=parent,
             started_at=iso(envelope.ts),
             finished_at=iso(envelope.ts),
             sequence_no=0,
             status=status,
             role=role,
-            data_stats=DataStats(),
-            documents=(),
+            data_stats=DataStats(bytes_received=size) if role == "user" else self._figures.share(envelope.ts, size),
+            documents=files,
             content=text,
             agent_name=envelope.agent or ("user" if role == "user" else _NOBODY),
         )
@@ -210,14 +238,8 @@ class Workflow:
     def _show(self, message: MessageShown, run_id: str | None) -> None:
         self._count += 1
         self.changes += 1
-        size = len(message.content.encode()) + sum(file.size for file in message.documents)
-        if message.role == "user":
-            own = DataStats(bytes_received=size)
-            self.stats = replace(self.stats, bytes_received=self.stats.bytes_received + size)
-        else:
-            own = DataStats(bytes_sent=size)
-            self.stats = replace(self.stats, bytes_sent=self.stats.bytes_sent + size)
-        self.messages.append(replace(message, sequence_no=self._count, data_stats=own))
+        self._figures.deliver(message.data_stats)
+        self.messages.append(replace(message, sequence_no=self._count))
         self._places[message.id] = self._count
         self.weight += _OVERHEAD * (1 + len(message.documents)) + len(message.content)
         if run_id is not None and message.role == "assistant":
@@ -239,11 +261,6 @@ class Workflow:
             for shown in self.messages
         ]
 
-    def _count_time(self, ts: float) -> None:
-        if self._since is not None:
-            spent = self.stats.processing_time + max(0.0, ts - self._since)
-            self.stats, self._since = replace(self.stats, processing_time=round(spent, 3)), None
-
 
 def message_id(said: str) -> str:
     """Of a message, by the id that the log has for it."""
@@ -263,7 +280,3 @@ def _file(filed: Filed) -> FileNamed:
         mime=filed.mime,
         size=filed.size,
     )
-
-
-def _text(parts: Sequence[TextPart | FilePart]) -> str:
-    return "\n".join(part.text for part in parts if isinstance(part, TextPart))

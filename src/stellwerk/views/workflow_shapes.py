@@ -1,6 +1,6 @@
 """The objects of a workflow as clients read them, with the names of their own contract."""
 
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -45,7 +45,12 @@ class DataStats(Struct, frozen=True, kw_only=True, rename="camel"):
     """Seconds in which the workflow was at work; waiting for an answer does not count."""
 
 
-class MessageShown(Struct, frozen=True, kw_only=True, rename="camel"):
+D = TypeVar("D")
+
+
+class Told(Struct, Generic[D], frozen=True, kw_only=True, rename="camel"):
+    """Something that was said; with its documents as they are known where it is told."""
+
     id: str
     workflow_id: str
     parent_message_id: str | None
@@ -55,6 +60,9 @@ class MessageShown(Struct, frozen=True, kw_only=True, rename="camel"):
     status: Step
     role: Role
     data_stats: DataStats
-    documents: tuple[FileNamed, ...]
+    documents: tuple[D, ...]
     content: str
     agent_name: str
+
+
+MessageShown = Told[FileNamed]

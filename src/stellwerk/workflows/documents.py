@@ -6,25 +6,33 @@ little and is then told that it is not ready; reading goes on.
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from stellwerk.documents.contents import ContentItem
+from stellwerk.documents.contents import INLINE, ContentItem
 from stellwerk.documents.extraction import Extractor
+from stellwerk.documents.extracts import Room
 from stellwerk.documents.numbers import FileNumbers
 from stellwerk.documents.store import DocumentStore
 from stellwerk.errors import ExtractionError, StellwerkError
 from stellwerk.views.workflow_shapes import FileNamed
 
-INLINE = 256 * 1024
-"""Bytes up to which a document is sent with its message."""
 _ALL_INLINE = 4 * 1024 * 1024
 """Bytes of documents and of what was read out of them in one answer."""
+_ALL_LISTED = 2 * 1024 * 1024
+"""Bytes of names and summaries in one answer, about."""
+_LISTED = 300
+"""Bytes that an item takes beside its name and summary."""
 _PATIENCE = 10.0
 PENDING = "document_pending"
+NOT_SHOWN = "document_not_shown"
+
+_Items = tuple[ContentItem, ...]
+_Key = tuple[str, str, str | None]
+"""Tenant, document and the name that it is asked for by; None for the last that it was given."""
 
 
 class DocumentProblem(Struct, frozen=True, kw_only=True):
@@ -50,53 +58,46 @@ class WorkflowDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 @dataclass
-class _Room:
+class _Page:
     """What still fits into an answer."""
 
-    left: int = _ALL_INLINE
+    texts: Room = field(default_factory=lambda: Room(_ALL_INLINE, INLINE))
+    listed: Room = field(default_factory=lambda: Room(_ALL_LISTED, 0))
 
-    def takes(self, size: int) -> bool:
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
+    def lists(self, items: _Items) -> bool:
+        return self.listed.takes(sum(_LISTED + len(item.name) + len(item.summary) for item in items))
 
 
 class Documents:
     def __init__(self, store: DocumentStore, numbers: FileNumbers, extractor: Extractor) -> None:
         self._store, self._numbers, self._extractor = store, numbers, extractor
-        self._reading: dict[tuple[str, str], asyncio.Task[tuple[ContentItem, ...]]] = {}
+        self._reading: dict[_Key, asyncio.Task[_Items]] = {}
 
     def read_ahead(self, tenant: str, document_ids: Iterable[str]) -> None:
         """Begin to read documents that somebody will want to see."""
         for document_id in document_ids:
-            self._begin(tenant, document_id)
+            self._begin((tenant, document_id, None))
 
     async def shown(
-        self, tenant: str, files: Sequence[FileNamed], url_of: Callable[[str], str]
-    ) -> tuple[dict[str, WorkflowDocument], bool]:
-        """By their ids; and whether that is how they stay."""
-        wanted = {file.document_id: file for file in files}
-        numbers = await self._numbers.of(tenant, list(wanted))
-        contents = await self._contents(tenant, list(wanted))
-        room, found = _Room(), dict[str, WorkflowDocument]()
-        for document_id, file in wanted.items():
-            items, problem = contents[document_id]
-            found[document_id] = WorkflowDocument(
-                id=f"doc_{document_id}",
-                file_id=numbers.get(document_id, 0),
-                name=file.name,
-                ext=file.ext,
-                mime_type=file.mime,
-                size=file.size,
-                data=await self._data(tenant, file, room),
-                data_url=url_of(document_id),
-                contents=tuple(_fitting(item, room) for item in items),
-                error=problem,
-            )
+        self, tenant: str, files: Iterable[FileNamed], url_of: Callable[[FileNamed], str]
+    ) -> tuple[dict[FileNamed, WorkflowDocument], bool]:
+        """Each under the name that its message has for it; and whether that is how they stay.
+
+        What there is in each is known first, which is little. Texts are read one document after the other, and no
+        more of them than is shown.
+        """
+        wanted = list(dict.fromkeys(files))
+        numbers = await self._numbers.of(tenant, list({file.document_id for file in wanted}))
+        outlines = await self._outlines(tenant, wanted)
+        page, found = _Page(), dict[FileNamed, WorkflowDocument]()
+        for file in wanted:
+            data = await self._data(tenant, file, page.texts)
+            items, problem = await self._contents(tenant, file, outlines[file], page)
+            named = _named(file, numbers.get(file.document_id, 0))
+            found[file] = named(data=data, data_url=url_of(file), contents=items, error=problem)
         return found, all(each.error is None or each.error.code != PENDING for each in found.values())
 
-    async def _data(self, tenant: str, file: FileNamed, room: _Room) -> str | None:
+    async def _data(self, tenant: str, file: FileNamed, room: Room) -> str | None:
         if file.size > INLINE or not room.takes(file.size):
             return None
         try:
@@ -105,21 +106,32 @@ class Documents:
             return None
 
     async def _contents(
-        self, tenant: str, document_ids: Sequence[str]
-    ) -> dict[str, tuple[tuple[ContentItem, ...], DocumentProblem | None]]:
-        reading = {document_id: self._begin(tenant, document_id) for document_id in document_ids}
+        self, tenant: str, file: FileNamed, reading: "asyncio.Task[_Items]", page: _Page
+    ) -> tuple[_Items, DocumentProblem | None]:
+        items, problem = _outcome(reading)
+        if not page.lists(items):
+            told = "this answer is full; ask for fewer messages at once, with limit"
+            return (), DocumentProblem(code=NOT_SHOWN, message=told)
+        if not items or not page.texts.left:
+            return items, problem
+        try:
+            return await self._extractor.items(tenant, file.document_id, filename(file), room=page.texts), None
+        except StellwerkError:  # it was removed while we looked
+            return items, None
+
+    async def _outlines(self, tenant: str, files: Iterable[FileNamed]) -> "dict[FileNamed, asyncio.Task[_Items]]":
+        reading = {file: self._begin((tenant, file.document_id, filename(file))) for file in files}
         if reading:
             await asyncio.wait(reading.values(), timeout=_PATIENCE)
-        return {document_id: _outcome(task) for document_id, task in reading.items()}
+        return reading
 
-    def _begin(self, tenant: str, document_id: str) -> "asyncio.Task[tuple[ContentItem, ...]]":
-        key = (tenant, document_id)
+    def _begin(self, key: _Key) -> "asyncio.Task[_Items]":
         if key not in self._reading:
-            self._reading[key] = task = asyncio.create_task(self._extractor.items(tenant, document_id))
+            self._reading[key] = task = asyncio.create_task(self._extractor.outline(*key))
             task.add_done_callback(lambda done: self._done(key, done))
         return self._reading[key]
 
-    def _done(self, key: tuple[str, str], task: "asyncio.Task[tuple[ContentItem, ...]]") -> None:
+    def _done(self, key: _Key, task: "asyncio.Task[_Items]") -> None:
         del self._reading[key]
         if not task.cancelled():
             task.exception()  # looked at, in case that nobody waits for it
@@ -130,9 +142,24 @@ class Documents:
         await asyncio.gather(*self._reading.values(), return_exceptions=True)
 
 
-def _outcome(
-    task: "asyncio.Task[tuple[ContentItem, ...]]",
-) -> tuple[tuple[ContentItem, ...], DocumentProblem | None]:
+def _named(file: FileNamed, number: int) -> partial[WorkflowDocument]:
+    """Without what is in it."""
+    return partial(
+        WorkflowDocument,
+        id=f"doc_{file.document_id}",
+        file_id=number,
+        name=file.name,
+        ext=file.ext,
+        mime_type=file.mime,
+        size=file.size,
+    )
+
+
+def filename(file: FileNamed) -> str:
+    return f"{file.name}.{file.ext}" if file.ext else file.name
+
+
+def _outcome(task: "asyncio.Task[_Items]") -> tuple[_Items, DocumentProblem | None]:
     if not task.done():
         return (), DocumentProblem(code=PENDING, message="it is still being read; ask again in a few seconds")
     if task.cancelled():
@@ -146,16 +173,3 @@ def _outcome(
             return (), DocumentProblem(code=PENDING, message=error.message)
         case error:
             raise error
-
-
-def _fitting(item: ContentItem, room: _Room) -> ContentItem:
-    """An item in the room that there is: its own content goes first, then the end of the extract."""
-    size = len(item.data or "")
-    if item.data is not None and not room.takes(size):
-        item = replace(item, data=None)
-    letters = min(len(item.data_extracted), INLINE, room.left)
-    room.takes(letters)
-    if letters < len(item.data_extracted):
-        short = item.data_extracted[:letters]
-        item = replace(item, data_extracted=short, metadata=replace(item.metadata, truncated=True))
-    return item

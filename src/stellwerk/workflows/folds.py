@@ -8,7 +8,6 @@ reads nothing. What is kept is bounded, and may be dropped at any time.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -54,13 +53,14 @@ class _Kept:
     def is_current(self) -> bool:
         return self.workflow is not None and self.position >= self.channel.head
 
-    def take(self, batch: list[Stored]) -> None:
-        """On the loop, in one go: whoever asks sees all of a batch or nothing of it."""
+    def take(self, batch: list[Stored]) -> bool:
+        """On the loop, in one go: whoever asks sees all of a batch or nothing of it. Whether anything came of it."""
         assert self.workflow is not None
-        for stored in batch:
-            if stored.body.startswith(_BEGINNINGS):
-                self.workflow.feed(decode(stored.body))
+        news = [stored.body for stored in batch if stored.body.startswith(_BEGINNINGS)]
+        for body in news:
+            self.workflow.feed(decode(body))
         self.position = batch[-1].position
+        return bool(news)
 
 
 @dataclass
@@ -81,10 +81,10 @@ class Folds:
         kept = self._found((tenant, workflow_id))
         while not kept.is_current:
             batch = kept.channel.since(kept.position) if kept.workflow is not None and kept.reading is None else []
-            if batch:
-                kept.take(batch)
-            else:
+            if not batch:
                 await self._read(kept)
+            elif not kept.take(batch):
+                continue  # words of a model and the like: it holds no more than before
             self._make_room(kept)
         if kept.workflow is None or kept.workflow.status is None:
             raise unknown_workflow(workflow_id)
@@ -188,9 +188,7 @@ class Bodies:
         while self._size > self._most:
             self._size -= len(self._kept.popitem(last=False)[1]) + _OVERHEAD
 
-    def made(self, key: tuple[object, ...], make: Callable[[], bytes]) -> bytes:
-        found = self.get(key)
-        if found is None:
-            found = make()
-            self.keep(key, found)
-        return found
+    def forget(self, workflow_id: str) -> None:
+        """What was answered about a workflow; its id is the first thing that such an answer follows from."""
+        for key in [key for key in self._kept if key[0] == workflow_id]:
+            self._size -= len(self._kept.pop(key)) + _OVERHEAD

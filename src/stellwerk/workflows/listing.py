@@ -1,5 +1,6 @@
 """The list of workflows: what each of them is called and where it stands, without folding their logs."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -7,11 +8,13 @@ from msgspec import Struct
 
 from stellwerk.database.port import Database
 from stellwerk.envelope.model import Message, decode
-from stellwerk.envelope.payloads import TextPart
+from stellwerk.errors import InvalidField
+from stellwerk.ids import ID_LENGTH
 from stellwerk.views.status import Status
 from stellwerk.views.workflow import NAME, iso
 from stellwerk.workflows.folds import MANDATE, user_number
 
+_ID = re.compile(rf"[0-9A-Za-z]{{{ID_LENGTH}}}")
 _AFTER_ALL = "~"
 """Sorts behind every id."""
 
@@ -27,10 +30,20 @@ class WorkflowHead(Struct, frozen=True, kw_only=True, rename="camel"):
     status: str
     last_activity: str
     current_round: int
+    awaiting_user_input: bool
 
 
 async def listed(database: Database, tenant: str, *, before: str | None, limit: int) -> list[WorkflowHead]:
-    """Newest first; ``before`` is the id of the last one seen."""
+    """Newest first; ``before`` is the id of the last one seen, which may have been deleted meanwhile.
+
+    Raises:
+        InvalidField: that is no id.
+    """
+    if before and not _ID.fullmatch(before):
+        told = (
+            f"before: {before[:60]!r} is not the id of a workflow; send that of the last one you have, or leave it out"
+        )
+        raise InvalidField(told, field="before")
     rows = await database.read(lambda tx: tx.rows("workflows", tenant, before or _AFTER_ALL, limit))
     return [_head(row) for row in rows]
 
@@ -47,11 +60,11 @@ def _head(row: tuple[Any, ...]) -> WorkflowHead:
         status=status.status,
         last_activity=iso(last_activity),
         current_round=status.round,
+        awaiting_user_input=status.awaiting_user_input,
     )
 
 
 def _name(body: bytes) -> str:
     message = decode(body)
     assert isinstance(message, Message)
-    text = "\n".join(part.text for part in message.payload.content if isinstance(part, TextPart))
-    return text[:NAME]
+    return message.payload.text[:NAME]

@@ -5,7 +5,7 @@ has happened in the session meanwhile. The log keeps the fact.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -24,12 +24,15 @@ from stellwerk.log.log import PAGE_BYTES, entry, placed
 from stellwerk.runs.tables import standing
 from stellwerk.systems.registry import Systems
 from stellwerk.views.removal import TYPES, Removal, Spoken
+from stellwerk.views.removal_papers import Papers
 from stellwerk.views.workflow_shapes import MessageShown
 from stellwerk.workflows.folds import Folds, unknown_workflow
 
 _PAGE = 1000
 _TYPES = msgspec.json.encode(TYPES).decode()
-_SPOKEN = msgspec.json.encode(("message", "ask_user", "user_answer")).decode()
+_FINDING = msgspec.json.encode(
+    ("run_start", "message", "ask_user", "user_answer", "document", "tool_start", "tool_end")
+).decode()
 _ATTEMPTS = 3
 
 
@@ -110,36 +113,35 @@ class Removals:
             raise unknown_workflow(wish.workflow_id)
         if status.status == "running":
             raise _busy()
-        removal, known = await self._found(wish, is_last=not elsewhere & set(gone))
+        last = [each for each in gone if each not in elsewhere]
+        removal = await self._found(wish, Papers(last))
         stubs = await self._stubs(wish, removal)
         agent = await self.systems.agent(wish.tenant, head[2], status.system_version)
-        memory = await agent.without(wish.workflow_id, _forgetting(removal, known))
-        last = [each for each in gone if each not in elsewhere]
-        facts = removal.facts(last, at=self.clock.now())
+        memory = await agent.without(wish.workflow_id, _forgetting(removal))
+        facts = removal.facts(self.clock.now())
         return Removing(wish.tenant, wish.workflow_id, head[0], stubs, facts, last, memory)
 
-    async def _found(self, wish: _Wish, *, is_last: bool) -> tuple[Removal, frozenset[str]]:
-        """What the log tells of it, and the ids of all messages there."""
+    async def _found(self, wish: _Wish, papers: Papers) -> Removal:
+        """What the log tells of it."""
         spoken: Spoken | None = None
         asked: dict[str, AskUser] = {}
-        known: set[str] = set()
-        async for stored in self._told(wish, _SPOKEN):
+        async for stored in self._told(wish, _FINDING):
             envelope = decode(stored.body)
+            papers.feed(stored.position, envelope)
             if isinstance(envelope, AskUser):
                 asked.setdefault(envelope.payload.ask_id, envelope)
-            if isinstance(envelope, Message):
-                known.add(envelope.payload.message_id)
             if f"msg_{envelope.call_id}" == wish.message_id and isinstance(envelope, Message | AskUser | UserAnswer):
                 spoken = spoken or envelope
+                papers.begin(stored.position, envelope)
         if spoken is None:
             raise _busy()  # it was there a moment ago
         question = asked.get(spoken.payload.ask_id) if isinstance(spoken, UserAnswer) else None
-        return Removal(spoken, question, wish.document_id, is_last), frozenset(known)
+        return Removal(spoken, papers, question, wish.document_id)
 
     async def _stubs(self, wish: _Wish, removal: Removal) -> list[Stored]:
         found: list[Stored] = []
         async for stored in self._told(wish, _TYPES):
-            if (stub := removal.stub(decode(stored.body))) is not None:
+            if (stub := removal.stub(stored.position, decode(stored.body))) is not None:
                 found.append(Stored(stored.position, encode(stub)))
         return found
 
@@ -172,7 +174,15 @@ def _files(message: MessageShown, document_id: str | None) -> list[str]:
     return [document_id]
 
 
-def _forgetting(removal: Removal, known: frozenset[str]) -> Forgetting:
+def _forgetting(removal: Removal) -> Forgetting:
+    papers = removal.papers
+    read = frozenset(tool_call_id for *_, tool_call_id in papers.read.values())
+    handed = frozenset(tool_call_id for *_, tool_call_id in papers.handed.values())
+    own = _own(removal)
+    return replace(own, questions=own.questions | read | handed, answers=own.answers | read)
+
+
+def _own(removal: Removal) -> Forgetting:
     if removal.document_id is not None:
         parts = removal.spoken.payload.content if isinstance(removal.spoken, Message) else []
         files = [p for p in parts if isinstance(p, FilePart) and p.document_id == removal.document_id]
@@ -180,7 +190,10 @@ def _forgetting(removal: Removal, known: frozenset[str]) -> Forgetting:
     match removal.spoken:
         case Message():
             texts = frozenset({removal.text}) if removal.text and removal.spoken.payload.role == "assistant" else None
-            return Forgetting(messages=frozenset({removal.owner}), texts=texts or frozenset(), known=known)
+            own = frozenset({removal.owner})  # what an agent answered to a task has the id of its call
+            return Forgetting(
+                messages=own, texts=texts or frozenset(), known=frozenset(removal.papers.known), answers=own
+            )
         case AskUser(payload=asked):
             return Forgetting(questions=_calls(asked))
         case UserAnswer():

@@ -10,13 +10,16 @@ from stellwerk.documents.numbers import FileNumbers
 from stellwerk.documents.store import unknown_file
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.payloads import Answered
-from stellwerk.errors import InvalidField, SpecError, StellwerkError
+from stellwerk.errors import Conflict, InvalidField, SpecError, StellwerkError
 from stellwerk.ids import ID_LENGTH
 from stellwerk.runs.commands import Accepted, Input
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.tables import standing
 from stellwerk.systems.registry import Systems
+from stellwerk.views.status import Status
+from stellwerk.workflows.folds import unknown_workflow
 
+BUSY = "session_busy"
 _OFFICE, _DEMO = "office", "demo"
 _PAGE = 100
 
@@ -27,7 +30,7 @@ class Wish:
 
     prompt: str
     files: Sequence[int | str] = ()
-    """Numbers of files, or their ids."""
+    """Numbers of files, or their ids, which messages show with ``doc_`` in front."""
     workflow_id: str | None = None
     """Of the one to go on with; None for a new one."""
     system: str | None = None
@@ -77,13 +80,23 @@ class Starting:
             told = f"agentSystemId: this workflow belongs to {session.agent_system_id!r}; leave it out"
             raise InvalidField(told, field="agentSystemId")
         status = await self.database.read(lambda tx: standing(tx, tenant, workflow_id))
+        if status.status == "idle":  # nothing was said in it: a session, and no workflow
+            raise unknown_workflow(workflow_id)
+        try:
+            return await self._said(tenant, workflow_id, wish, documents, status)
+        except Conflict as error:
+            raise still_working(workflow_id) if error.code == BUSY else error from None
+
+    async def _said(
+        self, tenant: str, workflow_id: str, wish: Wish, documents: Sequence[str], status: Status
+    ) -> Accepted:
         if status.awaiting_user_input and len(status.open_asks) > 1:  # the others stay open, and are asked for next
             answer = Answered(ask_id=status.open_asks[0], text=clean_text(wish.prompt))
             return await self.sessions.answer(tenant, workflow_id, answer, documents=documents)
         return await self.sessions.send(tenant, workflow_id, Input(text=wish.prompt, documents=documents))
 
     async def _documents(self, tenant: str, files: Sequence[int | str]) -> list[str]:
-        named = [int(file) if _is_number(str(file)) else str(file) for file in files]
+        named = [int(file) if _is_number(str(file)) else str(file).removeprefix("doc_") for file in files]
         numbers = [file for file in named if isinstance(file, int)]
         known = await self.numbers.documents(tenant, numbers) if numbers else {}
         for number in numbers:
@@ -112,6 +125,12 @@ class Starting:
             except SpecError:  # of an older server, which took what this one refuses
                 self._kinds[key] = None
         return self._kinds[key]
+
+
+def still_working(workflow_id: str) -> Conflict:
+    place = f"/api/workflows/{workflow_id}"
+    remedy = f"ask {place}/status until it is over, or stop it by POST {place}/stop, and send this again"
+    return Conflict(f"the workflow is at work; {remedy}", code=BUSY)
 
 
 def _is_number(text: str) -> bool:

@@ -46,4 +46,5 @@ class Workflows:
         await self.store.give_up_uploads(tenant, workflow_id)
         await self.sessions.delete(tenant, workflow_id)
         self.folds.forget(tenant, workflow_id)
+        self.bodies.forget(workflow_id)
         logger.info("workflow deleted", workflow=workflow_id)

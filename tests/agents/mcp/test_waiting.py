@@ -10,11 +10,16 @@ from stellwerk.errors import McpUnreachable, ToolFailed
 from stellwerk.spec.operator import McpServer
 from tests.agents.mcp.conftest import RAW, Start
 from tests.agents.mcp.shared import called, tool_named
+from tests.crash.waiting import eventually
 
 
 def counting_starts(path: str) -> list[str]:
     """A command that writes down that it was started, and never gets ready."""
     return ["sh", "-c", f"echo started >> {path}; exec sleep 1000"]
+
+
+def noted(starts: Path) -> int:
+    return starts.read_text().count("started") if starts.exists() else 0
 
 
 async def test_all_who_wait_share_one_failure_and_nobody_tries_again_at_once(start: Start, tmp_path: Path) -> None:
@@ -24,17 +29,20 @@ async def test_all_who_wait_share_one_failure_and_nobody_tries_again_at_once(sta
     assert {type(error) for error in failed} == {McpUnreachable}
     with pytest.raises(McpUnreachable, match="it did not answer in time"):
         await servers.tools("deaf")
-    assert starts.read_text().count("started") == 1
+    assert noted(starts) <= 1, "a busy machine may have ended it before it could write anything down"
 
 
 async def test_after_a_while_it_is_tried_again(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_session, "HOLD_OFF", 0)
     starts = tmp_path / "starts"
     servers = start(start_timeout=0.3, deaf=McpServer(command=counting_starts(str(starts))))
-    for _ in range(2):
+
+    async def tried_twice() -> bool:
         with pytest.raises(McpUnreachable):
             await servers.tools("deaf")
-    assert starts.read_text().count("started") == 2
+        return noted(starts) >= 2
+
+    await eventually(tried_twice, within=60, what="it is not tried again")
 
 
 async def test_to_connect_is_a_part_of_the_call(start: Start, tmp_path: Path) -> None:

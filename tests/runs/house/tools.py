@@ -6,7 +6,7 @@ from pathlib import Path
 from stellwerk.agents.tool_spec import tool
 
 HERE = Path(__file__).parent
-"""The test copies this file into a folder of its own, where the ledger and the gate are."""
+"""The test copies this file into a folder of its own, where the ledger and the gates are."""
 
 
 def _note(line: str) -> None:
@@ -14,8 +14,8 @@ def _note(line: str) -> None:
         ledger.write(f"{line}\n")
 
 
-def _wait(gate: str) -> None:
-    while not (HERE / gate).exists():
+def _wait(what: str) -> None:
+    while not (HERE / f"gate-{what}").exists():
         time.sleep(0.01)
 
 
@@ -28,17 +28,17 @@ def book(what: str) -> str:
 
 @tool(effects="write")
 def book_slowly(what: str) -> str:
-    """Book something, and come back when the gate is open."""
+    """Book something, and come back when its gate is open."""
     _note(f"book_slowly {what}")
-    _wait("gate")
+    _wait(what)
     return f"{what} is booked"
 
 
 @tool(idempotent=True)
 def look_up(what: str) -> str:
-    """Look something up, and come back when the gate is open; it may be done again."""
+    """Look something up, and come back when its gate is open; it may be done again."""
     _note(f"look_up {what}")
-    _wait("gate")
+    _wait(what)
     return f"{what} was found"
 
 

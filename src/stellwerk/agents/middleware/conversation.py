@@ -1,11 +1,13 @@
 """What the conversation says about the current input: where it begins, what it has cost. Pure functions."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+
+from stellwerk.envelope.payloads import ATTACHED
 
 VALIDATOR = "validator"
 """The name under which a validation speaks to the model; such a message is no new input."""
@@ -21,6 +23,10 @@ STEP = "stellwerk_step"
 """In the metadata of an AI message that no model wrote: there is more to come, so this is not the answer yet."""
 DOCUMENTS = "stellwerk_documents"
 """In the metadata of a message: ids of the files that go with it."""
+GIVEN = "stellwerk_given"
+"""In the metadata of a message that gives a task or a wish: of each document that goes with it id, extension, and
+whether a task made it; and of a task, how many of its letters are the wish. The rest of its text tells of the
+documents, in words that strangers may have written."""
 TASK = "task"
 """The one tool through which a deep agent calls all its sub-agents."""
 
@@ -54,8 +60,34 @@ def since_input(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
 
 
 def question_of(messages: Sequence[BaseMessage]) -> str:
+    asked = _asked(messages)
+    return "" if asked is None else str(asked.text)
+
+
+def wish_of(messages: Sequence[BaseMessage]) -> str:
+    """What the user or the plan asks for, without what is told of the files that go with it."""
+    asked = _asked(messages)
+    if asked is None:
+        return ""
+    if "wish" in (given := asked.response_metadata.get(GIVEN, {})):
+        return str(asked.text)[: given["wish"]]
+    return f"\n{asked.text}".partition(f"\n{ATTACHED}")[0].removeprefix("\n")
+
+
+def documents_of(messages: Sequence[BaseMessage], extensions: Collection[str], *, made: bool = True) -> list[str]:
+    """The ids of the documents that go with the input, with one of these extensions; with any if none is named.
+
+    Without those that a task ``made``, if wanted.
+    """
+    asked = _asked(messages)
+    given = [] if asked is None else asked.response_metadata.get(GIVEN, {}).get("documents", [])
+    fitting = [each for each in given if not extensions or "*" in extensions or each["ext"] in extensions]
+    return [each["id"] for each in fitting if made or not each.get("made")]
+
+
+def _asked(messages: Sequence[BaseMessage]) -> BaseMessage | None:
     begin = len(messages) - len(since_input(messages)) - 1
-    return str(messages[begin].text) if begin >= 0 else ""
+    return messages[begin] if begin >= 0 else None
 
 
 def names_of(call: ToolCall) -> tuple[str, ...]:

@@ -89,13 +89,17 @@ UPDATE checkpoint_write SET type = ?, parts = ?
 WHERE tenant = ? AND thread_id = ? AND ns = ? AND checkpoint_id = ? AND task_id = ? AND idx = ?;
 
 -- name: all_writes_of_thread
-SELECT ns, checkpoint_id, task_id, idx, type, parts FROM checkpoint_write WHERE tenant = ? AND thread_id = ?;
+SELECT ns, checkpoint_id, task_id, idx, channel, type, parts FROM checkpoint_write WHERE tenant = ? AND thread_id = ?;
 
 -- name: delete_checkpoint
 DELETE FROM checkpoint WHERE tenant = ? AND thread_id = ? AND ns = ? AND id = ?;
 
 -- name: delete_writes_of_checkpoint
 DELETE FROM checkpoint_write WHERE tenant = ? AND thread_id = ? AND ns = ? AND checkpoint_id = ?;
+
+-- name: delete_checkpoint_write
+DELETE FROM checkpoint_write
+WHERE tenant = ? AND thread_id = ? AND ns = ? AND checkpoint_id = ? AND task_id = ? AND idx = ?;
 
 -- name: delete_checkpoint_item
 DELETE FROM checkpoint_item WHERE tenant = ? AND thread_id = ? AND name = ?;

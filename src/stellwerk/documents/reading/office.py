@@ -1,14 +1,18 @@
 """Text documents, slides and PDF, by xberg. This module alone knows it: bytes go in, Markdown comes out, no OCR."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
-from stellwerk.documents.contents import ContentItem
+from stellwerk.documents.contents import ContentItem, page_mark
 from stellwerk.documents.mimes import OFFICE
 from stellwerk.documents.reading.language import language_of
 from stellwerk.documents.reading.packages import check_package
 from stellwerk.documents.reading.source import Reader, Source, make_item
 from stellwerk.documents.reading.summaries import text_summary
 from stellwerk.errors import ExtractionError
+
+if TYPE_CHECKING:
+    import xberg
 
 _KINDS = {"docx": "Document", "pptx": "Slides", "pdf": "PDF"}
 
@@ -30,7 +34,7 @@ def office_reader(kind: str) -> Reader:
 
 
 def _marked(pages: list[str]) -> list[str]:
-    return [f"<!-- page {number} -->\n{page}" for number, page in enumerate(pages, 1)]
+    return [f"{page_mark(number)}\n{page}" for number, page in enumerate(pages, 1)]
 
 
 def _pages(data: bytes, kind: str) -> list[str]:
@@ -39,7 +43,21 @@ def _pages(data: bytes, kind: str) -> list[str]:
         import xberg
     except ImportError as error:
         raise ExtractionError("document_needs_package") from error
-    config = xberg.ExtractionConfig(
+    given = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=OFFICE[kind])
+    try:
+        result = asyncio.run(xberg.extract(given, _config(kind)))
+    except RuntimeError as error:  # the only class it raises; what it means is in its words
+        raise _refusal(str(error)) from error
+    if not result.results:
+        raise _refusal(result.errors[0].message if result.errors else "")
+    document = result.results[0]
+    return [page.content.strip() for page in document.pages] if document.pages else [document.content]
+
+
+def _config(kind: str) -> "xberg.ExtractionConfig":
+    import xberg
+
+    return xberg.ExtractionConfig(
         use_cache=False,
         disable_ocr=True,
         enable_quality_processing=False,
@@ -53,15 +71,6 @@ def _pages(data: bytes, kind: str) -> list[str]:
         security_limits=xberg.SecurityLimits(max_compression_ratio=100_000, max_table_cells=2_000_000),
         extraction_timeout_secs=None,
     )
-    given = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=OFFICE[kind])
-    try:
-        result = asyncio.run(xberg.extract(given, config))
-    except RuntimeError as error:  # the only class it raises; what it means is in its words
-        raise _refusal(str(error)) from error
-    if not result.results:
-        raise _refusal(result.errors[0].message if result.errors else "")
-    document = result.results[0]
-    return [page.content.strip() for page in document.pages] if document.pages else [document.content]
 
 
 def _refusal(problem: str) -> ExtractionError:

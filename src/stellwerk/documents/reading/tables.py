@@ -25,7 +25,7 @@ _LONGEST_CELL = 1_000_000
 def read_csv(source: Source) -> list[ContentItem]:
     found = text_of(source)
     csv.field_size_limit(_LONGEST_CELL)
-    lines = found.text.splitlines(keepends=True)
+    lines = list(io.StringIO(found.text))  # others than \n, such as U+2028, may stand in a cell
     try:
         rows = csv.reader(lines, delimiter="\t" if source.ext == "tsv" else _delimiter(lines))
         return [
@@ -119,7 +119,7 @@ def _without_blank(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 def _cell(value: object) -> str:
     match value:
         case str():
-            return value
+            return value.replace("\r\n", "\n").replace("\r", "\n")
         case bool():
             return "true" if value else "false"
         case float() if value.is_integer() and abs(value) < 1e15:

@@ -22,6 +22,8 @@ from stellwerk.documents.reading.text import read_json, read_markdown, read_text
 from stellwerk.errors import ExtractionError
 from stellwerk.processes.leaving import leave_with
 
+ITEMS = 2_000
+"""Of one document: what there is to say of each is told wherever the document is shown."""
 _FILES = 64
 
 READERS: dict[str, Reader] = {
@@ -45,7 +47,7 @@ def work(request: dict[str, Any], answer: int) -> NoReturn:
         _leave(answer, {"code": code, "message": ExtractionError(code).message})
 
     sys.excepthook = tell_failure
-    _limit(request["memory"], request["seconds"])
+    limit(request["memory"], request["seconds"])
     try:
         items = read_document(Path(request["file"]).read_bytes(), request["ext"])
     except ExtractionError as error:
@@ -55,18 +57,21 @@ def work(request: dict[str, Any], answer: int) -> NoReturn:
 
 def read_document(data: bytes, ext: str) -> list[ContentItem]:
     source = Source(data, "", ext)
-    return numbered(READERS[kind_of(source)](source))
+    items = READERS[kind_of(source)](source)
+    if len(items) > ITEMS:
+        raise ExtractionError("document_too_many_members", f"{len(items):,} parts, and {ITEMS:,} are taken")
+    return numbered(items)
 
 
-def _limit(memory: int, seconds: int) -> None:
+def limit(memory: int, seconds: int) -> None:
     """Neither more memory nor more time, no dump of what was read, and no file is written."""
     sys.dont_write_bytecode = True
     tempfile.tempdir = os.devnull  # else Python looks for a folder by writing into it
     limits = {"CORE": 0, "FSIZE": 0, "NOFILE": _FILES}
     if sys.platform == "linux":  # others cannot, or say that they can and do not
         limits["AS"] = memory
-    for name, limit in limits.items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
+    for name, most in limits.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # the first ends it by a signal of its own
 
 
