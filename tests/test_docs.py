@@ -82,7 +82,9 @@ async def test_the_tour_of_the_readme_works_as_it_stands(tmp_path: Path) -> None
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     tour = next(block for block in blocks if "SID=$(" in block)
     async with running_server(Settings(data=tmp_path)) as address:
-        script = tour.replace("localhost:8000", address.removeprefix("http://")).replace("curl -N", "curl -sN -m 6")
+        script = tour.replace("localhost:8000", address.removeprefix("http://")).replace("curl -N", "curl -sN")
+        assert "/stream\n" in script
+        script = script.replace("/stream\n", "/stream?until=run_end\n")  # in place of Ctrl-C, when all was seen
         process = await asyncio.create_subprocess_exec("bash", "-c", script, stdout=asyncio.subprocess.PIPE)
         output = (await process.communicate())[0].decode()
     assert '"status":"accepted"' in output
