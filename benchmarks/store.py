@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Entry, Lease, NewSession
 from stellwerk.log.wake import Wakes
+from stellwerk.tenants.principals import LOCAL_TENANT
 
 EVENT = Entry("llm_token", 1.0, b'{"type":"llm_token","ts":1.0,"payload":{"text":"' + b"x" * 148 + b'"}}')
 """A body of 200 bytes, which is what a few merged tokens make."""
@@ -35,6 +35,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Store:
+    database: Sqlite
     log: DurableLog
     wakes: Wakes
     ids: SortableIds
@@ -52,6 +53,6 @@ async def opened(folder: Path) -> AsyncIterator[Store]:
     await database.open()
     wakes = Wakes()
     try:
-        yield Store(DurableLog(database, wakes), wakes, SortableIds(clock))
+        yield Store(database, DurableLog(database, wakes), wakes, SortableIds(clock))
     finally:
         await database.close()

@@ -7,10 +7,10 @@ from pathlib import Path
 from stellwerk.agents.checkpoints import DurableSaver
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.pool import Pool
-from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.ids import SystemClock
 from stellwerk.systems.registry import Systems
+from stellwerk.tenants.principals import LOCAL_TENANT
 
 
 def system_text(name: str, *, tokens: int, pace: float) -> str:
@@ -40,7 +40,11 @@ async def register(data: Path, *systems: str) -> None:
     await database.open()
     try:
         factory = AgentFactory(Pool(saver=DurableSaver(database, tenant=LOCAL_TENANT)))
-        known = Systems(database, factory, SystemClock())
+
+        async def factories(_tenant: str, _system: str) -> AgentFactory:
+            return factory
+
+        known = Systems(database, factories, SystemClock())
         for text in systems:
             await known.register(LOCAL_TENANT, text, source="benchmark")
     finally:

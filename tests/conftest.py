@@ -15,6 +15,7 @@ from stellwerk.api.server import listener
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.serving import serving
 from stellwerk.settings import Settings
+from tests import keyed
 from tests.commands import Command
 
 # No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties; and the same ones
@@ -41,6 +42,10 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="A test that is skipped fails the whole.")
+    parser.addoption("--screenshots", action="store_true", help="Tests of the console write docs/images.")
+    parser.addoption(
+        "--other-keys", action="store_true", help="Modules that run with keys run without, and the others with them."
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -60,7 +65,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _nobody_outside_is_trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nor is the machine's list of authorities read for each client, which takes longer than most tests."""
     with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("SSL_CERT_FILE", raising=False)
         environment.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("authorities")))
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _keys_are_shown(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if keyed.wanted(request.module.__name__, other=request.config.getoption("--other-keys")):
+            keyed.show_keys(patch)
         yield
 
 
@@ -76,7 +90,9 @@ async def running_server(
             try:
                 async with asyncio.timeout(60):
                     await ready.wait()
-                yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+                address = f"http://127.0.0.1:{socket.getsockname()[1]}"
+                await asyncio.to_thread(keyed.close_door, address, settings.data)
+                yield address
             finally:
                 server.should_exit = True
                 await running

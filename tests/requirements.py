@@ -1,6 +1,7 @@
 """The ledger of promises: what we said, which tests cite it, and where the two disagree.
 
-``python -m tests.requirements`` prints how many promises are kept and every disagreement;
+``python -m tests.requirements`` prints how many promises are kept and every disagreement, and fails
+on one of a seed that is neither kept nor given up with a reason;
 ``--write`` sets each line's state to what the tests say. Test files are read, never
 imported, and nothing in the ledger is ever changed but the words "open" and "kept".
 """
@@ -163,6 +164,13 @@ def disagreements(promises: Sequence[Promise], citations: Sequence[Citation]) ->
             yield f"{promise.where}: {promise.id} is marked open, but {place} cites it; mark it kept: `{REWRITE}`"
 
 
+def unkept(promises: Iterable[Promise]) -> Iterator[str]:
+    """Say which promise of a seed nobody keeps, and nobody has said why not."""
+    for promise in promises:
+        if promise.section.isdigit() and promise.state == "open" and not promise.deviates:
+            yield f"{promise.where}: {promise.id} is open; write a test that keeps it, or say in `deviates` why not"
+
+
 def find_problems(tests: Path) -> list[str]:
     """Give everything that is wrong with the ledger in a folder and the tests beside it."""
     promises, problems = read_ledger((tests / LEDGER).read_text("utf-8"))
@@ -195,8 +203,9 @@ def main(arguments: Sequence[str], *, tests: Path = TESTS) -> int:
     if parser.parse_args(arguments).write:
         cited = {citation.id for citation in read_citations(tests)}
         ledger.write_text(rewrite(ledger.read_text("utf-8"), cited), "utf-8")
-    problems = find_problems(tests)
-    sys.stdout.write(summary(read_ledger(ledger.read_text("utf-8"))[0]))
+    promises = read_ledger(ledger.read_text("utf-8"))[0]
+    problems = [*find_problems(tests), *unkept(promises)]
+    sys.stdout.write(summary(promises))
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
     return 1 if problems else 0
 

@@ -1,6 +1,5 @@
 """Envelopes for tests, with pinned ids and times, so that a test names only what it is about."""
 
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -96,9 +95,14 @@ class SteadyClock:
         return float(next(self._seconds))
 
 
-class CountingIds:
-    def __init__(self) -> None:
-        self._numbers: Iterator[int] = count(1)
+class StillClock:
+    """A clock that stands still until it is told how much time has passed."""
 
-    def new(self) -> str:
-        return f"id{next(self._numbers)}"
+    def __init__(self, now: float = 1000.0) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        return self._now
+
+    def pass_by(self, seconds: float) -> None:
+        self._now += seconds

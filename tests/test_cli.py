@@ -1,8 +1,6 @@
 """The command line as a newcomer meets it; in a process of its own where that matters."""
 
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Command
+from tests.forked import completed
 from tests.spec import test_report
+from tests.terminal.ttys import Terminal
 
 HEAVY = ("langchain", "langchain_core", "langgraph", "openai", "pydantic", "fastapi", "uvicorn")
 
@@ -59,7 +59,7 @@ def test_the_version_is_told() -> None:
     ids=["beyond loopback", "no such port", "no such option"],
 )
 def test_a_server_that_must_not_start_says_why(arguments: list[str], complaint: str, tmp_path: Path) -> None:
-    done = stellwerk("serve", "--data", str(tmp_path / "data"), *arguments)
+    done = completed("serve", "--data", str(tmp_path / "data"), *arguments)
     assert done.returncode == 2
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
@@ -127,27 +127,15 @@ def test_check_says_what_it_cannot_read(arguments: list[str], complaint: str, co
     assert complaint in done.stderr
 
 
-def on_a_terminal(arguments: list[str], environment: dict[str, str]) -> str:
-    leader, follower = pty.openpty()
-    with open(leader, "rb", buffering=0) as terminal:
-        command = [sys.executable, "-m", "stellwerk", *arguments]
-        process = subprocess.Popen(command, stdout=follower, stderr=follower, env=environment)
-        os.close(follower)
-        shown = bytearray()
-        try:
-            while piece := terminal.read(4096):
-                shown += piece
-        except OSError:
-            pass  # Linux says so when the last writer has gone
-        process.wait(240)
-    return shown.decode()
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    with Terminal(*arguments, cwd=SPEC, columns=200, **environment) as terminal:
+        assert terminal.ended() == 0
+        return terminal.raw
 
 
 def test_check_has_colours_on_a_terminal_unless_they_are_not_wanted() -> None:
-    plain = {"PATH": os.defpath, "TERM": "xterm-256color", "COLUMNS": "200"}
-    arguments = ["check", str(SPEC / "two_agents.yaml")]
-    assert "\x1b[" in on_a_terminal(arguments, plain)
-    assert "\x1b[3" not in on_a_terminal(arguments, plain | {"NO_COLOR": "1"})
+    assert "\x1b[3" in on_a_terminal("check", "two_agents.yaml")
+    assert "\x1b[3" not in on_a_terminal("check", "two_agents.yaml", NO_COLOR="1")
 
 
 def test_the_schema_can_be_printed_for_an_editor(command: Command) -> None:

@@ -102,3 +102,15 @@ async def test_the_library_example_runs_and_the_readme_quotes_it() -> None:
     quoted = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert quoted
     assert all(block in program.read_text("utf-8") for block in quoted)
+
+
+async def test_the_program_of_the_docs_runs(address: str, tmp_path: Path) -> None:
+    howto = (ROOT / "docs/howto/client.md").read_text("utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", howto, re.DOTALL)
+    file = tmp_path / "program.py"
+    file.write_text(program.replace("http://127.0.0.1:8000", address), "utf-8")
+    process = await asyncio.create_subprocess_exec(sys.executable, str(file), stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(240):
+        output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert b"It is sunny" in output

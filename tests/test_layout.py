@@ -25,8 +25,11 @@ VAGUE = {"manager", "handler", "helper", "util"}
 # Names that a library makes us override, each with the reason.
 OVERRIDES: dict[str, str] = {"get_route_handler": "FastAPI asks every route for it"}
 BROAD = {"Exception", "BaseException"}
-# The runner, the API, and the canonicaliser, which reads objects of strangers and must not raise.
-MAY_CATCH_ALL = {f"{PACKAGE}/runs/runner.py", f"{PACKAGE}/api/problems.py", f"{PACKAGE}/envelope/shapes.py"}
+# The runner, the API, the canonicaliser, which reads objects of strangers and must not raise, and the tasks of a
+# workplan, each of which may be a graph of strangers and fails alone.
+MAY_CATCH_ALL = {
+    f"{PACKAGE}/{name}.py" for name in ("runs/runner", "api/problems", "envelope/shapes", "agents/workplan_tasks")
+}
 PURE_ROOMS = ("envelope", "spec", "stream", "recordings", "views", "dialects")
 IMPURE = {"asyncio", "sqlite3", "os", "time", "random", "uuid", "socket", "threading"}
 # The tilde keeps this very file clear of what it looks for.

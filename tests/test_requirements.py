@@ -99,7 +99,7 @@ def test_a_citation_is_found_wherever_pytest_takes_marks(tmp_path: Path, test: s
 def test_write_sets_the_state_and_touches_nothing_else(tmp_path: Path, before: str, test: str, after: str) -> None:
     frame = "# The word open stays.\n\n{}\n# The end, without a line feed"
     tests = plant(tmp_path, ledger=frame.format(before), test=test)
-    assert main(["--write"], tests=tests) == 0
+    assert main(["--write"], tests=tests) == (0 if after == KEPT else 1)
     assert (tests / LEDGER).read_text("utf-8") == frame.format(after)
 
 
@@ -114,3 +114,13 @@ def test_the_summary_counts_by_source_and_in_all(tmp_path: Path, capsys: pytest.
 def test_problems_are_listed_and_fail_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([], tests=plant(tmp_path, ledger=KEPT)) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"{LEDGER}:2: 000.area.first is marked kept")
+
+
+def test_a_promise_of_a_seed_is_kept_or_given_up_with_a_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = plant(tmp_path, ledger=OPEN)
+    assert main([], tests=tests) == 1
+    assert "000.area.first is open; write a test that keeps it" in capsys.readouterr().out
+    (tests / LEDGER).write_text(OPEN.replace('"open"', '"open", deviates = "Nobody needs it."'), "utf-8")
+    assert main([], tests=tests) == 0

@@ -16,6 +16,7 @@ _PUBLIC = {
     "CompleteAgent": "stellwerk.spec.model",
     "CustomStateShared": "stellwerk.agents.state",
     "Envelope": "stellwerk.envelope.model",
+    "Principal": "stellwerk.tenants.principals",
     "RunnableAgent": "stellwerk.agents.runnable",
     "StreamAdapter": "stellwerk.stream.adapter",
     "StreamChunk": "stellwerk.envelope.chunk",

@@ -1,10 +1,8 @@
 """The composition root: the only place that builds everything from the settings and knows it all."""
 
 import asyncio
-import fcntl
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +10,35 @@ import structlog
 from fastapi import FastAPI
 from fastapi.params import Depends
 from fastapi_offline import FastAPIOffline
-from starlette.responses import RedirectResponse
 
 import stellwerk
+from stellwerk import logs
 from stellwerk.agents import graphs, journal, tools
-from stellwerk.agents.checkpoints import DurableSaver, prove_strict
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.inventory import inventory
-from stellwerk.agents.mcp import McpServers
+from stellwerk.agents.checkpoints import prove_strict
 from stellwerk.agents.operator_file import read_operator
-from stellwerk.agents.pool import Pool
+from stellwerk.agents.pools import Pools
 from stellwerk.agents.references import both
-from stellwerk.agents.stores import open_store
 from stellwerk.agents.targets import graphs_among, served, text_of
-from stellwerk.agents.tracing import trace_in_place
-from stellwerk.api import embedding, files, guard, health, openapi, problems, routes, workflow_shortcut
+from stellwerk.agents.tracing import trace_in_place, tracing
+from stellwerk.api import (
+    console_page,
+    docs_page,
+    embedding,
+    files,
+    guard,
+    health,
+    openapi,
+    problems,
+    routes,
+    workflow_shortcut,
+)
+from stellwerk.api.audit_trail import AuditTrail
+from stellwerk.api.browsers import Browsers
+from stellwerk.api.credentials import Credentials, Identify
+from stellwerk.api.measuring import Measuring, Requests
 from stellwerk.api.overviews import Overviews
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
+from stellwerk.database.folder import DATABASE, DOCUMENTS, locked
 from stellwerk.database.port import Database
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import built_in
@@ -36,12 +46,13 @@ from stellwerk.documents.extraction import Extractor
 from stellwerk.documents.numbers import FileNumbers
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
-from stellwerk.envelope.redaction import Redactor
-from stellwerk.errors import SettingsError, StorageFull, StorageGone
+from stellwerk.envelope.redaction import Redactors
+from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import Clock, SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.tick import Tick
 from stellwerk.log.wake import Wakes
+from stellwerk.retention import Retention
 from stellwerk.runs import tables
 from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.runner import Runner
@@ -51,6 +62,15 @@ from stellwerk.settings import LOOPBACK, Settings, listed, provider_keys
 from stellwerk.spec.operator import Operator
 from stellwerk.systems import rows as system_rows
 from stellwerk.systems.registry import Systems
+from stellwerk.tenants.audit import Audit
+from stellwerk.tenants.keys import Keys
+from stellwerk.tenants.master_key import key_source
+from stellwerk.tenants.quotas import Quotas
+from stellwerk.tenants.secrets import Secrets, open_secrets
+from stellwerk.tenants.tenants import Tenants
+from stellwerk.tenants.tickets import Tickets
+from stellwerk.tenants.tokens import Issuer, Tokens
+from stellwerk.tenants.usage import UsageBook
 from stellwerk.workflows.documents import Documents
 from stellwerk.workflows.folds import Folds
 from stellwerk.workflows.removal import Removals
@@ -61,6 +81,7 @@ logger = structlog.get_logger(__name__)
 
 _LOOK_AROUND = 1.0
 _KEEP_OVERVIEWS = 2.0
+_KEEP_USES = 30.0
 
 
 def create_app(
@@ -68,11 +89,13 @@ def create_app(
     *,
     own: Mapping[str, str] | None = None,
     dependencies: Sequence[Depends] = (),
+    identify: Identify | None = None,
 ) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
 
     ``own`` are graphs and agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
-    ``dependencies`` of yours come before every route but /docs and /healthz: who may use it is yours to say.
+    ``dependencies`` of yours come before every route but /, /docs and /healthz: who may use it is yours to say.
+    ``identify`` is told each request and says whose it is, ``stellwerk.Principal(tenant, role, user)``.
     Run it by ``serve``; or mount it, and put ``stellwerk.opened(app)`` into the lifespan of the app it is mounted in.
     """
     chosen = settings or Settings()
@@ -80,16 +103,18 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _services(chosen, wakes, own or {}) as services:
+        async with _services(chosen, wakes, own or {}, identify) as services:
+            app.state.credentials, app.state.audit = services.credentials, services.audit
+            app.state.quotas, app.state.clock = services.quotas, SystemClock()
             for router in routes.routers(services, frame_limit=chosen.body_limit):
                 app.include_router(router, dependencies=dependencies)
             app.include_router(health.routes(services))
-            app.add_api_route("/", lambda: RedirectResponse("docs"), include_in_schema=False)
             app.state.opened, app.state.shortcut = True, None if dependencies else services
             with embedding.ending_with_the_process(wakes):
                 yield
 
     app = FastAPIOffline(
+        docs_url=None,
         redoc_url=None,
         title="Stellwerk",
         version=stellwerk.__version__,
@@ -98,9 +123,12 @@ def create_app(
         swagger_ui_parameters={"defaultModelsExpandDepth": 0},
         lifespan=lifespan,
     )
-    app.state.wakes, app.state.opened = wakes, False
+    app.state.wakes, app.state.opened, app.state.requests = wakes, False, Requests()
     problems.install(app)
     openapi.install(app)
+    docs_page.install(app)
+    console_page.install(app)
+    app.add_middleware(AuditTrail)
     app.add_middleware(workflow_shortcut.Shortcut)
     app.add_middleware(embedding.OnlyOpened)
     app.add_middleware(
@@ -111,28 +139,45 @@ def create_app(
         streamed={files.PATH: chosen.file_limit},
     )
     app.add_middleware(problems.Unforeseen)
+    app.add_middleware(Browsers, origins=listed(chosen.origins))
+    app.add_middleware(Measuring, requests=app.state.requests)
     return app
 
 
 @asynccontextmanager
-async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) -> AsyncIterator[Services]:
+async def _services(
+    settings: Settings, wakes: Wakes, own: Mapping[str, str], identify: Identify | None = None
+) -> AsyncIterator[Services]:
     operator = read_operator(settings.config)
     wanted = served(own, operator.graphs)
     async with AsyncExitStack() as opened:
-        opened.enter_context(_locked(settings.data))
+        opened.enter_context(locked(settings.data))
         prove_strict()
         trace_in_place()
         clock = SystemClock()
         stores = await _stores(settings.data, operator, wakes, clock, opened)
-        pool = await _pool(settings.data, operator, stores.database, graphs_among(wanted), opened)
-        systems = Systems(stores.database, AgentFactory(pool), clock)
+        opened.enter_context(logs.redacting(stores.log.redactors.redact_all))
+        await opened.enter_async_context(tracing(stores.log.redactors))
+        key = key_source(settings.data, settings.master_key_command)
+        secrets = await open_secrets(stores.database, key, stores.log.redactors, clock)
+        credentials = await _credentials(operator, stores.database, clock, identify)
+        credentials.keys.when_revoked(wakes.look_again)
+        pools = _pools(operator, stores, secrets, graphs_among(wanted), opened)
+        systems = Systems(stores.database, pools.factory, clock)
+        secrets.when_changed(systems.forget)
         dispatch = _dispatch(settings, stores, systems, clock, opened)
         _keep_doing(_look_around(stores.log), "lookout", opened)
         await _give(systems, wanted)
         await _recover(stores, dispatch)
         overviews = Overviews(stores.database, systems, stores.todolists)
         _keep_doing(_keep_overviews(overviews), "overviews", opened)
+        _keep_doing(_keep_uses(credentials.keys), "uses", opened)
         sessions = Sessions(stores, systems, dispatch, clock, SortableIds(clock))
+        audit = Audit(stores.database, clock, stores.log.redactors)
+        kept = stores.database, stores.log, stores.documents
+        retention = Retention(*kept, sessions, audit, operator.retention, clock)
+        retention.tell_unknown([tenant.name for tenant in credentials.tenants.all()])
+        _keep_doing(retention.keep_doing(), "retention", opened)
         yield Services(
             database=stores.database,
             log=stores.log,
@@ -143,17 +188,25 @@ async def _services(settings: Settings, wakes: Wakes, own: Mapping[str, str]) ->
             numbers=FileNumbers(stores.database),
             overviews=overviews,
             workflows=_workflows(stores, sessions, systems, wakes, clock, opened),
-            tools=partial(inventory, pool),
+            credentials=credentials,
+            audit=audit,
+            secrets=secrets,
+            quotas=stores.quotas,
+            usage=UsageBook(stores.database, clock),
+            tools=pools.inventory,
         )
 
 
 async def _stores(data: Path, operator: Operator, wakes: Wakes, clock: Clock, opened: AsyncExitStack) -> Stores:
-    database = Sqlite(data / "stellwerk.db")
+    database = Sqlite(data / DATABASE)
     await database.open()
     opened.push_async_callback(database.close)
-    log = DurableLog(database, wakes, _redactor(operator))
-    documents = DocumentStore(database, data / "documents", clock)
-    return Stores(database, log, documents, Extractor(documents), Todolists(data), data)
+    log = DurableLog(database, wakes, _redactors(operator))
+    quotas = Quotas(database, clock)
+    await quotas.open()
+    log.tally.when_grown(quotas.grew)
+    documents = DocumentStore(database, data / DOCUMENTS, clock, quotas.look)
+    return Stores(database, log, documents, Extractor(documents), Todolists(data), data, quotas)
 
 
 def _dispatch(settings: Settings, stores: Stores, systems: Systems, clock: Clock, opened: AsyncExitStack) -> Dispatch:
@@ -182,9 +235,9 @@ def _keep_doing(work: Coroutine[Any, Any, None], name: str, opened: AsyncExitSta
 async def _give(systems: Systems, wanted: Mapping[str, str]) -> None:
     """Register what comes with the server, and what it was started with."""
     for source, text in built_in().items():
-        await systems.give(LOCAL_TENANT, text, source=source)
+        await systems.give(text, source=source)
     for name, place in wanted.items():
-        await systems.give(LOCAL_TENANT, text_of(name, place), source=place)
+        await systems.give(text_of(name, place), source=place)
 
 
 async def _recover(stores: Stores, dispatch: Dispatch) -> None:
@@ -195,32 +248,29 @@ async def _recover(stores: Stores, dispatch: Dispatch) -> None:
     await dispatch.recover()
 
 
-async def _pool(
-    data: Path, operator: Operator, database: Database, own: Mapping[str, str], opened: AsyncExitStack
-) -> Pool:
+async def _credentials(operator: Operator, database: Database, clock: Clock, identify: Identify | None) -> Credentials:
+    tenants, keys = Tenants(database, clock), Keys(database, clock)
+    await tenants.open()
+    await keys.open()
+    issuer = operator.tokens
+    tokens = None if issuer is None else Tokens(Issuer(**issuer.model_dump()), clock)
+    return Credentials(keys, tenants, Tickets(clock), tokens, identify)
+
+
+def _pools(
+    operator: Operator, stores: Stores, secrets: Secrets, own: Mapping[str, str], opened: AsyncExitStack
+) -> Pools:
     """What agents are built from: what is installed, and what the operator's file adds."""
     named = {**operator.graphs, **own}
     found = both(lambda: tools.discover(operator.tools), lambda: graphs.discover(named, inputs=operator.graph_inputs))
-    mcp = McpServers(operator.mcp_servers)
-    opened.push_async_callback(mcp.close)
-    return Pool(
-        tools=found[0],
-        graphs=found[1],
-        mcp=mcp,
-        providers=operator.providers,
-        saver=DurableSaver(database, tenant=LOCAL_TENANT),
-        store=await opened.enter_async_context(open_store(data / "store.db")),
-        keep=journal.keep,
-        resources=opened,
-    )
+    redactors = stores.log.redactors
+    return Pools(stores.database, stores.data, operator, *found, journal.keep, secrets, redactors, opened)
 
 
-def _redactor(operator: Operator) -> Redactor:
+def _redactors(operator: Operator) -> Redactors:
     """What the operator knows and nobody else may read: keys of models, and what MCP servers are given."""
-    servers = operator.mcp_servers.values()
-    told = [value for server in servers for value in (*server.headers.values(), *server.env.values())]
-    bare = [value.rpartition(" ")[2] for value in told]  # of "Bearer x" the x
-    return Redactor([*told, *bare, *(key.get_secret_value() for key in provider_keys().values())])
+    told = [value for server in operator.mcp_servers.values() for value in server.told()]
+    return Redactors([*told, *(key.get_secret_value() for key in provider_keys().values())])
 
 
 async def _look_around(log: DurableLog) -> None:
@@ -232,6 +282,15 @@ async def _look_around(log: DurableLog) -> None:
             logger.warning("look_around_failed", error=error.message)
 
 
+async def _keep_uses(keys: Keys) -> None:
+    while True:
+        await asyncio.sleep(_KEEP_USES)
+        try:
+            await keys.keep_uses()
+        except (StorageFull, StorageGone) as error:
+            logger.warning("uses_not_kept", error=error.message)
+
+
 async def _keep_overviews(overviews: Overviews) -> None:
     while True:
         try:
@@ -239,21 +298,3 @@ async def _keep_overviews(overviews: Overviews) -> None:
         except StorageGone as error:
             logger.warning("overviews_not_kept", error=error.message)
         await asyncio.sleep(_KEEP_OVERVIEWS)
-
-
-@contextmanager
-def _locked(data: Path) -> Iterator[None]:
-    """One process per data folder."""
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (data / "lock").open("w")
-    except OSError as error:
-        raise SettingsError(f"cannot use the data folder {data}: {error.strerror}; name another with --data") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise SettingsError(
-                f"another Stellwerk uses the data folder {data}; stop it, or name another with --data"
-            ) from error
-        yield

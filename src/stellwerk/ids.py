@@ -6,6 +6,7 @@ and the same log always gives the same bytes.
 
 import hashlib
 import os
+import secrets
 import time
 from typing import Protocol
 
@@ -39,6 +40,11 @@ class SortableIds:
         milliseconds = int(self._clock.now() * 1000)
         chance = int.from_bytes(os.urandom(_RANDOM_BITS // 8))
         return _base62((milliseconds << _RANDOM_BITS) | chance)
+
+
+def chance(length: int) -> str:
+    """Letters and digits that nobody can guess, almost six bits in each."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
 
 
 def digest_id(*parts: str) -> str:

@@ -19,6 +19,7 @@ from stellwerk.api.server import Server, listener
 from stellwerk.app import create_app
 from stellwerk.errors import SettingsError
 from stellwerk.logs import configure
+from stellwerk.offline import asks_who
 from stellwerk.settings import LOOPBACK, Settings
 
 _GENERATIONS = (10_000, 5, 1_000_000)
@@ -43,12 +44,13 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
     Raises:
         SettingsError: it must not, or cannot, start like this.
     """
-    if settings.host not in LOOPBACK:
+    closed = asks_who(settings)
+    if settings.host not in LOOPBACK and not closed:
         raise SettingsError(
             f"will not listen on {settings.host}: there are no API keys, so everybody who reaches it could use it; "
-            "use 127.0.0.1"
+            f"make one with `stellwerk keys create me --role admin --data {settings.data}`, or use 127.0.0.1"
         )
-    configure()
+    configure(settings.logs)
     with listener(settings.host, settings.port) as listening:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
@@ -58,7 +60,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
 
         async def main() -> None:
             asyncio.get_running_loop().set_task_factory(_contained)
-            async with serving(settings, lambda: say(greeting(address, system)), own=own) as server:
+            async with serving(settings, lambda: say(greeting(address, system, closed=closed)), own=own) as server:
                 collect_seldom(asyncio.get_running_loop())
                 for signum in (signal.SIGINT, signal.SIGTERM):
                     asyncio.get_running_loop().add_signal_handler(signum, server.handle_exit, signum, None)
@@ -112,9 +114,9 @@ def collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_later(_COLLECT, again)
 
 
-def greeting(address: str, system: str) -> str:
-    body = json.dumps({"agent_system_id": system})
+def greeting(address: str, system: str, *, closed: bool) -> str:
+    body, key = json.dumps({"agent_system_id": system}), " -H 'Authorization: Bearer sw_…'" if closed else ""
     return (
-        f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/docs\n"
-        f"Try: curl -s {address}/sessions -H 'Content-Type: application/json' -d '{body}'"
+        f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/\n"
+        f"Try: curl -s {address}/sessions{key} -H 'Content-Type: application/json' -d '{body}'"
     )

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -20,7 +21,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="STELLWERK_", frozen=True, extra="forbid")
 
     host: str = "127.0.0.1"
-    """Address to listen on. Anything but loopback is refused as long as there are no API keys."""
+    """Address to listen on. Anything but loopback is refused as long as there are neither API keys nor an issuer."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
     data: Path = Path("./data")
@@ -41,6 +42,10 @@ class Settings(BaseSettings):
     """Names by which the server may be addressed besides those of loopback, separated by commas; * is any."""
     origins: str = ""
     """Origins whose pages may use the server besides its own, separated by commas."""
+    logs: Literal["auto", "json", "text"] = "auto"
+    """How the server writes its log: JSON, or readable lines; auto is JSON unless standard error is a terminal."""
+    master_key_command: str | None = None
+    """Prints the keys that secrets are sealed with; without it they lie in the data folder."""
     url: str = "http://127.0.0.1:8000"
     """Where the commands that talk to a server find it."""
     key: SecretStr | None = None

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.envelope.model import AskUser, Envelope, LlmToken, RunEnd, ToolEnd, ToolStart, type_of
 from stellwerk.envelope.order import legal
@@ -11,6 +12,11 @@ from stellwerk.envelope.payloads import Answered
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.spec.model import AgentConfig, CompleteAgent, ModelSpec, ToolSchema
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
+
+
+async def agents_of_anybody(_tenant: str, _system: str) -> AgentFactory:
+    """For tests in which nobody minds whose agents are built."""
+    return AgentFactory()
 
 
 def scripted(*steps: ScriptStep) -> ModelSpec:

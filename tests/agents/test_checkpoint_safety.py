@@ -23,10 +23,13 @@ from pydantic import BaseModel
 
 from stellwerk.agents.checkpoint_serde import StrictSerializer
 from stellwerk.agents.checkpoints import DurableSaver, prove_strict
+from stellwerk.agents.factory import AgentFactory
+from stellwerk.agents.pool import Pool
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import CorruptStore
 from tests.agents.conftest import TENANT
+from tests.agents.driving import Conversation, agent, ended, say
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "session-1", "checkpoint_ns": ""}}
 
@@ -86,6 +89,8 @@ async def test_a_crafted_blob_runs_nothing_and_is_an_error(
     await database.submit(plant, stored["configurable"]["checkpoint_id"])
     with pytest.raises(CorruptStore, match=r"os\.system"):
         await saver.aget_tuple(CONFIG)
+    going_on = Conversation(await AgentFactory(Pool(saver=saver)).build(agent("a", say("hi"))), "session-1")
+    assert ended(await going_on.send("go on")) == "failed"
     assert not witness.exists()
 
 

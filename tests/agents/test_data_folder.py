@@ -41,11 +41,11 @@ agents:
 def test_without_a_server_it_is_the_one_of_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STELLWERK_DATA", raising=False)
-    assert stellwerk.data_folder() == tmp_path / "data"
+    assert stellwerk.data_folder() == tmp_path / "data/files"
     monkeypatch.setenv("STELLWERK_DATA", "elsewhere")
-    assert stellwerk.data_folder() == tmp_path / "elsewhere"
+    assert stellwerk.data_folder() == tmp_path / "elsewhere/files"
     with working_in(Path("mine")):
-        assert stellwerk.data_folder() == tmp_path / "mine"
+        assert stellwerk.data_folder() == tmp_path / "mine/files"
 
 
 async def test_a_tool_is_told_the_folder_of_its_server_in_a_thread_and_in_a_process(
@@ -59,5 +59,5 @@ async def test_a_tool_is_told_the_folder_of_its_server_in_a_thread_and_in_a_proc
         async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
             told = await round_with(client, "places", "where?")
     results = [one["payload"]["result"] for one in told if one["type"] == "tool_end"]
-    assert results == [{"kind": "text", "text": str(tmp_path / "own")}] * 2
+    assert results == [{"kind": "text", "text": str(tmp_path / "own/files")}] * 2
     assert not (tmp_path / "another").exists()

@@ -15,6 +15,7 @@ from stellwerk.agents.pool import Pool
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.agents.tools import Tools, discover, tool
+from stellwerk.envelope.canonical import MAX_BYTES
 from stellwerk.envelope.model import (
     Document,
     Envelope,
@@ -26,6 +27,7 @@ from stellwerk.envelope.model import (
     State,
     ToolUpdate,
     Update,
+    encode,
 )
 from stellwerk.envelope.results import FileRef
 from stellwerk.spec.model import AgentConfig, ModelSpec
@@ -146,12 +148,14 @@ def test_an_empty_update_is_not_told() -> None:
     assert list(adapter().feed(NodeUpdated(1.0, "node", "", None))) == []
 
 
+@pytest.mark.requirement("trust.I17")
 def test_a_value_too_large_for_an_envelope_is_handed_out_to_be_stored() -> None:
     made = adapter()
-    (update,) = made.feed(NodeUpdated(1.0, "node", "", {"big": b"x" * 10, "small": 1}))
+    (update,) = made.feed(NodeUpdated(1.0, "node", "", {"raw": b"x" * 10, "long": "x" * 2 * MAX_BYTES, "small": 1}))
     assert isinstance(update, Update)
-    (blob,) = made.blobs()
-    assert update.payload.delta["big"]["document_id"] == blob.document_id
+    stored = [blob.document_id for blob in made.blobs()]
+    assert [update.payload.delta[name]["document_id"] for name in ("raw", "long")] == stored
+    assert len(encode(update)) < MAX_BYTES
     assert made.blobs() == [], "each is handed out once"
 
 

@@ -48,8 +48,9 @@ async def test_the_sample_table_has_as_many_towns_as_were_asked_for() -> None:
 async def test_a_report_is_a_markdown_file() -> None:
     kept: list[Blob] = []
 
-    async def keep(blobs: Any) -> None:
+    async def keep(result: Any, blobs: Any) -> Any:
         kept.extend(blobs)
+        return result
 
     args = {"title": "../../etc: The State of Things", "text": "All is well."}
     result = result_of(await called(write_report, args, keep=keep))

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from stellwerk.agents.tool_calls import langchain_tool
 from stellwerk.agents.tools import Tools, ToolSpec, tool
-from stellwerk.envelope.results import FileRef, Json, Table, Text
+from stellwerk.envelope.results import FileRef, Json, Table, Text, ToolResult
 from stellwerk.envelope.shapes import Blob, make_blob
 from stellwerk.errors import StorageFull
 from tests.agents.tool_runs import Ends, called, graph_calling, result_of
@@ -73,8 +73,9 @@ async def test_whatever_a_function_returns_has_a_kind_for_the_log_and_a_text_for
 async def test_files_are_kept_before_anybody_sees_the_result() -> None:
     kept: list[Blob] = []
 
-    async def keep(blobs: Sequence[Blob]) -> None:
+    async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
         kept.extend(blobs)
+        return result
 
     @tool
     def give() -> dict[str, Any]:
@@ -91,8 +92,9 @@ async def test_files_are_kept_before_anybody_sees_the_result() -> None:
 async def test_who_keeps_files_can_see_for_which_session() -> None:
     seen: list[str] = []
 
-    async def keep(blobs: Sequence[Blob]) -> None:
+    async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
         seen.append(get_config()["configurable"]["thread_id"])
+        return result
 
     @tool
     def give() -> bytes:
@@ -115,7 +117,7 @@ async def test_without_a_store_a_note_says_that_the_content_is_lost() -> None:
 
 
 async def test_a_file_that_cannot_be_kept_is_an_error_of_the_call() -> None:
-    async def keep(blobs: Sequence[Blob]) -> None:
+    async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
         raise StorageFull
 
     @tool

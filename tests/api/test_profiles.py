@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import httpx2
@@ -11,12 +12,13 @@ from starlette.types import Message
 
 from stellwerk.api import streaming
 from stellwerk.api.paging import PageWish, page_of
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.streaming import EventStream
 from stellwerk.app import _services
 from stellwerk.log.log import Entry, Lease
 from stellwerk.log.wake import Wakes
 from stellwerk.settings import Settings
+from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
 from tests.api.reading import Event, sse, whole_round, without_origin
 from tests.crash.waiting import eventually
 
@@ -93,7 +95,7 @@ async def test_a_page_reads_over_what_it_hides(services: Services) -> None:
     sid = await begun(services, *inside(5), line("one"), *inside(3), line("two"), *inside(4))
     pages = []
     after = 0
-    while (page := await page_of(services, sid, PageWish(limit=2), after))[0]:
+    while (page := await page_of(services, LOCAL, sid, PageWish(limit=2), after))[0]:
         pages.append(([stored.position for stored in page[0]], page[1]))
         after = page[1]
     assert pages == [([6], 6), ([10], 10)]
@@ -102,7 +104,7 @@ async def test_a_page_reads_over_what_it_hides(services: Services) -> None:
 
 async def test_a_long_poll_waits_for_something_to_see(services: Services) -> None:
     sid = await begun(services, line("one"), *inside(3))
-    waiting = asyncio.create_task(page_of(services, sid, PageWish(wait=60, limit=1), 1))
+    waiting = asyncio.create_task(page_of(services, LOCAL, sid, PageWish(wait=60, limit=1), 1))
     await eventually(lambda: bool(services.wakes.watched()), within=20, what="nobody waits")
     more = [*inside(2), line("two"), line("three"), *inside(1)]
     lease = Lease(LOCAL_TENANT, sid, "run", 0)
@@ -114,7 +116,7 @@ async def test_a_long_poll_waits_for_something_to_see(services: Services) -> Non
 
 async def test_a_long_poll_that_saw_nothing_still_gets_ahead(services: Services) -> None:
     sid = await begun(services, line("one"), *inside(3))
-    assert await page_of(services, sid, PageWish(wait=0.01), 1) == ([], 4)
+    assert await page_of(services, LOCAL, sid, PageWish(wait=0.01), 1) == ([], 4)
 
 
 async def test_whoever_is_shown_nothing_for_long_hears_that_we_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,5 +134,5 @@ async def test_whoever_is_shown_nothing_for_long_hears_that_we_are_there(monkeyp
         yield b"two"
 
     async with asyncio.timeout(20):
-        await EventStream(hidden(), "text/event-stream", b": ping\n").stream_response(send)
+        await EventStream(hidden(), "text/event-stream", b": ping\n", nullcontext()).stream_response(send)
     assert sent[1:] == [b"one", b": ping\n", b"two", b""]

@@ -14,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from schemathesis import GenerationMode, checks
 
 from stellwerk.demo import demo_yaml
+from tests import keyed
 from tests.crash.process import server_process
 
 PATIENCE = 60
@@ -82,7 +83,7 @@ def fuzz(cases: SearchStrategy[Any], server: str, session: dict[str, str]) -> No
     @given(case=cases)
     def ask(case: Any) -> None:
         within_reason(case, session["sid"])
-        answer = case.call(timeout=PATIENCE)
+        answer = case.call(timeout=PATIENCE, headers=keyed.shown_to(server))
         case.validate_response(answer, checks=PROMISED)
         if answer.status_code == 204:
             session["sid"] = begin(server)

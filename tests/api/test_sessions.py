@@ -10,6 +10,7 @@ from stellwerk.envelope.model import Envelope, decode
 from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
 from tests.api.reading import Event, sse, whole_round, without_origin
+from tests.api.tenants import shared_server
 from tests.conftest import own_server
 
 
@@ -180,6 +181,34 @@ async def test_sessions_are_listed_newest_first_in_pages(tmp_path: Path) -> None
         second = (await client.get("/sessions", params={"limit": 3, "before": first["next"]})).json()
         assert {s["id"] for s in first["sessions"]} | {s["id"] for s in second["sessions"]} == set(made)
         assert (len(first["sessions"]), second["next"]) == (3, None)
+
+
+async def test_the_list_of_sessions_is_told_again_when_it_has_changed(tmp_path: Path) -> None:
+    async with shared_server(tmp_path) as server:
+
+        async def changed(known: str, wait: float = 60) -> httpx2.Response:
+            return await server.acme.get("/sessions", params={"wait": wait}, headers={"If-None-Match": known})
+
+        async def told(by: httpx2.AsyncClient, method: str, path: str, known: str, **body: object) -> httpx2.Response:
+            waiting = asyncio.create_task(changed(known))
+            assert (await by.request(method, path, **body)).is_success  # type: ignore[arg-type]
+            return await waiting
+
+        first = await server.acme.get("/sessions")
+        assert first.json() == {"sessions": [], "next": None}
+        demo = {"agent_system_id": "demo"}
+        begun = await told(server.acme, "POST", "/sessions", first.headers["etag"], json=demo)
+        sid = begun.json()["sessions"][0]["id"]
+        assert (await server.other.post("/sessions", json=demo)).status_code == 201
+        quiet = await changed(begun.headers["etag"], wait=0.01)  # what others do is no change
+        assert (quiet.status_code, quiet.headers["etag"]) == (304, begun.headers["etag"])
+        message = {"text": "hello"}
+        running = await told(server.acme, "POST", f"/sessions/{sid}/messages", begun.headers["etag"], json=message)
+        assert running.json()["sessions"][0]["position"] > 0
+        await server.acme.get(f"/sessions/{sid}/stream", params={"until": "run_end"})
+        settled = await server.acme.get("/sessions")
+        gone = await told(server.acme, "DELETE", f"/sessions/{sid}", settled.headers["etag"])
+        assert (gone.status_code, gone.json()["sessions"]) == (200, [])
 
 
 async def test_a_deleted_session_is_gone_for_everybody(client: httpx2.AsyncClient, sid: str) -> None:

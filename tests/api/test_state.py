@@ -108,6 +108,7 @@ async def test_the_todolist_is_markdown_and_the_same_each_time(client: httpx2.As
     first, second = await client.get(path), await client.get(path)
     assert first.headers["content-type"] == "text/markdown; charset=utf-8"
     assert first.headers["x-content-type-options"] == "nosniff"
+    assert first.headers["content-security-policy"] == "sandbox; default-src 'none'"
     assert "- [x] **t1** Look at the weather (completed" in first.text
     assert first.content == second.content
 

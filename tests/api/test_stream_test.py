@@ -11,7 +11,6 @@ import pytest
 
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.pool import Pool
-from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.api.telling import Told
 from stellwerk.api.translation import TranslatedReader
 from stellwerk.app import _services
@@ -22,6 +21,7 @@ from stellwerk.log.wake import Wakes
 from stellwerk.runs.commands import Input
 from stellwerk.settings import Settings
 from stellwerk.spec.load import read_system
+from stellwerk.tenants.principals import LOCAL
 from tests.api.reading import sse
 from tests.conftest import running_server
 
@@ -163,14 +163,15 @@ async def test_a_heartbeat_is_a_comment_or_a_blank_in_front_of_the_next_line(
 ) -> None:
     wakes = Wakes()
     async with _services(Settings(data=tmp_path), wakes, {}) as services, asyncio.timeout(20):
-        session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
-        stream = TranslatedReader(services, Told(session.id, dialect, "user")).stream(after=(0, 0), until_run_end=True)
+        session = await services.sessions.begin(LOCAL.tenant, "demo", None)
+        told = Told(session.id, dialect, "user")
+        stream = TranslatedReader(services, LOCAL, told).stream(after=(0, 0), until_run_end=True)
         first = asyncio.ensure_future(anext(stream))
         while not first.done():
             wakes.remind()
             await asyncio.sleep(0)
         assert first.result() == heartbeat
-        await services.sessions.send(LOCAL_TENANT, session.id, Input(text="fail"))
+        await services.sessions.send(LOCAL.tenant, session.id, Input(text="fail"))
         rest = b"".join([piece async for piece in stream])
     if heartbeat == b" ":
         assert all("agent_name" in json.loads(line) for line in (heartbeat + rest).split(b"\n")[:-1])
@@ -294,7 +295,6 @@ async def own(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
     """A server with a graph that repeats all it was told."""
     graph = tmp_path / "echo.py"
     graph.write_text(ECHO)
-    settings = Settings(data=tmp_path / "own")
-    async with running_server(settings, own={"echo": f"{graph}:graph"}) as address:
+    async with running_server(Settings(data=tmp_path / "own"), own={"echo": f"{graph}:graph"}) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
             yield client

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from pydantic import SecretStr
 
 from stellwerk.settings import Settings
 from tests.api.reading import sse, whole_round
@@ -76,6 +75,7 @@ async def test_another_text_is_a_new_version_and_the_same_text_is_none(client: h
     assert events[-1]["payload"]["result"] == "Good evening."
     assert (await client.get("/agent-systems/desk")).json()["versions"] == [1, 2]
     assert (await client.get("/agent-systems/desk", params={"version": 1})).json()["version"] == 1
+    assert (await client.get("/agent-systems/desk/text", params={"version": 1})).text == DESK
     missing = await client.get("/agent-systems/desk", params={"version": 9})
     assert (missing.status_code, missing.json()["code"]) == (404, "unknown_version")
 
@@ -237,12 +237,12 @@ async def test_a_missing_key_is_a_warning_at_first_and_a_refusal_at_the_first_me
 async def test_no_key_of_the_operator_comes_out_of_a_resolved_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stellwerk.app.provider_keys", lambda: {"openai_api_key": SecretStr("sk-canary-1234567")})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1234567")
     async with own_server(Settings(data=tmp_path)) as client:
         await register(client, DESK.replace("You lead.", "Use sk-canary-1234567 for all."))
         text = (await client.get("/agent-systems/desk")).text
         assert "[redacted]" in text
-        assert "canary" not in text
+        assert "canary" not in text + (await client.get("/agent-systems/desk/text")).text
         assert "canary" not in (await register(client, dry_run="true")).text
 
 

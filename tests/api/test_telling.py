@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stellwerk.api import telling as module
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.streaming import WHOLE
 from stellwerk.api.telling import Frame, Telling, Tellings, Told
 from stellwerk.api.translation import TranslatedReader
@@ -22,6 +22,7 @@ from stellwerk.log import follow
 from stellwerk.log.wake import Wakes
 from stellwerk.runs.commands import Input
 from stellwerk.settings import Settings
+from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
 from tests.golden.files import BY_NAME, DIALECTS, run_file
 
 TOLD = Told("s", chunks.LIVE, "user")
@@ -112,7 +113,7 @@ def test_the_tail_is_bounded_and_only_kept_for_several(monkeypatch: pytest.Monke
 
 
 async def read(services: Services, told: Told, after: Cursor = (0, 0)) -> bytes:
-    lines = TranslatedReader(services, told).stream(after=after, until_run_end=True)
+    lines = TranslatedReader(services, LOCAL, told).stream(after=after, until_run_end=True)
     return b"".join([piece async for piece in lines])
 
 
@@ -159,7 +160,9 @@ async def test_whoever_falls_behind_those_he_shares_with_misses_nothing_of_an_ea
     async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(60):
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
         told = Told(session.id, chunks.DIALECT, "user")
-        ahead, behind = (TranslatedReader(services, told).stream(after=(0, 0), until_run_end=False) for _ in range(2))
+        ahead, behind = (
+            TranslatedReader(services, LOCAL, told).stream(after=(0, 0), until_run_end=False) for _ in range(2)
+        )
         for text in ("weather", "table"):
             accepted = await services.sessions.send(LOCAL_TENANT, session.id, Input(text=text))
             await read(services, told, (accepted.after, WHOLE))

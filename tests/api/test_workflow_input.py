@@ -7,21 +7,30 @@ import httpx2
 import pytest
 
 from stellwerk.demo import demo_yaml
-from tests.api.workflow_client import NEW, PATH, done, finished, get, quick_server, refused, start, upload, waiting
+from tests.api.workflow_client import (
+    NEW,
+    PATH,
+    done,
+    finished,
+    get,
+    pages,
+    quick_server,
+    refused,
+    start,
+    upload,
+    waiting,
+)
 
 address = quick_server
 
 
-@pytest.mark.requirement("003.document.ids")
-@pytest.mark.requirement("003.document.data")
-@pytest.mark.requirement("003.document.contents")
-@pytest.mark.requirement("003.input.contents-extracted")
-@pytest.mark.requirement("003.input.static-summaries")
+@pytest.mark.requirement("003.document.ids", "003.document.data", "003.document.contents")
+@pytest.mark.requirement("003.input.contents-extracted", "003.input.static-summaries")
 async def test_a_message_shows_its_files_with_what_is_in_them(client: httpx2.AsyncClient) -> None:
     small, large = b"city,sky\nBerlin,sunny\n", b"x" * (256 * 1024 + 1)
     numbers = [await upload(client, "sky.csv", small), await upload(client, "large.txt", large)]
-    broken_bytes = b"PK\x03\x04 nothing of it"
-    bad = await upload(client, "broken.docx", broken_bytes)
+    damaged = b"PK\x03\x04 nothing of it"
+    bad = await upload(client, "broken.docx", damaged)
     whole = await done(client, "table", listFileId=[*numbers, bad], **NEW)
     first, second, broken = whole["messages"][0]["documents"]
     assert first["id"].startswith("doc_")
@@ -31,9 +40,7 @@ async def test_a_message_shows_its_files_with_what_is_in_them(client: httpx2.Asy
     assert second["data"] is None
     assert (await client.get(second["dataUrl"])).content == large
     assert (broken["contents"], broken["error"]["code"]) == ([], "document_corrupt")
-    assert whole["dataStats"]["bytesReceived"] == len("table") + len(small) + len(large) + len(
-        b"PK\x03\x04 nothing of it"
-    )
+    assert whole["dataStats"]["bytesReceived"] == len(b"table" + small + large + damaged)
 
 
 async def test_files_are_named_by_number_or_id_and_only_those_that_there_are(client: httpx2.AsyncClient) -> None:
@@ -57,7 +64,7 @@ async def test_files_are_named_by_number_or_id_and_only_those_that_there_are(cli
         assert loaded.headers["content-disposition"].startswith(f'attachment; filename="{name}"')
     for missing in (stored["fileId"] + 1, "nowhere", "doc_x", "²", "١"):
         answer = await client.post(f"{PATH}/start", json={"prompt": "table", "listFileId": [missing]})
-        assert await refused(answer) == (404, "unknown_file")
+        assert refused(answer) == (404, "unknown_file")
     assert len((await client.get(PATH)).json()) == 1, "what was refused has left nothing"
 
 
@@ -87,8 +94,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.requirement("003.start.errors")
-@pytest.mark.requirement("003.errors.http-codes")
+@pytest.mark.requirement("003.start.errors", "003.errors.http-codes")
 async def test_bad_input_is_400_and_says_in_plain_words_what_is_wrong(client: httpx2.AsyncClient) -> None:
     for sent, said in BAD:
         answer = await client.post(f"{PATH}/start", **sent)
@@ -98,20 +104,19 @@ async def test_bad_input_is_400_and_says_in_plain_words_what_is_wrong(client: ht
     assert (answer.status_code, answer.json()["detail"]) == (400, "limit: this must be 1 or more")
 
 
-@pytest.mark.requirement("003.start.unknown-id")
-@pytest.mark.requirement("003.start.while-running")
+@pytest.mark.requirement("003.start.unknown-id", "003.start.while-running")
 async def test_a_start_is_refused_for_an_id_that_nobody_knows_and_while_it_works(client: httpx2.AsyncClient) -> None:
     unknown = await client.post(f"{PATH}/start", params={"id": "nowhere"}, json={"prompt": "table"})
-    assert await refused(unknown) == (404, "unknown_workflow")
+    assert refused(unknown) == (404, "unknown_workflow")
     assert (await client.get(PATH)).json() == []
     workflow = await start(client, "slow", agentSystemId="demo")
     busy = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "table"})
-    assert await refused(busy) == (409, "session_busy")
+    assert refused(busy) == (409, "session_busy")
     assert f"the workflow is at work; ask {PATH}/{workflow}/status" in busy.json()["detail"]
     await client.post(f"{PATH}/{workflow}/stop")
     other = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "table", **NEW})
-    assert await refused(other) == (400, "invalid_field")
-    assert await refused(await client.post(f"{PATH}/start", json={"prompt": "x", "agentSystemId": "nobody"})) == (
+    assert refused(other) == (400, "invalid_field")
+    assert refused(await client.post(f"{PATH}/start", json={"prompt": "x", "agentSystemId": "nobody"})) == (
         404,
         "unknown_agent_system",
     )
@@ -120,16 +125,12 @@ async def test_a_start_is_refused_for_an_id_that_nobody_knows_and_while_it_works
 async def test_the_list_has_the_newest_first_page_by_page(client: httpx2.AsyncClient) -> None:
     await client.post("/sessions", json={"agent_system_id": "demo"})  # nothing was said in it: it is no workflow
     ids = [(await done(client, f"table {n} " + "x" * 80, **NEW))["id"] for n in range(3)]
-    found, place = [], f"{PATH}?limit=2"
-    while place:
-        answer = await client.get(place)
-        found += answer.json()
-        place = answer.links["next"]["url"] if "next" in answer.links else ""
+    found = await pages(client, f"{PATH}?limit=2")
     assert [each["id"] for each in found] == ids[::-1]
     await client.delete(f"{PATH}/{ids[1]}")
     assert [each["id"] for each in (await client.get(PATH, params={"before": ids[1]})).json()] == ids[:1]
     for bad in ("zzz", "~" * 22, ids[1] + "0"):
-        assert await refused(await client.get(PATH, params={"before": bad})) == (400, "invalid_field")
+        assert refused(await client.get(PATH, params={"before": bad})) == (400, "invalid_field")
     for each in (found[0], found[2]):
         whole = await get(client, each["id"])
         assert each == {key: whole[key] for key in each}
@@ -148,7 +149,7 @@ async def test_a_workflow_is_a_session_and_a_session_is_a_workflow(client: httpx
         await client.get(f"{PATH}/{sid}/status"),
         await client.post(f"{PATH}/start", params={"id": sid}, json={"prompt": "table"}),
     ):
-        assert await refused(answer) == (404, "unknown_workflow")
+        assert refused(answer) == (404, "unknown_workflow")
     await client.post(f"/sessions/{sid}/messages", json={"text": "table"})
     assert (await finished(client, sid))["userId"] == 0
 

@@ -160,7 +160,7 @@ async def test_a_file_leaves_its_message_and_the_last_one_takes_the_bytes_along(
     shown = {message["id"]: message["documents"] for message in await get(client, workflow, "/messages")}
     assert shown[one] == []
     assert [document["fileId"] for document in shown[two]] == [number]
-    assert await refused(await delete(client, workflow, f"{one}/files/{number}")) == (404, "unknown_file")
+    assert refused(await delete(client, workflow, f"{one}/files/{number}")) == (404, "unknown_file")
     assert (await delete(client, workflow, f"{two}/files/{number}")).status_code == 200
     (listed,) = (await client.get(PATH)).json()
     assert listed["lastActivity"] == (await get(client, workflow, "/status"))["lastActivity"] > second["lastActivity"]
@@ -227,7 +227,7 @@ async def test_nothing_is_removed_while_a_workflow_works_or_waits(client: httpx2
         if prompt == "ask":
             await waiting(client, workflow)
         message = (await get(client, workflow))["messageIds"][0]
-        assert await refused(await delete(client, workflow, rest.format(message, number))) == (409, "session_busy")
+        assert refused(await delete(client, workflow, rest.format(message, number))) == (409, "session_busy")
         await client.post(f"{PATH}/{workflow}/stop")
         assert (await delete(client, workflow, rest.format(message, number))).status_code == 200
 
@@ -235,11 +235,11 @@ async def test_nothing_is_removed_while_a_workflow_works_or_waits(client: httpx2
 async def test_what_is_not_there_cannot_be_removed(client: httpx2.AsyncClient) -> None:
     whole = await told(client, "one")
     workflow, message = whole["id"], whole["messageIds"][0]
-    assert await refused(await delete(client, workflow, "msg_x")) == (404, "unknown_message")
-    assert await refused(await delete(client, "nowhere", message)) == (404, "unknown_workflow")
-    assert await refused(await delete(client, workflow, f"{message}/files/99")) == (404, "unknown_file")
+    assert refused(await delete(client, workflow, "msg_x")) == (404, "unknown_message")
+    assert refused(await delete(client, "nowhere", message)) == (404, "unknown_workflow")
+    assert refused(await delete(client, workflow, f"{message}/files/99")) == (404, "unknown_file")
     assert (await delete(client, workflow, message)).status_code == 200
-    assert await refused(await delete(client, workflow, message)) == (404, "unknown_message")
+    assert refused(await delete(client, workflow, message)) == (404, "unknown_message")
 
 
 async def test_followers_and_translations_get_the_rewritten_log(client: httpx2.AsyncClient) -> None:

@@ -74,15 +74,10 @@ async def act(client: httpx2.AsyncClient, action: str, workflow: str) -> httpx2.
             return await client.delete(f"{PATH}/{workflow}")
 
 
-@pytest.mark.requirement("003.transition.running-stopped")
-@pytest.mark.requirement("003.transition.running-failed")
-@pytest.mark.requirement("003.transition.running-completed")
-@pytest.mark.requirement("003.transition.completed-running")
-@pytest.mark.requirement("003.transition.stopped-running")
-@pytest.mark.requirement("003.transition.failed-running")
-@pytest.mark.requirement("003.transition.deleted")
-@pytest.mark.requirement("003.delete.http")
-@pytest.mark.requirement("003.interrupt.otherwise-goes-on")
+@pytest.mark.requirement("003.transition.running-stopped", "003.transition.running-failed")
+@pytest.mark.requirement("003.transition.running-completed", "003.transition.completed-running")
+@pytest.mark.requirement("003.transition.stopped-running", "003.transition.failed-running", "003.transition.deleted")
+@pytest.mark.requirement("003.delete.http", "003.interrupt.otherwise-goes-on")
 @pytest.mark.parametrize(("state", "action", "answer", "then"), EDGES, ids=lambda value: str(value))
 async def test_every_edge_of_the_contract_and_no_other(
     client: httpx2.AsyncClient, state: str, action: str, answer: int, then: str
@@ -92,7 +87,7 @@ async def test_every_edge_of_the_contract_and_no_other(
     acted = await act(client, action, workflow)
     assert acted.status_code == answer, acted.text
     if then == "null":
-        assert await refused(await client.get(f"{PATH}/{workflow}/status")) == (404, "unknown_workflow")
+        assert refused(await client.get(f"{PATH}/{workflow}/status")) == (404, "unknown_workflow")
         return
     if (action, answer) == ("start", 200):
         assert acted.json() == {"id": workflow, "status": "running", "currentRound": before + 1}
@@ -106,9 +101,7 @@ def found(canary: bytes, folder: Path) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and canary in path.read_bytes()]
 
 
-@pytest.mark.requirement("003.endpoint.delete")
-@pytest.mark.requirement("003.delete.everything")
-@pytest.mark.requirement("003.delete.log")
+@pytest.mark.requirement("003.endpoint.delete", "003.delete.everything", "003.delete.log")
 async def test_no_byte_of_a_deleted_workflow_is_left(client: httpx2.AsyncClient, tmp_path: Path) -> None:
     """Neither in the documents nor in what was read out of them, nor in the database and its log."""
     number = await upload(client, "kanarienvogel.csv", b"kanarienvogel,1\n")
@@ -120,7 +113,7 @@ async def test_no_byte_of_a_deleted_workflow_is_left(client: httpx2.AsyncClient,
     assert found(b"kanarienvogel", tmp_path / "data") == []
     assert "workflow deleted" in [line["event"] for line in logged]
     again = await client.post(f"{PATH}/start", json={"prompt": "x", "listFileId": [number]})
-    assert await refused(again) == (404, "unknown_file")
+    assert refused(again) == (404, "unknown_file")
 
 
 async def test_a_file_that_two_workflows_have_goes_with_the_second(client: httpx2.AsyncClient, tmp_path: Path) -> None:

@@ -9,27 +9,28 @@ from fastapi import Depends, HTTPException
 
 from stellwerk import create_app, opened
 from stellwerk.settings import Settings
-from tests.api.workflow_client import NEW, PATH, done, finished, get, quick_server, refused, start, status, waiting
+from tests.api.workflow_client import (
+    NEW,
+    PATH,
+    done,
+    finished,
+    get,
+    pages,
+    quick_server,
+    refused,
+    start,
+    status,
+    waiting,
+)
 
 address = quick_server
 
 
-@pytest.mark.requirement("003.endpoint.start")
-@pytest.mark.requirement("003.endpoint.status")
-@pytest.mark.requirement("003.endpoint.logs")
-@pytest.mark.requirement("003.endpoint.messages")
-@pytest.mark.requirement("003.start.new-workflow")
-@pytest.mark.requirement("003.start.answers-with-id")
-@pytest.mark.requirement("003.start.input")
-@pytest.mark.requirement("003.workflow.times")
-@pytest.mark.requirement("003.workflow.status")
-@pytest.mark.requirement("003.workflow.current-round")
-@pytest.mark.requirement("003.workflow.message-ids")
-@pytest.mark.requirement("003.workflow.messages-and-logs")
-@pytest.mark.requirement("003.workflow.ids")
-@pytest.mark.requirement("003.input.listed-in-workflow")
-@pytest.mark.requirement("003.input.stored-as-first")
-@pytest.mark.requirement("003.transition.created")
+@pytest.mark.requirement("003.endpoint.start", "003.endpoint.status", "003.endpoint.logs", "003.endpoint.messages")
+@pytest.mark.requirement("003.start.new-workflow", "003.start.answers-with-id", "003.start.input")
+@pytest.mark.requirement("003.workflow.times", "003.workflow.status", "003.workflow.current-round")
+@pytest.mark.requirement("003.workflow.message-ids", "003.workflow.messages-and-logs", "003.workflow.ids")
+@pytest.mark.requirement("003.input.listed-in-workflow", "003.input.stored-as-first", "003.transition.created")
 async def test_a_workflow_from_its_start_to_its_end(client: httpx2.AsyncClient) -> None:
     answer = await client.post(f"{PATH}/start", json={"prompt": "weather", "userId": 12, "mandateId": 1, **NEW})
     assert answer.status_code == 200
@@ -63,19 +64,10 @@ MESSAGE = {
 }
 
 
-@pytest.mark.requirement("003.log.ids")
-@pytest.mark.requirement("003.log.text-and-type")
-@pytest.mark.requirement("003.log.context")
-@pytest.mark.requirement("003.log.progress")
-@pytest.mark.requirement("003.message.ids")
-@pytest.mark.requirement("003.message.times")
-@pytest.mark.requirement("003.message.status")
-@pytest.mark.requirement("003.message.role")
-@pytest.mark.requirement("003.message.content")
-@pytest.mark.requirement("003.message.data-stats")
-@pytest.mark.requirement("003.polling.logs-tell-progress")
-@pytest.mark.requirement("003.polling.messages-tell-status")
-@pytest.mark.requirement("003.polling.status-is-small")
+@pytest.mark.requirement("003.log.ids", "003.log.text-and-type", "003.log.context", "003.log.progress")
+@pytest.mark.requirement("003.message.ids", "003.message.times", "003.message.status", "003.message.role")
+@pytest.mark.requirement("003.message.content", "003.message.data-stats", "003.polling.logs-tell-progress")
+@pytest.mark.requirement("003.polling.messages-tell-status", "003.polling.status-is-small")
 async def test_entries_messages_and_status_have_the_fields_of_their_contract(client: httpx2.AsyncClient) -> None:
     whole = await done(client, "weather", **NEW)
     assert all(set(entry) == LOG and entry["id"].startswith("log_") for entry in whole["logs"])
@@ -91,9 +83,7 @@ async def test_entries_messages_and_status_have_the_fields_of_their_contract(cli
     assert set(await get(client, whole["id"], "/status")) == {"status", "lastActivity"}
 
 
-@pytest.mark.requirement("003.completed.seen-by-api")
-@pytest.mark.requirement("003.completed.status")
-@pytest.mark.requirement("003.transition.running-completed")
+@pytest.mark.requirement("003.completed.seen-by-api", "003.completed.status", "003.transition.running-completed")
 async def test_last_message_last_entry_and_status_become_visible_together(client: httpx2.AsyncClient) -> None:
     """Whoever polls as fast as he can, each of the three by itself, never sees one without the others."""
     workflow = await start(client, "weather", **NEW)
@@ -118,9 +108,7 @@ async def test_last_message_last_entry_and_status_become_visible_together(client
     assert all(list(each) == sorted(each) for each in seen)
 
 
-@pytest.mark.requirement("003.start.existing-workflow")
-@pytest.mark.requirement("003.resume.new-message")
-@pytest.mark.requirement("003.resume.answers-like-start")
+@pytest.mark.requirement("003.start.existing-workflow", "003.resume.new-message", "003.resume.answers-like-start")
 @pytest.mark.requirement("003.round.every-interaction")
 async def test_a_second_round_goes_on_with_the_same_workflow(client: httpx2.AsyncClient) -> None:
     first = await done(client, "table", **NEW)
@@ -141,17 +129,16 @@ async def test_a_start_on_a_waiting_workflow_is_the_answer(client: httpx2.AsyncC
     assert (asked["status"], asked["messages"][-1]["status"]) == ("running", "step")
     assert "Waiting for an answer" in asked["logs"][-1]["message"]
     wrong = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "mauve"})
-    assert await refused(wrong) == (400, "invalid_field")
+    assert refused(wrong) == (400, "invalid_field")
     await start(client, "blue", workflow)
     whole = await finished(client, workflow)
     assert (whole["status"], whole["currentRound"]) == ("completed", 2)
     assert "blue" in whole["messages"][-1]["content"]
 
 
-@pytest.mark.requirement("003.endpoint.stop")
-@pytest.mark.requirement("003.stop.status")
-@pytest.mark.requirement("003.interrupt.stopped-breaks-off")
-@pytest.mark.requirement("003.interrupt.http")
+@pytest.mark.requirement(
+    "003.endpoint.stop", "003.stop.status", "003.interrupt.stopped-breaks-off", "003.interrupt.http"
+)
 async def test_a_stop_in_the_middle_takes_effect_at_once_and_may_be_repeated(client: httpx2.AsyncClient) -> None:
     workflow = await start(client, "slow", agentSystemId="demo")
     for _ in range(2):
@@ -163,10 +150,9 @@ async def test_a_stop_in_the_middle_takes_effect_at_once_and_may_be_repeated(cli
     assert whole["lastActivity"] == whole["logs"][-1]["timestamp"]
 
 
-@pytest.mark.requirement("003.failed.status")
-@pytest.mark.requirement("003.failed.seen-by-api")
-@pytest.mark.requirement("003.interrupt.failed-breaks-off")
-@pytest.mark.requirement("003.errors.logged")
+@pytest.mark.requirement(
+    "003.failed.status", "003.failed.seen-by-api", "003.interrupt.failed-breaks-off", "003.errors.logged"
+)
 async def test_a_failure_is_seen_and_explained(client: httpx2.AsyncClient) -> None:
     whole = await done(client, "fail", **NEW)
     assert whole["status"] == await status(client, whole["id"]) == "failed"
@@ -175,24 +161,17 @@ async def test_a_failure_is_seen_and_explained(client: httpx2.AsyncClient) -> No
     assert (last["message"], last["progress"]) == ("Workflow failure reported", 100)
 
 
-@pytest.mark.requirement("003.polling.logs-from-id")
-@pytest.mark.requirement("003.polling.messages-from-id")
-@pytest.mark.requirement("003.polling.paged")
+@pytest.mark.requirement("003.polling.logs-from-id", "003.polling.messages-from-id", "003.polling.paged")
 @pytest.mark.parametrize("what", ["logs", "messages"])
 async def test_pages_and_cursors_give_everything_once(client: httpx2.AsyncClient, what: str) -> None:
     workflow = (await done(client, "weather", **NEW))["id"]
     whole = await get(client, workflow, f"/{what}")
     for n, each in enumerate(whole):
         assert await get(client, workflow, f"/{what}", id=each["id"]) == whole[n + 1 :]
-    found, place = [], f"{PATH}/{workflow}/{what}?limit=1"
-    while place:
-        answer = await client.get(place)
-        found += answer.json()
-        place = answer.links["next"]["url"] if "next" in answer.links else ""
-    assert found == whole
+    assert await pages(client, f"{PATH}/{workflow}/{what}?limit=1") == whole
     other = (await done(client, "table", **NEW))["id"]
     for bad in ("nonsense", (await get(client, other, f"/{what}"))[0]["id"]):
-        assert await refused(await client.get(f"{PATH}/{workflow}/{what}", params={"id": bad})) == (
+        assert refused(await client.get(f"{PATH}/{workflow}/{what}", params={"id": bad})) == (
             400,
             "invalid_input",
         )
@@ -202,15 +181,16 @@ async def test_pages_and_cursors_give_everything_once(client: httpx2.AsyncClient
 @pytest.mark.requirement("003.polling.cached")
 async def test_what_has_not_changed_is_not_sent_again(client: httpx2.AsyncClient) -> None:
     place = f"{PATH}/{(await done(client, 'table', **NEW))['id']}"
-    told = {what: await client.get(f"{place}{what}") for what in ("", "/status", "/logs", "/messages")}
+    asked = (PATH, *(f"{place}{what}" for what in ("", "/status", "/logs", "/messages")))
+    told = {what: await client.get(what) for what in asked}
     for what, first in told.items():
         tag = first.headers["etag"]
         for known in (tag, "*", f'"another", {tag.removeprefix("W/")}'):
-            again = await client.get(f"{place}{what}", headers={"If-None-Match": known})
+            again = await client.get(what, headers={"If-None-Match": known})
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     await done(client, "weather", place.rpartition("/")[2])
     for what, first in told.items():
-        changed = await client.get(f"{place}{what}", headers={"If-None-Match": first.headers["etag"]})
+        changed = await client.get(what, headers={"If-None-Match": first.headers["etag"]})
         assert changed.status_code == 200
         assert changed.json() != first.json()
 

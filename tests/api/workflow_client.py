@@ -45,6 +45,16 @@ async def get(client: httpx2.AsyncClient, workflow_id: str, what: str = "", **pa
     return answer.json()
 
 
+async def pages(client: httpx2.AsyncClient, place: str) -> list[Told]:
+    """What the pages from this one on have, by their links."""
+    found = list[Told]()
+    while place:
+        answer = await client.get(place)
+        found += answer.json()
+        place = answer.links["next"]["url"] if "next" in answer.links else ""
+    return found
+
+
 async def status(client: httpx2.AsyncClient, workflow_id: str) -> str:
     return str((await get(client, workflow_id, "/status"))["status"])
 
@@ -77,5 +87,5 @@ async def done(client: httpx2.AsyncClient, prompt: str, workflow_id: str | None 
     return await finished(client, await start(client, prompt, workflow_id, **more))
 
 
-async def refused(answer: httpx2.Response) -> tuple[int, str]:
+def refused(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, str(answer.json()["code"])

@@ -6,6 +6,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tests.forked import completed
+
 PATIENCE = 240
 Process = asyncio.subprocess.Process
 
@@ -29,10 +31,9 @@ async def started(*arguments: str, **environment: str) -> AsyncIterator[Process]
         await process.communicate()
 
 
-async def stellwerk(*arguments: str, stdin: bytes = b"", **environment: str) -> tuple[int | None, str, str]:
-    async with started(*arguments, **environment) as process, asyncio.timeout(PATIENCE):
-        out, err = await process.communicate(stdin)
-    return process.returncode, out.decode(), err.decode()
+async def stellwerk(*arguments: str, stdin: bytes = b"", **environment: str) -> tuple[int, str, str]:
+    done = await asyncio.to_thread(completed, *arguments, stdin=stdin, environment=environment)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def until(process: Process, word: str) -> str:

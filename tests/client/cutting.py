@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+from tests import keyed
+
 
 @asynccontextmanager
 async def cutting(address: str, after: Iterator[int]) -> AsyncIterator[str]:
@@ -25,8 +27,10 @@ async def cutting(address: str, after: Iterator[int]) -> AsyncIterator[str]:
                 side.transport.abort()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    before = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    keyed.same_door(before, address)
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield before
     finally:
         server.close()
         for task in under_way:

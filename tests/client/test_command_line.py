@@ -145,11 +145,14 @@ async def test_the_key_is_sent_to_whoever_asks_for_one(tmp_path: Path) -> None:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        writer.write(b"HTTP/1.1 502 Bad\r\nContent-Length: 2\r\n\r\nno")
+        status = b"502 Bad" if "secret" in asked[-1] else b"401 Who"
+        writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 2\r\n\r\nno")
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/agents/"
         code, _, err = await stellwerk("sessions", STELLWERK_URL=url, STELLWERK_KEY="secret")
+        nobody = await stellwerk("sessions", STELLWERK_URL=url)
     assert (code, err) == (2, f"stellwerk: GET {url}sessions?limit=20 was answered with 502\n")
+    assert nobody[2].endswith("asks who you are; put your key into the variable STELLWERK_KEY\n")
     assert "authorization: Bearer secret\r\n" in asked[0].replace("Authorization", "authorization")

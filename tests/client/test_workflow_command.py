@@ -1,8 +1,6 @@
 """`stellwerk workflow run`: files in, documents out; in a pipe, on a terminal, here and on a server."""
 
 import asyncio
-import os
-import sys
 from io import StringIO
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from stellwerk.client.workflow_view import WorkflowView
 from stellwerk.envelope.model import Document, Envelope
 from stellwerk.envelope.payloads import Filed
 from tests.agents.office import FIGURES, NOTES, SHEET, quick_office, worked
+from tests.forked import completed
 from tests.runs.talking import log_of
 from tests.samples import message, place, run_end, run_start
 from tests.terminal.ttys import Terminal
@@ -31,15 +30,8 @@ def desk(tmp_path: Path) -> Path:
 
 
 async def run(desk: Path, *arguments: str) -> tuple[int, str, str]:
-    environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
-    command = [sys.executable, "-m", "stellwerk", "workflow", "run", *arguments]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *command, cwd=desk, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
-    )
-    async with asyncio.timeout(120):
-        out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+    done = await asyncio.to_thread(completed, "workflow", "run", *arguments, cwd=desk)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def registered(client: httpx2.AsyncClient, system: str) -> None:

@@ -1,24 +1,33 @@
 """The server as a child process: started on a free port, looked at through /proc, ended by its id."""
 
+import os
 import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
+
+from tests import keyed
+from tests.forked import Forked, surroundings
 
 _STARTING = 240
 _ENDING = 120
 
 
+Process = subprocess.Popen[bytes] | Forked
+
+
 @dataclass(frozen=True)
 class ServerProcess:
-    process: subprocess.Popen[bytes]
+    process: Process
     address: str
     errors: Path
     """What the process wrote to its standard error."""
+    out: IO[bytes]
 
     @property
     def pid(self) -> int:
@@ -57,8 +66,7 @@ class ServerProcess:
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()
-            if self.process.stdout is not None:
-                self.process.stdout.close()
+            self.out.close()
 
 
 def start(
@@ -75,26 +83,42 @@ def start(
     ``inside`` is a command that runs another one, ``serves`` are systems and graphs beside the demo; settings are given
     as the environment variables they are.
     """
-    environment = [f"STELLWERK_{name.upper()}={value}" for name, value in settings.items()]
-    serve = [sys.executable, "-m", "stellwerk", "serve", *serves, "--port", str(port), "--data", str(data)]
-    with errors.open("ab") as stderr:
-        process = subprocess.Popen(
-            [*inside, "env", *environment, *serve], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
-        )
-    found = ServerProcess(process, _address(process), errors)
+    environment = {f"STELLWERK_{name.upper()}": str(value) for name, value in settings.items()}
+    serve = ["serve", *serves, "--port", str(port), "--data", str(data)]
+    process, out = _executed(inside, serve, environment, errors) if inside else _forked(serve, environment, errors)
+    found = ServerProcess(process, _address(out), errors, out)
     if not found.address:
         found.kill()
         raise RuntimeError(f"the server did not start; it said: {errors.read_text('utf-8', 'replace')[-2000:]}")
+    keyed.close_door(found.address, data)
     return found
 
 
-def _address(process: subprocess.Popen[bytes]) -> str:
-    """From ``Stellwerk 1.2 is ready (process 12): open http://127.0.0.1:4711/docs``; empty if it never says that."""
+def _executed(
+    inside: Sequence[str], serve: Sequence[str], environment: Mapping[str, str], errors: Path
+) -> tuple[Process, IO[bytes]]:
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    command = [*inside, "env", *variables, sys.executable, "-m", "stellwerk", *serve]
+    with errors.open("ab") as stderr:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr)
     assert process.stdout is not None
-    while select.select([process.stdout], [], [], _STARTING)[0]:
-        line = process.stdout.readline().decode()
+    return process, process.stdout
+
+
+def _forked(serve: Sequence[str], environment: Mapping[str, str], errors: Path) -> tuple[Process, IO[bytes]]:
+    here, there = os.pipe()
+    with open(there, "wb") as stdout, errors.open("ab") as stderr, open(os.devnull, "rb") as stdin:
+        files = [file.fileno() for file in (stdin, stdout, stderr)]
+        process = Forked(serve, files=files, cwd=Path.cwd(), environment={**surroundings(), **environment})
+    return process, open(here, "rb")
+
+
+def _address(out: IO[bytes]) -> str:
+    """From ``Stellwerk 1.2 is ready (process 12): open http://127.0.0.1:4711/``; empty if it never says that."""
+    while select.select([out], [], [], _STARTING)[0]:
+        line = out.readline().decode()
         if " is ready " in line or not line:
-            return line.rpartition(" ")[2].strip().removesuffix("/docs")
+            return line.rpartition(" ")[2].strip().removesuffix("/")
     return ""
 
 

@@ -144,14 +144,13 @@ def test_a_planted_loss_is_noticed(outcome: Outcome, tamper: Tamper) -> None:
 
 
 def quiet_book(outcome: Outcome) -> tuple[Book, list[Envelope]]:
-    """A session whose last run has ended for good, after tools did something."""
+    """A session whose last run has ended for good, and whose first order was not cut off."""
     for book in outcome.ledger.books.values():
         story = [decode(body) for body in book.log]
-        if (
-            any(_orders(e) for e in story)
-            and isinstance(end := story[-1], RunEnd)
-            and end.payload.status == "completed"
-        ):
+        orders = [e.call_id for e in story if _orders(e)]
+        done = {e.call_id for e in story if isinstance(e, ToolEnd) and e.payload.status == "ok"}
+        end = story[-1]
+        if orders and orders[0] in done and isinstance(end, RunEnd) and end.payload.status == "completed":
             return book, story
     raise AssertionError("no session ended well")
 

@@ -38,12 +38,13 @@ def test_a_thousand_readers_get_the_run_whole_though_fifty_never_read(scene: Sce
     assert scene.sockets_with_crowd >= READING + STALLED, "they were there together"
 
 
-@pytest.mark.requirement("trust.I18")
+@pytest.mark.requirement("trust.I17", "trust.I18")
 def test_a_run_does_not_wait_for_its_readers(scene: Scene) -> None:
     # Both had the same machine. A run that waited for one of the fifty would take half a minute longer.
     assert scene.watched < 3 * scene.alone + 10
 
 
+@pytest.mark.requirement("trust.I17")
 def test_a_reader_costs_little_memory(scene: Scene) -> None:
     assert scene.memory_per_reader < 40 * KIB
 
@@ -89,7 +90,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.mark.requirement("trust.I18")
+@pytest.mark.requirement("trust.I17", "trust.I18")
 @pytest.mark.parametrize("way", ["stream", "ws"])
 async def test_a_reader_that_takes_nothing_is_let_go_and_the_run_goes_on(
     data: Path, monkeypatch: pytest.MonkeyPatch, way: str

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from websockets.sync.client import connect
 
+from tests import keyed
 from tests.crash import wire
 from tests.crash.process import server_process
 from tests.crash.wire import NDJSON, PARSERS, SSE, Frame
@@ -44,7 +45,8 @@ class Told(NamedTuple):
         """So many frames of a WebSocket, or all up to the last."""
         found: list[Frame] = []
         address = str(self.client.base_url).rstrip("/").replace("http", "ws", 1)
-        with connect(f"{address}{self.path}/ws?after={after}&profile={profile}", max_queue=None) as socket:
+        url, shown = f"{address}{self.path}/ws?after={after}&profile={profile}", keyed.shown_to(address)
+        with connect(url, max_queue=None, additional_headers=shown) as socket:
             while len(found) < limit and (not found or found[-1].position < last):
                 sent = msgspec.json.decode(socket.recv(_PATIENCE), type=dict[str, msgspec.Raw])
                 found.append(wire.frame(bytes(sent["event"])))

@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from tests import keyed
+
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
 
@@ -97,7 +99,8 @@ async def connect(address: str, path: str, **headers: str) -> tuple[asyncio.Stre
 
 def request(address: str, path: str, **headers: str) -> bytes:
     lines = [f"GET {path} HTTP/1.1", f"Host: {urlsplit(address).netloc}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    shown = {**keyed.shown_to(address), **headers}
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in shown.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 
 

@@ -160,8 +160,15 @@ def test_the_schema_is_what_the_migrations_make() -> None:
     assert _plain(migrated.execute(shape).fetchall()) == _plain(fresh.execute(shape).fetchall())
 
 
+def test_migrations_are_numbered_without_a_gap_or_a_double() -> None:
+    assert [number for number, _ in statements.migrations()] == list(range(1, len(list(statements.migrations())) + 1))
+
+
 def _plain(rows: list[tuple[str, str, str | None]]) -> list[tuple[str, str, str]]:
-    return [(kind, name, " ".join((sql or "").replace("IF NOT EXISTS ", "").split())) for kind, name, sql in rows]
+    def plain(sql: str) -> str:
+        return re.sub(r" ?([(),]) ?", r"\1", " ".join(sql.replace("IF NOT EXISTS ", "").split()))
+
+    return [(kind, name, plain(sql or "")) for kind, name, sql in rows]
 
 
 def test_every_table_that_names_a_session_is_emptied_when_it_is_deleted() -> None:
@@ -182,6 +189,23 @@ def test_every_statement_is_valid_against_the_schema() -> None:
     for sql in statements.queries().values():
         numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
         connection.execute(f"EXPLAIN {sql}", [None] * (max(numbered) if numbered else sql.count("?")))
+
+
+@pytest.mark.parametrize(
+    "name",
+    """count_waiting count_runs_of runs_waiting runs_running leases_running runs_open insert_run bytes_of
+    used_in_session used_on count_usage count_in_session move_heads last_audit number_document""".split(),
+)
+def test_what_is_asked_for_each_run_looks_at_no_more_the_longer_a_server_has_run(name: str) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(statements.script("schema.sql"))
+    sql = statements.queries()[name]
+    numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
+    params = [None] * (max(numbered) if numbered else sql.count("?"))
+    steps = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
+    grow = ("event", "run", "first", "other", "document", "usage", "session", "audit", "file_number")
+    scans = [step for step in steps if re.match(rf"SCAN ({'|'.join(grow)})\b", step)]
+    assert all("INDEX run_unfinished" in step for step in scans), steps
 
 
 def test_two_statements_of_one_name_are_refused() -> None:

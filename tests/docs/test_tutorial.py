@@ -57,7 +57,7 @@ class Reader:
         self._asked = self._server
         self._server.seen()
         self._server.type(command)
-        pid, address = self._server.wait_for(r"\(process (\d+)\): open http://(\S+)/docs\nTry: .*}'").groups()
+        pid, address = self._server.wait_for(r"\(process (\d+)\): open http://(\S+)/\nTry: .*}'").groups()
         self._own |= {"4711": pid, "localhost:8000": address}
         self._stack.callback(self._end, int(pid))
         if self._shell is self._server:

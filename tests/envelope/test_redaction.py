@@ -1,19 +1,22 @@
 """Redaction: a known secret is gone in every form in which it can get into a text."""
 
+import hashlib
 import json
+import tracemalloc
 from base64 import b64encode, urlsafe_b64encode
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from stellwerk.envelope.canonical import canonical
+from stellwerk.envelope.markup import escaped
 from stellwerk.envelope.redaction import Redactor
-from stellwerk.envelope.results import to_result
+from stellwerk.envelope.results import Column, Table, to_result
 
-CANARY = 'sk-canary/7"+ä?\n>>~zz'
+CANARY = 'sk-canary/7"+ä?\n>>~z|z'
 ENCODED = CANARY.encode()
 
 
@@ -26,6 +29,8 @@ ENCODED = CANARY.encode()
         f"https://api.example/?key={quote(CANARY)}&page=2",
         f"https://api.example/?key={quote(CANARY, safe='')}",
         f"key={quote_plus(CANARY)}",
+        escaped(f"use {CANARY} now"),
+        Table(columns=(Column(name="a"),), rows=((CANARY,),)).as_text(),
         f"key={quote(CANARY, safe='').lower()}",
         b64encode(ENCODED).decode(),
         urlsafe_b64encode(ENCODED).decode(),
@@ -42,8 +47,8 @@ def test_a_secret_is_found_in_every_form(text: str) -> None:
 
 
 def test_every_string_of_a_value_is_redacted_keys_included() -> None:
-    value = {"a": ["x hunter22 y", 1, None, True, 1.5], "hunter22": {"b": "hunter22"}}
-    clean = {"a": ["x [redacted] y", 1, None, True, 1.5], "[redacted]": {"b": "[redacted]"}}
+    value = {"a": ["x hunter22 y", 1, None, True, 1.5], "hunter22": {"b": "hunter22"}, "rows": (("hunter22",),)}
+    clean = {"a": ["x [redacted] y", 1, None, True, 1.5], "[redacted]": {"b": "[redacted]"}, "rows": [["[redacted]"]]}
     assert Redactor(["hunter22"]).redact(value) == clean
 
 
@@ -53,6 +58,35 @@ def test_two_keys_that_become_one_are_both_kept() -> None:
 
 def test_of_two_secrets_the_longer_one_is_taken_out_whole() -> None:
     assert Redactor(["hunter22", "hunter22-prod"]).redact_text("hunter22-prod hunter22") == "[redacted] [redacted]"
+
+
+def test_long_secrets_cost_no_more_memory_than_their_forms() -> None:
+    noise = [hashlib.shake_256(bytes([number])).hexdigest(2000) for number in range(10)]
+    secrets = [f"{each}+/\n" for each in noise]
+    tracemalloc.start()
+    try:
+        redactor = Redactor(secrets)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    text = f"{secrets[3]} {noise[4]} {json.dumps(secrets[5])}"
+    assert redactor.redact_text(text) == f'[redacted]\n {noise[4]} "[redacted]\\n"'
+    assert redactor.settled(f"so {noise[6]}") == 3
+
+
+def test_of_two_secrets_that_overlap_nothing_is_left() -> None:
+    assert Redactor(["hunter22", "r22-prod7"]).redact_text("so hunter22-prod7 and r22-") == "so [redacted] and r22-"
+
+
+@given(st.lists(st.text("ab1", min_size=4, max_size=8), min_size=1, max_size=3), st.lists(st.text("ab1", max_size=9)))
+@example(["s3cret-s"], ["it is s3cret-s", " now"])
+def test_a_text_that_comes_in_pieces_is_redacted_as_if_it_had_come_whole(secrets: list[str], pieces: list[str]) -> None:
+    redactor, waiting, told = Redactor(secrets), "", ""
+    for piece in pieces:
+        waiting += piece
+        whole = redactor.settled(waiting)
+        told, waiting = told + redactor.redact_text(waiting[:whole]), waiting[whole:]
+    assert told + redactor.redact_text(waiting) == redactor.redact_text("".join(pieces))
 
 
 @pytest.mark.parametrize("secret", ["", "abc", "  abc\n"])

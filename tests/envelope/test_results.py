@@ -154,6 +154,7 @@ def test_bytes_are_a_file() -> None:
     assert notes == ("$: bytes became a document",)
 
 
+@pytest.mark.requirement("trust.I17")
 @pytest.mark.parametrize("returned", ["x" * 300_000, [{"n": n, "text": "x" * 90} for n in range(3000)]])
 def test_what_is_too_large_is_a_file_of_which_a_model_reads_the_beginning(returned: Any) -> None:
     result, _, (blob,) = to_result(returned)

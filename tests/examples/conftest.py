@@ -13,7 +13,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.setenv("STELLWERK_DATA", str(tmp_path / "data"))
     if NODE:
         monkeypatch.setenv("PATH", str(Path(NODE).parent), prepend=":")
-    root = tmp_path / "data" / "workspace"
+    root = tmp_path / "data" / "files" / "workspace"
     yield root
     for deployed in root.glob("deployments/[a-z]*"):
         call("undo_deployment", repository=deployed.name)

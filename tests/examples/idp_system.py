@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
+import pytest
 
 from tests.api.reading import Event
 from tests.crash.process import server_process
@@ -40,10 +41,11 @@ def with_approvals() -> str:
 @asynccontextmanager
 async def served(data: Path, system: Path = SYSTEM, *, key: str = "none") -> AsyncIterator[httpx2.AsyncClient]:
     """A client of a server in a process of its own, which is killed at the end, so that deployments end with it."""
-    inside = ["env", f"OPENAI_API_KEY={key}"]
-    with server_process(data, errors=data.parent / "errors.txt", serves=[str(system)], inside=inside) as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            yield client
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_API_KEY", key)
+        with server_process(data, errors=data.parent / "errors.txt", serves=[str(system)]) as server:
+            async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+                yield client
 
 
 async def talk(client: httpx2.AsyncClient, sid: str, text: str, *answers: str | Event) -> list[Event]:
@@ -94,7 +96,7 @@ def assert_clone_works_and_main_is_protected(repository: str | Path, folder: Pat
 
 def repositories(data: Path) -> list[str]:
     """What lies where repositories belong, half-made ones included."""
-    folder = data / "workspace/repositories"
+    folder = data / "files/workspace/repositories"
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests import keyed
 from tests.crash.waiting import eventually
 from tests.examples.idp_system import (
     ENGLISH,
@@ -53,7 +54,7 @@ async def test_a_question_and_its_answer_in_german_bring_a_service_to_staging(tm
         assert "http_requests_total" in httpx2.get(f"{url}/metrics", timeout=60).text
         made = result_of(told, "create_git_repository_with_branch_protection")
         assert (made["visibility"], made["clone"] in said(told)) == ("public", True)
-        assert Path(made["path"]).is_relative_to((tmp_path / "data/workspace").resolve())
+        assert Path(made["path"]).is_relative_to((tmp_path / "data/files/workspace").resolve())
         assert_clone_works_and_main_is_protected(made["path"], tmp_path)
     await eventually(lambda: not answers_at(url), within=30, what=f"the server was killed, and {url} still answers")
 
@@ -62,7 +63,9 @@ async def test_the_commands_of_the_readme_work_as_they_stand(tmp_path: Path) -> 
     blocks = re.findall(r"```sh\n(.*?)```", (FOLDER / "README.md").read_text("utf-8"), re.DOTALL)
     tour = next(block for block in blocks if "SID=$(" in block)
     async with served(tmp_path / "data") as client:
-        script = tour.replace("localhost:8000", str(client.base_url).removeprefix("http://").rstrip("/"))
+        address = str(client.base_url).rstrip("/")
+        shown = "".join(f" -H '{name}: {value}'" for name, value in keyed.shown_to(address).items())
+        script = f'curl() {{ command curl{shown} "$@"; }}\n' + tour.replace("localhost:8000", address)
         process = await asyncio.create_subprocess_exec("bash", "-c", script, stdout=asyncio.subprocess.PIPE)
         shown = (await process.communicate())[0].decode()
     assert '"status":"awaiting_user"' in shown and '"status":"completed"' in shown
@@ -93,7 +96,7 @@ NAMES = ["'../x'", "../x", "'a b'", "🚀", "'.'", "X", "taken-by-a-file", "''",
 
 async def test_names_that_cannot_be_are_refused_by_the_tool_and_the_agent_says_so(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    file = data / "workspace/repositories/taken-by-a-file.git"
+    file = data / "files/workspace/repositories/taken-by-a-file.git"
     file.parent.mkdir(parents=True)
     file.write_text("mine", "utf-8")
     async with served(data) as client, asyncio.TaskGroup() as together:
@@ -148,7 +151,7 @@ async def test_with_approvals_nothing_is_created_or_deployed_unless_the_user_say
         assert "not on a Friday" in said(told)
         assert "deploy_to_staging" not in used(told)
         assert repositories(data) == ["billing-service.git"]
-        assert not (data / "workspace/deployments/billing-service").exists()
+        assert not (data / "files/workspace/deployments/billing-service").exists()
         told = await talk(client, sid, "Create a service shop-front", "private, python", YES, YES)
         assert httpx2.get(f"{result_of(told, 'deploy_to_staging')['url']}/health", timeout=60).status_code == 200
         state = (await client.get(f"/sessions/{sid}/state")).json()

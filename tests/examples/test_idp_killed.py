@@ -54,7 +54,7 @@ def assert_over(told: list[Event], tool: str, data: Path) -> None:
         assert httpx2.get(f"{result_of(told, 'deploy_to_staging')['url']}/health", timeout=60).status_code == 200
     elif end["status"] == "failed":  # it must not be called twice, so nobody does
         assert (end["code"], tool in used(told)) == ("crashed", False)
-    for repository in (data / "workspace/repositories").glob("[a-z]*.git"):
+    for repository in (data / "files/workspace/repositories").glob("[a-z]*.git"):
         assert git("fsck", "--strict", cwd=repository).returncode == 0
         assert git("rev-parse", "--verify", "main", cwd=repository).returncode == 0
         assert (repository / "hooks/update").is_file()

@@ -1,8 +1,6 @@
 """The copilot by `stellwerk run`: in a pipe, in a terminal, twice, and with names that cannot be."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,30 +17,24 @@ from tests.examples.idp_system import (
     git,
     repositories,
 )
+from tests.forked import completed
 from tests.terminal.ttys import Terminal
 
 Run = Callable[[str], Done]
 
 
-def run(text: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "stellwerk", "run", str(SYSTEM), text]
-    return subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False
-    )
-
-
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Run:
-    """The same in this process."""
+    """What is said to it in this process."""
     monkeypatch.chdir(tmp_path)
     return partial(command, "run", str(SYSTEM))
 
 
 @pytest.mark.requirement("004.yaml.sample-system")
 def test_in_a_pipe_it_takes_the_defaults_and_says_where_all_is(tmp_path: Path) -> None:
-    done = run(ENGLISH, tmp_path)
+    done = completed("run", str(SYSTEM), ENGLISH, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    repository = tmp_path.resolve() / "data/workspace/repositories/billing-service.git"
+    repository = tmp_path.resolve() / "data/files/workspace/repositories/billing-service.git"
     assert f"private, main is protected): `git clone {repository}`" in done.stdout
     assert "private, python (its default)" in done.stderr
     for number in range(1, 6):
@@ -52,7 +44,7 @@ def test_in_a_pipe_it_takes_the_defaults_and_says_where_all_is(tmp_path: Path) -
     for tool in ("generate_k8s_manifests", "generate_documentation", "search_knowledge_base_for_guidelines"):
         assert f"✓ {tool} " in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
-    assert [path.name for path in (tmp_path / "data").iterdir()] == ["workspace"]
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["files"]
     address = re.search(r"Address: (http://127\.0\.0\.1:\d+)", done.stdout)
     assert address and not answers_at(address[1])  # it ended with the command
     assert_clone_works_and_main_is_protected(repository, tmp_path)
@@ -67,7 +59,7 @@ def test_a_service_with_a_repository_is_a_service_and_german_is_answered_in_germ
 
 def test_the_same_name_a_second_time_is_refused_and_nothing_is_damaged(tmp_path: Path, here: Run) -> None:
     assert here("Create a repository billing-data").returncode == 0
-    repository = tmp_path / "data/workspace/repositories/billing-data.git"
+    repository = tmp_path / "data/files/workspace/repositories/billing-data.git"
     before = git("rev-parse", "main", cwd=repository).stdout
     for text in ("Create a repository billing-data", "Create a service billing-data and deploy it"):
         again = here(text)
@@ -86,6 +78,7 @@ def test_in_a_terminal_it_asks_and_what_it_deployed_lives_until_it_is_undone(tmp
         terminal.type("It may be public.")
         terminal.shows("Address: http://127.0.0.1:")
         terminal.shows("completed in")
+        terminal.shows("tokens\n>")
         found = re.search(r"Address: (\S+)", terminal.screen())
         assert found and httpx2.get(f"{found[1]}/health", timeout=60).status_code == 200
         assert "It will be public, in python." in terminal.screen()

@@ -4,7 +4,6 @@ import json
 import os
 import select
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +143,6 @@ def test_another_process_can_undo_it(workspace: Path) -> None:
         assert not is_up(made["url"])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
 def test_the_service_ends_even_if_its_supervisor_is_killed(workspace: Path) -> None:
     service("ledger")
     made = call("deploy_to_staging", repository="ledger")

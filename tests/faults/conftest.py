@@ -11,6 +11,7 @@ import pytest
 
 from stellwerk.settings import Settings
 from tests.conftest import running_server
+from tests.crash.process import ServerProcess, server_process
 from tests.crash.waiting import eventually
 
 DESK = Path(__file__).parent / "desk"
@@ -34,6 +35,14 @@ class Desk:
                 finally:
                     self.open_gate()
 
+    @asynccontextmanager
+    async def server(self) -> AsyncIterator[tuple[ServerProcess, httpx2.AsyncClient]]:
+        """The server as a process of its own, which is killed at the end, and a client of it."""
+        errors, serves = self.folder / "errors", [str(self.system)]
+        with server_process(self.data, errors=errors, config=self.config, serves=serves) as server:
+            async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+                yield server, client
+
     def ledger(self) -> list[str]:
         path = self.folder / "ledger"
         return path.read_text().splitlines() if path.exists() else []
@@ -43,9 +52,6 @@ class Desk:
 
     def open_gate(self) -> None:
         (self.folder / "gate").touch()
-
-    def close_gate(self) -> None:
-        (self.folder / "gate").unlink(missing_ok=True)
 
 
 @pytest.fixture

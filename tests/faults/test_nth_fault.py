@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from stellwerk import app
+from stellwerk.database import patience
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.order import legal
 from stellwerk.errors import StorageGone
@@ -41,8 +42,8 @@ class FaultySqlite(Sqlite):
 def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "Sqlite", FaultySqlite)
     monkeypatch.setattr(FaultySqlite, "made", [])
-    for room in (dispatch, recorder):
-        monkeypatch.setattr(room, "_RETRY", 0.01)
+    for room in (dispatch, recorder, patience):
+        monkeypatch.setattr(room, "RETRY", 0.01)
 
 
 async def send(client: httpx2.AsyncClient, sid: str) -> int:

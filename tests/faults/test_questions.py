@@ -8,7 +8,6 @@ import pytest
 
 from stellwerk.envelope.order import legal
 from tests.api.reading import Event, whole_round
-from tests.crash.process import server_process
 from tests.faults.conftest import Desk
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run, send
 
@@ -121,17 +120,14 @@ async def test_of_a_message_and_an_answer_that_come_together_one_is_taken(client
 
 @pytest.mark.requirement("fault-34", "trust.I13")
 async def test_a_question_keeps_its_ids_over_kill_9_and_nothing_is_announced_twice(desk: Desk) -> None:
-    options: dict[str, Any] = {"errors": desk.folder / "errors", "config": desk.config, "serves": [str(desk.system)]}
-    with server_process(desk.data, **options) as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sid = await begin(client, "desk")
-            await send(client, sid, "purser")
-            first = await rest_of_run(client, sid)
-    with server_process(desk.data, **options) as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            (ask_id,) = ask_ids(first).values()
-            second = await answered(client, sid, ask_id=ask_id, data={"type": "approve"})
-            whole = await events(client, sid)
+    async with desk.server() as (_, client):
+        sid = await begin(client, "desk")
+        await send(client, sid, "purser")
+        first = await rest_of_run(client, sid)
+    async with desk.server() as (_, client):
+        (ask_id,) = ask_ids(first).values()
+        second = await answered(client, sid, ask_id=ask_id, data={"type": "approve"})
+        whole = await events(client, sid)
     assert whole[: len(first)] == [{**event, "origin": "replay"} for event in without_id(first)]
     for kind in ("tool_start", "llm_start", "tool_end", "llm_end"):
         calls = [e["call_id"] for e in of(whole, kind)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from socket import socket as Socket
 
@@ -53,38 +54,46 @@ async def test_after_a_long_silence_everything_is_there_for_who_stayed_and_for_w
             await send(client, sid, "hold")
             await seen(client, sid, "tool_start")  # this reader leaves
             last = len(await events(client, sid))
-            staying = [asyncio.create_task(until_the_end(client, sid, form)) for form in (SSE, NDJSON)]
-            await silence(server, sid)
+            stayed = bytearray(), bytearray()
+            staying = [
+                asyncio.create_task(read(client, sid, *each)) for each in zip((SSE, NDJSON), stayed, strict=True)
+            ]
+            await silence(server, sid, until=lambda: min(signs_of_life(*stayed)) > 1)
             desk.open_gate()
-            stayed = await asyncio.gather(*staying)
-            log = wire.of_log(sid, [frame.body(sid) for frame in wire.sse(stayed[0])])
-            assert wire.sse(stayed[0]) == wire.ndjson(stayed[1]) == log
+            await asyncio.gather(*staying)
+            log = wire.of_log(sid, [frame.body(sid) for frame in wire.sse(bytes(stayed[0]))])
+            assert wire.sse(bytes(stayed[0])) == wire.ndjson(bytes(stayed[1])) == log
             assert [e["position"] for e in await rest_of_run(client, sid, last)] == list(range(last + 1, len(log) + 1))
-    pings, blanks = stayed[0].count(b": ping\n"), stayed[1].split(b"\n").count(b"") - 1
-    assert min(pings, blanks) > 1, "a silent stream says now and then that it is there"
     assert HEARTBEAT < 60, "proxies give up after a minute"
 
 
-async def until_the_end(client: httpx2.AsyncClient, sid: str, form: str) -> bytes:
+async def read(client: httpx2.AsyncClient, sid: str, form: str, got: bytearray) -> None:
     """Everything, on a stream that stays open, until a run is over."""
-    got, path = b"", f"/sessions/{sid}/stream?profile=debug"
+    path = f"/sessions/{sid}/stream?profile=debug"
     async with asyncio.timeout(60), client.stream("GET", path, headers={"Accept": form}) as answer:
         async for piece in answer.aiter_bytes():
             got += piece
             if b'"type":"run_end"' in got and got.endswith(b"\n"):
                 break
-    return got
 
 
-async def silence(server: Inside, sid: str) -> None:
-    """As many seconds as eleven minutes have, as far as those who wait can tell."""
+def signs_of_life(sse: bytearray, ndjson: bytearray) -> tuple[int, int]:
+    """A silent stream says now and then that it is there: a comment, or an empty line."""
+    return sse.count(b": ping\n"), ndjson.count(b"\n\n")
+
+
+async def silence(server: Inside, sid: str, *, until: Callable[[], bool]) -> None:
+    """As many seconds as eleven minutes have, as far as those who wait can tell, and more if somebody comes late."""
     with server.wakes.watch(sid) as channel:
         await eventually(lambda: channel.watchers == 3, within=60, what="nobody stays")
-        for _ in range(ELEVEN_MINUTES // HEARTBEAT):
-            for _ in range(HEARTBEAT):
-                channel.remind()
-            for _ in range(20):
-                await asyncio.sleep(0)  # whoever was woken has a turn, and waits again
+        async with asyncio.timeout(60):
+            passed = 0
+            while passed < ELEVEN_MINUTES or not until():
+                for _ in range(HEARTBEAT):
+                    channel.remind()
+                for _ in range(20):
+                    await asyncio.sleep(0)  # whoever was woken has a turn, and waits again
+                passed += HEARTBEAT
 
 
 @pytest.mark.requirement("fault-04")

@@ -20,7 +20,6 @@ from stellwerk.settings import Settings
 from tests.api.reading import whole_round
 from tests.conftest import running_server
 from tests.crash.disks import FullSqlite, SlowSqlite, StandingSqlite
-from tests.crash.process import server_process
 from tests.crash.waiting import eventually
 from tests.faults.conftest import Desk
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
@@ -115,24 +114,22 @@ async def test_a_stalled_driver_writes_nothing_into_the_round_that_the_same_proc
 
 @pytest.mark.requirement("fault-27")
 async def test_a_process_that_stands_still_is_not_overtaken_and_goes_on(desk: Desk) -> None:
-    options: dict[str, Any] = {"errors": desk.folder / "errors", "config": desk.config, "serves": [str(desk.system)]}
-    with server_process(desk.data, **options) as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sid = await begin(client, "desk")
-            await send(client, sid, "hold")
-            await seen(client, sid, "tool_start")
-            server.process.send_signal(signal.SIGSTOP)
-            try:
-                serve = [sys.executable, "-m", "stellwerk", "serve", "--port", "0", "--data", str(desk.data)]
-                run = partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
-                second = await asyncio.to_thread(run, serve)
-            finally:
-                server.process.send_signal(signal.SIGCONT)
-            assert second.returncode != 0
-            assert "another Stellwerk uses the data folder" in second.stderr
-            desk.open_gate()
-            assert (await rest_of_run(client, sid))[-1]["payload"]["status"] == "completed"
-            assert legal(log_of(await events(client, sid))) == []
+    async with desk.server() as (server, client):
+        sid = await begin(client, "desk")
+        await send(client, sid, "hold")
+        await seen(client, sid, "tool_start")
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            serve = [sys.executable, "-m", "stellwerk", "serve", "--port", "0", "--data", str(desk.data)]
+            run = partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
+            second = await asyncio.to_thread(run, serve)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        assert second.returncode != 0
+        assert "another Stellwerk uses the data folder" in second.stderr
+        desk.open_gate()
+        assert (await rest_of_run(client, sid))[-1]["payload"]["status"] == "completed"
+        assert legal(log_of(await events(client, sid))) == []
 
 
 class Standing(StandingSqlite):
@@ -174,22 +171,18 @@ def steps(desk: Desk) -> int:
 
 @pytest.mark.requirement("fault-26", "fault-25")
 async def test_a_session_whose_run_has_used_up_its_attempts_takes_the_next_round(desk: Desk) -> None:
-    options: dict[str, Any] = {"errors": desk.folder / "errors", "config": desk.config, "serves": [str(desk.system)]}
-    with server_process(desk.data, **options) as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sid = await begin(client, "desk")
-            await send(client, sid, "hold")
-            await seen(client, sid, "tool_start")
-            await desk.has_noted("hold")
-        server.kill()
+    async with desk.server() as (_, client):
+        sid = await begin(client, "desk")
+        await send(client, sid, "hold")
+        await seen(client, sid, "tool_start")
+        await desk.has_noted("hold")
     with closing(sqlite3.connect(desk.data / "stellwerk.db")) as database, database:
         database.execute("UPDATE run SET attempt = 2")  # as if it had been cut off once before
-    with server_process(desk.data, **options) as server:
-        async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            end = (await rest_of_run(client, sid))[-1]["payload"]
-            assert (end["status"], end["code"]) == ("failed", "crashed")
-            again = await whole_round(client, sid, "hello")
-            assert (again[0]["payload"]["round"], again[-1]["payload"]["status"]) == (2, "completed")
-            assert legal(log_of(await events(client, sid))) == []
+    async with desk.server() as (_, client):
+        end = (await rest_of_run(client, sid))[-1]["payload"]
+        assert (end["status"], end["code"]) == ("failed", "crashed")
+        again = await whole_round(client, sid, "hello")
+        assert (again[0]["payload"]["round"], again[-1]["payload"]["status"]) == (2, "completed")
+        assert legal(log_of(await events(client, sid))) == []
     with closing(sqlite3.connect(desk.data / "stellwerk.db")) as database:
         assert database.execute("SELECT count(*) FROM run WHERE state <> 'ended'").fetchone() == (0,)

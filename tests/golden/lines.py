@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -34,10 +33,6 @@ def recorded_runs(text: str) -> Iterator[Recorded]:
             yield run
         elif run is not None:
             run.items.append(item)
-
-
-def read_lines(path: Path) -> str:
-    return path.read_bytes().decode("utf-8")
 
 
 def fact_line(fact: Fact) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from langchain.tools import ToolRuntime
 
 from stellwerk import app
 from stellwerk.agents.tool_spec import tool
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.envelope.model import Envelope
 from stellwerk.errors import StellwerkError
 from stellwerk.log.follow import story
 from stellwerk.log.wake import Wakes
 from stellwerk.runs.sessions import Session
 from stellwerk.settings import Settings
+from stellwerk.tenants.principals import LOCAL_TENANT
 
 SYSTEM = Path(__file__).with_suffix(".yaml")
 SOON = 30
@@ -86,8 +87,8 @@ class Floor:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._number = folder, 0
-        self._config = folder / "operator.yaml"
-        self._config.write_text(f"tools: ['{__name__}:tools']\n")
+        self.config = folder / "operator.yaml"
+        self.config.write_text(f"tools: ['{__name__}:tools']\n")
 
     @property
     def _data(self) -> Path:
@@ -95,13 +96,13 @@ class Floor:
 
     async def up(self) -> None:
         self.wakes = Wakes()
-        settings = Settings(data=self._data, config=self._config)
+        settings = Settings(data=self._data, config=self.config)
         # Everything but the routes: what they would call is called here.
         self._opened: AbstractAsyncContextManager[Services] = app._services(
             settings, self.wakes, {"floor": str(SYSTEM)}
         )
-        self._services = await self._opened.__aenter__()
-        self.sessions, self.workflows = self._services.sessions, self._services.workflows
+        self.services = await self._opened.__aenter__()
+        self.sessions, self.workflows = self.services.sessions, self.services.workflows
 
     async def down(self) -> None:
         await self._opened.__aexit__(None, None, None)
@@ -137,11 +138,12 @@ class Floor:
             raise AssertionError(f"{expected} is expected, and {found} is there") from None
 
     async def log(self, sid: str) -> list[Envelope]:
-        return await story(self._services.log, tenant=LOCAL_TENANT, session_id=sid)
+        return await story(self.services.log, tenant=LOCAL_TENANT, session_id=sid)
 
 
 def _shown(session: Session) -> dict[str, Any]:
-    return {name: getattr(session, name) for name in ("status", "round", "awaiting_user_input")}
+    shown = {name: getattr(session, name) for name in ("status", "round", "awaiting_user_input")}
+    return {**shown, "is_over": session.status in ("completed", "failed", "stopped")}
 
 
 async def refusal(work: Awaitable[Any]) -> str | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.agents.factory import AgentFactory
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.documents.extraction import Extractor
 from stellwerk.documents.store import DocumentStore
@@ -25,6 +24,8 @@ from stellwerk.runs.runner import Runner
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.stores import Stores
 from stellwerk.systems.registry import Systems
+from stellwerk.tenants.quotas import Quotas
+from tests.agents.driving import agents_of_anybody
 from tests.crash.waiting import eventually
 from tests.samples import TENANT
 
@@ -49,9 +50,10 @@ class House:
 async def house(database: Sqlite, tmp_path: Path) -> AsyncIterator[House]:
     clock, folder = SystemClock(), tmp_path / "documents"
     log, documents = DurableLog(database, Wakes()), DocumentStore(database, folder, clock)
-    systems = Systems(database, AgentFactory(), clock)
+    systems = Systems(database, agents_of_anybody, clock)
     tick = Tick(asyncio.get_running_loop(), database.when_free)
-    stores = Stores(database, log, documents, Extractor(documents), Todolists(tmp_path), tmp_path)
+    quotas = Quotas(database, clock)
+    stores = Stores(database, log, documents, Extractor(documents), Todolists(tmp_path), tmp_path, quotas)
     runner = Runner(stores, systems, tick, clock, window=0.1)
     dispatch = Dispatch(stores, runner, clock, slots=1, waiting=1)
     await log.create(NewSession(TENANT, "s1", "demo", 1.0))

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import sqlite3
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ import httpx2
 import pytest
 from structlog.testing import capture_logs
 
-from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.app import _services
 from stellwerk.database.port import Transaction
 from stellwerk.log.wake import Wakes
@@ -21,9 +19,11 @@ from stellwerk.runs import dispatch, tables
 from stellwerk.runs.commands import Input
 from stellwerk.runs.runner import Runner
 from stellwerk.settings import Settings
+from stellwerk.tenants.principals import LOCAL_TENANT
 from tests.api.reading import Event, sse, whole_round
 from tests.conftest import own_server, running_server
 from tests.crash.waiting import eventually
+from tests.forked import completed
 
 
 async def begin(client: httpx2.AsyncClient) -> str:
@@ -96,7 +96,9 @@ async def test_a_run_that_is_claimed_while_the_server_goes_down_is_left_to_the_n
             session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
             await services.sessions.send(LOCAL_TENANT, session.id, Input(text=text))
         await eventually(claiming.is_set, within=60, what="nobody claims what waits")
-        asyncio.get_running_loop().call_later(0.5, closing.set)
+        driving = services.sessions._dispatch
+        letting_go = asyncio.create_task(eventually(lambda: driving._closing, within=60, what="it stays open"))
+        letting_go.add_done_callback(lambda _: closing.set())
     with contextlib.closing(sqlite3.connect(tmp_path / "stellwerk.db")) as database:
         *_, last = database.execute("SELECT state, attempt FROM run ORDER BY queued_at")
     assert last == ("waiting", 1)
@@ -179,14 +181,9 @@ def drop_derived(path: Path) -> None:
 
 async def test_a_second_process_cannot_open_the_same_data_folder(tmp_path: Path) -> None:
     async with running_server(Settings(data=tmp_path)):
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "stellwerk", "serve", "--port", "0", "--data", str(tmp_path)),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        _, errors = await process.communicate()
-    assert process.returncode != 0
-    assert b"another Stellwerk uses the data folder" in errors
+        second = await asyncio.to_thread(completed, "serve", "--port", "0", "--data", str(tmp_path))
+    assert second.returncode != 0
+    assert "another Stellwerk uses the data folder" in second.stderr
 
 
 @pytest.mark.requirement("002.practice.missing-completion-is-noticed")

@@ -10,13 +10,13 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from stellwerk.api.services import LOCAL_TENANT
 from stellwerk.envelope.model import RunEnd, RunStart
 from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import Answered
 from stellwerk.runs import dispatch
 from stellwerk.runs.commands import Input
 from stellwerk.runs.sessions import Session
+from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.workflows.starting import Wish
 from tests.runs.floor import Floor, gates, refusal
 from tests.runs.model import Model

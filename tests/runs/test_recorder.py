@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stellwerk.database import patience
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import Envelope, LlmToken, SubgraphCheckpoint
@@ -97,7 +98,8 @@ async def test_readers_are_shown_what_is_in_the_log_also_if_nobody_heard_that_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "PATIENCE", 0.01)
-    monkeypatch.setattr(recorder, "_RETRY", 0.01)
+    for room in (recorder, patience):
+        monkeypatch.setattr(room, "RETRY", 0.01)
     database = ErringSqlite(tmp_path / "test.db")
     async with opened(database) as (log, wakes):
         run = await begin_run(log, wakes, "run", window=60)

@@ -265,6 +265,7 @@ graphs: {report: "graphs/report.py:graph"}
         ("mcp_servers: {a: {}}", "give either a command (stdio) or a url"),
         ("mcp_servers: {a: {url: 'file:///x'}}", "an address begins with http:// or https://"),
         ("tools: [search]", "write package.module:name"),
+        ("retention: {delete_after: 90 days}", "write a time such as 90d, 12h or 30m, or never"),
         ("mcp_servers: {a: {command: [x], env: {KEY: '${KEY}'}}}", "nothing is expanded here"),
         ("graphs: &all {a: 'b.py:c'}", "the anchor '&all' is not read"),
     ],

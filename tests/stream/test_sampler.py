@@ -19,7 +19,7 @@ WINDOW = 0.05
 
 
 def texts(envelopes: list[Envelope]) -> list[str]:
-    return [e.payload.text for e in envelopes if isinstance(e, LlmToken)]
+    return [e.payload.text or "" for e in envelopes if isinstance(e, LlmToken | ToolUpdate)]
 
 
 def test_the_first_token_of_a_burst_is_due_at_once_and_later_ones_at_the_end_of_their_window() -> None:
@@ -207,7 +207,9 @@ def test_arguments_are_merged_by_the_call_they_are_written_for_and_none_is_lost(
 SECRET = "sk-do-not-tell-anybody"
 
 
-@pytest.mark.parametrize("said", [token, lambda text: written(text, "c1")], ids=["text", "arguments"])
+@pytest.mark.parametrize(
+    "said", [token, lambda text: written(text, "c1"), lambda text: update(text)], ids=["text", "arguments", "output"]
+)
 @given(cuts=st.sets(st.integers(1, len(SECRET) + 20)), text=st.sampled_from([SECRET, "s" + SECRET, f"sk-{SECRET}-sk"]))
 def test_a_secret_is_found_however_it_is_cut(said: Callable[[str], Envelope], cuts: set[int], text: str) -> None:
     redactor = Redactor([SECRET])
@@ -221,12 +223,15 @@ def test_a_secret_is_found_however_it_is_cut(said: Callable[[str], Envelope], cu
     assert shown == told.replace(SECRET, "[redacted]")
 
 
+@pytest.mark.parametrize("said", [token, lambda text: update(text)], ids=["text", "output"])
 @pytest.mark.parametrize("window, due", [(WINDOW, 10.05), (0, 10.02)])
-def test_what_follows_an_end_that_was_held_back_joins_it_and_is_due_again(window: float, due: float) -> None:
+def test_what_follows_an_end_that_was_held_back_joins_it_and_is_due_again(
+    said: Callable[[str], Envelope], window: float, due: float
+) -> None:
     sampler = Sampler(window, Redactor([SECRET]))
-    sampler.feed(token("it is sk"), now=10.0)
+    sampler.feed(said("it is sk"), now=10.0)
     assert texts(sampler.take(10.0)) == ["it is "]
     assert sampler.due() is None
-    assert sampler.feed(token("y"), now=10.02)
+    assert sampler.feed(said("y"), now=10.02)
     assert sampler.due() == pytest.approx(due)
     assert texts(sampler.take(10.05)) == ["sky"]

@@ -5,10 +5,10 @@ import weakref
 
 import pytest
 
-from stellwerk.agents.factory import AgentFactory
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.systems import registry
 from stellwerk.systems.registry import Systems
+from tests.agents.driving import agents_of_anybody
 from tests.samples import TENANT, SteadyClock
 
 
@@ -20,7 +20,7 @@ async def test_agents_that_nobody_has_used_for_long_are_let_go_and_built_anew(
     database: Sqlite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "KEPT", 2)
-    systems = Systems(database, AgentFactory(), SteadyClock())
+    systems = Systems(database, agents_of_anybody, SteadyClock())
     for mission in ("a", "b", "c", "d"):
         await systems.register(TENANT, text("many", mission), source="test")
     await systems.register(TENANT, text("other"), source="test")

@@ -12,6 +12,7 @@ from stellwerk.envelope.model import decode
 from stellwerk.envelope.order import legal
 from stellwerk.spec.operator import Operator
 from stellwerk.terminal.run import Wish, run
+from tests.forked import completed
 from tests.terminal.graphs import GRAPH
 from tests.terminal.ttys import timeless
 
@@ -21,12 +22,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_graph.py").write_text(GRAPH, "utf-8")
     return tmp_path
-
-
-def process(*arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "stellwerk", "run", *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 class Pipe:
@@ -49,15 +44,15 @@ def pipe(capfd: "pytest.CaptureFixture[str]", monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_answer_is_on_standard_output_and_all_else_beside_it(folder: Path) -> None:
-    with process("my_graph.py:graph", "hi") as graph:
-        out, err = graph.communicate(timeout=240)
-    assert out == "You say hi, I say hello.\n"
-    assert timeless(err) == "thinking about hi\ncompleted in 0.0 s\n"
-    assert graph.returncode == 0
+    done = completed("run", "my_graph.py:graph", "hi")
+    assert done.stdout == "You say hi, I say hello.\n"
+    assert timeless(done.stderr) == "thinking about hi\ncompleted in 0.0 s\n"
+    assert done.returncode == 0
 
 
 def test_a_reader_who_has_enough_ends_the_run_without_a_word(folder: Path) -> None:
-    with process("--json", "demo", "slow") as demo:
+    command, pipe = [sys.executable, "-m", "stellwerk", "run", "--json", "demo", "slow"], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as demo:
         assert demo.stdout and demo.stderr
         assert json.loads(demo.stdout.readline())["type"] == "run_start"
         demo.stdout.close()
@@ -97,10 +92,9 @@ def test_streams_that_are_closed_or_full_are_no_reason_for_a_stack(closed: str, 
     [("graph", 1, " ended by sys.exit: enough"), ("leaving", 2, ": making the graph failed: SystemExit")],
 )
 def test_code_that_calls_exit_is_told_in_a_line(graph: str, code: int, told: str, folder: Path) -> None:
-    with process(f"my_graph.py:{graph}", "exit") as ended:
-        _, err = ended.communicate(timeout=240)
-    assert err.splitlines()[-1].startswith(f"stellwerk: my_graph.py:{graph}{told}")
-    assert (ended.returncode, "Traceback" in err) == (code, False)
+    ended = completed("run", f"my_graph.py:{graph}", "exit")
+    assert ended.stderr.splitlines()[-1].startswith(f"stellwerk: my_graph.py:{graph}{told}")
+    assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
 
 
 def test_json_is_the_envelopes_and_nothing_else_and_questions_take_their_default(pipe: Pipe) -> None:
@@ -182,7 +176,6 @@ def test_what_cannot_be_built_says_why_and_is_not_a_failed_run(
 
 
 def test_help_has_examples_and_exit_codes() -> None:
-    with process("--help") as helped:
-        text = helped.communicate(timeout=240)[0]
+    text = completed("run", "--help").stdout
     for word in ("my_graph.py:graph", "--json", "--quiet", "Ctrl-C", "130"):
         assert word in text

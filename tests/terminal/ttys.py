@@ -7,13 +7,14 @@ import re
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.forked import Forked
 
 PATIENCE = 240.0
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
@@ -72,28 +73,35 @@ def timeless(text: str) -> str:
     return _SECONDS.sub("0.0 s", text)
 
 
-STELLWERK = (sys.executable, "-m", "stellwerk")
+def _executed(
+    command: Sequence[str], terminal: int, cwd: Path, environment: dict[str, str]
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        cwd=cwd,
+        env=environment,
+        # So that the terminal is its own, and Ctrl-C on it reaches it.
+        preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),  # type: ignore[func-returns-value]
+    )
 
 
 class Terminal:
     """`stellwerk …`, or another command, in a terminal of so many columns."""
 
     def __init__(
-        self, *arguments: str, cwd: Path, columns: int = 80, command: Sequence[str] = STELLWERK, **environment: str
+        self, *arguments: str, cwd: Path, columns: int = 80, command: Sequence[str] = (), **environment: str
     ) -> None:
         self._leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        plain = {"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
-        self._process = subprocess.Popen(
-            [*command, *arguments],
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            cwd=cwd,
-            env={**plain, **environment},
-            # So that the terminal is its own, and Ctrl-C on it reaches it.
-            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),  # type: ignore[func-returns-value]
-        )
+        given = {"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "xterm-256color", **environment}
+        self._process: subprocess.Popen[bytes] | Forked
+        if command:
+            self._process = _executed([*command, *arguments], follower, cwd, given)
+        else:
+            self._process = Forked(arguments, files=[follower] * 3, cwd=cwd, environment=given)
         os.close(follower)
         self._paper = Paper()
         self.raw = ""
@@ -137,12 +145,12 @@ class Terminal:
     def ended(self) -> int:
         """Wait for the end, and give the exit code."""
         ends = time.monotonic() + PATIENCE
-        while self._process.poll() is None:
+        while (code := self._process.poll()) is None:
             assert time.monotonic() < ends, f"never ended:\n{self._paper.text()}"
             self._read(0.1)
         while self._read(0):
             pass
-        return self._process.returncode
+        return code
 
     def screen(self) -> str:
         return timeless(self._paper.text()).strip("\n")

@@ -113,14 +113,8 @@ AGAIN = [
 ]
 
 
-@pytest.mark.requirement("003.start.log-initialized")
-@pytest.mark.requirement("003.start.log-running")
-@pytest.mark.requirement("003.resume.log")
-@pytest.mark.requirement("003.input.log")
-@pytest.mark.requirement("003.completed.log")
-@pytest.mark.requirement("003.stop.log")
-@pytest.mark.requirement("003.failed.log")
-@pytest.mark.requirement("003.interrupt.log")
+@pytest.mark.requirement("003.start.log-initialized", "003.start.log-running", "003.resume.log", "003.input.log")
+@pytest.mark.requirement("003.completed.log", "003.stop.log", "003.failed.log", "003.interrupt.log")
 @pytest.mark.parametrize(
     ("told", "entries"),
     [
@@ -186,8 +180,7 @@ def test_an_answer_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
     assert [message.content for message in shown.messages] == ["go", "new"]
 
 
-@pytest.mark.requirement("003.document.name-and-ext")
-@pytest.mark.requirement("003.message.documents")
+@pytest.mark.requirement("003.document.name-and-ext", "003.message.documents")
 def test_a_message_names_its_documents_until_one_is_removed() -> None:
     shown = workflow(start(), filed("a.tar.gz"), filed("b"), said("go", "first", "user", documents=["a.tar.gz", "b"]))
     assert [(file.name, file.ext) for file in shown.messages[0].documents] == [("a.tar", "gz"), ("b", "")]

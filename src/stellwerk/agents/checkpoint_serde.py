@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any
 
+from stellwerk.agents.checkpoint_redaction import without_secrets
+from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import CorruptStore, SettingsError
 from stellwerk.settings import STRICT_MSGPACK
 
@@ -52,12 +54,13 @@ class StrictSerializer(JsonPlusSerializer):
     """LangGraph's serialiser without its leniency.
 
     Allowed are its own safe types (messages, dates, …) and what ``with_msgpack_allowlist`` adds, which
-    LangGraph does by itself for the types that a graph's state schema names.
+    LangGraph does by itself for the types that a graph's state schema names. What ``redactor`` knows is not stored.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, redactor: Redactor | None = None) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=())
         self._readable: set[type] = set(_PLAIN)
+        self._redactor = Redactor() if redactor is None else redactor  # an empty one may come to know more
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> JsonPlusSerializer:
         clone = super().with_msgpack_allowlist(extra_allowlist)
@@ -71,7 +74,7 @@ class StrictSerializer(JsonPlusSerializer):
         Raises:
             CorruptStore: the type is not allowed.
         """
-        typed = super().dumps_typed(obj)
+        typed = without_secrets(super().dumps_typed(obj), self._redactor)
         if unknown := _kinds(obj) - self._readable:
             self.loads_typed(typed)
             self._readable |= unknown

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from stellwerk.database.port import Operation
+from stellwerk.envelope.results import ToolResult
 from stellwerk.envelope.shapes import Blob
 from stellwerk.stream.facts import CheckpointSaved
 
@@ -23,8 +24,8 @@ class Journal(Protocol):
     async def stored(self) -> None:
         """Return when all that was told so far is stored."""
 
-    async def keep(self, blobs: Sequence[Blob]) -> None:
-        """Store what results refer to; it is there when this returns."""
+    async def keep(self, result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
+        """Store what a result refers to; it is there when this returns. The result refers to what was stored."""
 
 
 _journal: ContextVar[Journal | None] = ContextVar("stellwerk_journal", default=None)
@@ -34,11 +35,10 @@ def current_journal() -> Journal | None:
     return _journal.get()
 
 
-async def keep(blobs: Sequence[Blob]) -> None:
+async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
     """Store the files of a tool's result with the run around it; without one there is no place for them."""
     journal = _journal.get()
-    if journal is not None:
-        await journal.keep(blobs)
+    return result if journal is None else await journal.keep(result, blobs)
 
 
 @contextmanager

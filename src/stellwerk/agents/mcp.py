@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import structlog
 from langchain_core.tools import BaseTool
 
+from stellwerk.agents.models import EnvironmentKeys, Keys
 from stellwerk.agents.tool_calls import Keep
 from stellwerk.errors import McpUnreachable, MissingPackage, NotFound, SettingsError
+from stellwerk.settings import provider_keys
 from stellwerk.spec.operator import McpServer
 
 if TYPE_CHECKING:
@@ -22,15 +24,18 @@ logger = structlog.get_logger(__name__)
 
 
 class McpServers:
-    def __init__(self, servers: Mapping[str, McpServer], *, start_timeout: float = 30) -> None:
-        """Nothing is started yet.
+    def __init__(
+        self, servers: Mapping[str, McpServer], *, keys: Keys | None = None, start_timeout: float = 30
+    ) -> None:
+        """Nothing is started yet. ``keys`` are the secrets that headers and variables name.
 
         Raises:
             SettingsError: two servers whose tools could get the same names.
             MissingPackage: there are servers, but not the package to speak with them.
         """
         _told_apart(servers)
-        self._sessions = {name: _session(name, server, start_timeout) for name, server in servers.items()}
+        known = keys or EnvironmentKeys(provider_keys())
+        self._sessions = {name: _session(name, server, known, start_timeout) for name, server in servers.items()}
 
     def server_of(self, tool: str) -> str | None:
         """Which server a tool of this name would belong to; it need not be reachable, nor have the tool."""
@@ -70,12 +75,12 @@ class McpServers:
             return []
 
 
-def _session(name: str, server: McpServer, start_timeout: float) -> "McpSession":
+def _session(name: str, server: McpServer, keys: Keys, start_timeout: float) -> "McpSession":
     try:
         from stellwerk.agents.mcp_session import McpSession
     except ImportError as error:
         raise MissingPackage(f"the MCP server {name!r}", install="stellwerk[mcp]") from error
-    return McpSession(name, server, start_timeout=start_timeout)
+    return McpSession(name, server, keys, start_timeout=start_timeout)
 
 
 def _told_apart(servers: Mapping[str, McpServer]) -> None:

@@ -36,6 +36,7 @@ from stellwerk import __version__
 from stellwerk.agents.mcp_call import Call
 from stellwerk.agents.mcp_http import http
 from stellwerk.agents.mcp_pipes import pipes
+from stellwerk.agents.models import Keys
 from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import McpUnreachable, ToolFailed
 from stellwerk.spec.operator import McpServer
@@ -54,12 +55,13 @@ logger = structlog.get_logger(__name__)
 
 
 class McpSession:
-    def __init__(self, name: str, server: McpServer, *, start_timeout: float) -> None:
-        self.name, self.server = name, server
+    def __init__(self, name: str, server: McpServer, keys: Keys, *, start_timeout: float) -> None:
+        self.name, self.server, self._keys = name, server, keys
         self._start_timeout = start_timeout
-        self._redactor = Redactor(_secrets(server))
+        self._redactor = Redactor()
         self._lock = asyncio.Lock()
         self._connection: _Connection | None = None
+        self._retired: list[_Connection] = []
         self._closed = False
 
     async def tools(self) -> list[Tool]:
@@ -87,26 +89,58 @@ class McpSession:
             connection.calls.remove(call)
             connection.doubtful |= call.failed
             await call.close()
+            if connection in self._retired and not connection.calls:
+                self._retired.remove(connection)
+                await connection.close()
 
     async def close(self) -> None:
         """End the connection, and with it the server's processes; there is no other after this."""
         self._closed = True
-        if self._connection is not None:
-            await self._connection.close()
+        open_ones = (*self._retired, *filter(None, [self._connection]))
+        await asyncio.gather(*(connection.close() for connection in open_ones))
 
     async def _connected(self) -> "_Connection":
         async with self._lock:
+            server = self._filled()
+            if self._connection is not None and self._connection.server != server:
+                await self._retire(self._connection)
             if self._connection is not None and not await self._connection.usable():
                 await self._connection.close()
                 self._connection = None
             if self._closed:
                 raise McpUnreachable(self.name, "Stellwerk is stopping; send this again when it runs")
-            # Kept before it is ready: a caller who gives up meanwhile leaves nothing behind.
-            self._connection = self._connection or _Connection(self.name, self.server, self._start_timeout)
+            if self._connection is None:
+                self._redactor.know(_secrets(server))
+                # Kept before it is ready: a caller who gives up meanwhile leaves nothing behind.
+                self._connection = _Connection(self.name, server, self._start_timeout)
             error = await self._connection.opened()
             if error is not None:
                 raise self._unreachable(error) from error
             return self._connection
+
+    def _filled(self) -> McpServer:
+        """As it is to be spoken with now: secrets may change."""
+
+        def find(secret: str) -> str:
+            value = self._keys.find(secret)
+            if not value:
+                said = f"it needs the secret {secret!r}, which is not stored; store it for your tenant"
+                raise McpUnreachable(self.name, said)
+            return value
+
+        try:
+            server = self.server.filled(find)
+        except ValueError as error:
+            raise McpUnreachable(self.name, f"{error}; store it anew") from None
+        return server
+
+    async def _retire(self, connection: "_Connection") -> None:
+        """A secret has changed: the next call has another connection, and those under way end in peace."""
+        self._connection = None
+        if connection.calls:
+            self._retired.append(connection)
+        else:
+            await connection.close()
 
     def _unreachable(self, error: BaseException) -> McpUnreachable:
         # Neither its command nor its address nor its headers: they may hold a key, and a model reads this.
@@ -117,7 +151,7 @@ class _Connection:
     """One life of a session, from the first word until either side ends it."""
 
     def __init__(self, name: str, server: McpServer, start_timeout: float) -> None:
-        self._name, self._server = name, server
+        self._name, self.server = name, server
         self._over = asyncio.Event()
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         # Its own context: it outlives the run in which it happens to be opened.
@@ -152,7 +186,7 @@ class _Connection:
         if self._over.is_set() or not self.doubtful or self.calls:
             return not self._over.is_set()
         try:
-            async with asyncio.timeout(min(_PROBE, self._server.timeout)):
+            async with asyncio.timeout(min(_PROBE, self.server.timeout)):
                 await self.client.list_tools(cache_mode="refresh")
         except _NO_LIST:
             return False
@@ -184,7 +218,7 @@ class _Connection:
 
     async def _keep(self, start_timeout: float) -> None:
         client = Client(
-            pipes(self._name, self._server, self.end) if self._server.command else http(self._server),
+            pipes(self._name, self.server, self.end) if self.server.command else http(self.server),
             client_info=Implementation(name="stellwerk", version=__version__),
             elicitation_callback=self._asked,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from os.path import isfile
 from pathlib import Path
+from typing import Any
 
 from stellwerk.agents.models import provider_kinds
 from stellwerk.agents.targets import names_system
@@ -42,11 +43,14 @@ def read_operator(config: Path | None) -> Operator:
         raise SettingsError(f"cannot read {config}: {error.strerror}; name another file with --config") from error
     operator = load_operator(text, source=str(config), kinds=provider_kinds())
     folder = config.absolute().parent
-    changes = {
+    changes: dict[str, Any] = {
         "tools": [_reference(folder, reference) for reference in operator.tools],
         "graphs": {name: _reference(folder, reference) for name, reference in operator.graphs.items()},
         "mcp_servers": {name: _server(folder, server) for name, server in operator.mcp_servers.items()},
     }
+    if operator.tokens is not None:
+        jwks = _absolute(folder, operator.tokens.jwks)
+        changes["tokens"] = operator.tokens.model_copy(update={"jwks": jwks})
     return operator.model_copy(update=changes)
 
 

@@ -21,6 +21,7 @@ from stellwerk.agents.announcing import announcing
 from stellwerk.agents.checkpoint_forgetting import Forgetting, Rewritten
 from stellwerk.agents.checkpoints import EPOCH, DurableSaver
 from stellwerk.agents.graph_input import Graph, Intake
+from stellwerk.agents.metering import counted_alone, metered
 from stellwerk.agents.middleware.budget import spending
 from stellwerk.agents.middleware.speech import listening
 from stellwerk.agents.parts import MODES, facts_of, messages_of
@@ -130,11 +131,11 @@ class RunnableAgent:
 
     async def drive(self, turn: Turn, tell: Tell, clock: Clock) -> None:
         """Run the graph for one turn and tell every fact; returns when the graph has ended, or waits for the user."""
-        tap = Tap(tell, clock, prompts=self.habits.store_prompts)
+        tap = Tap(tell, clock, prompts=self.habits.store_prompts, meter=counted_alone())
         if not turn.answers and not turn.goes_on and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
         with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
-            config = _config(turn, [tap, *holding])
+            config = _config(turn, metered(tap, *holding))
             async with budget.in_time(), _pausing():
                 async for part in self._stream(turn, config):
                     for fact in facts_of(part, clock):

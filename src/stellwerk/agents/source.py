@@ -54,6 +54,7 @@ from stellwerk.stream.facts import (
     ToolSpoke,
 )
 from stellwerk.stream.model_calls import message_id_of
+from stellwerk.tenants.ledger import Meter
 
 Tell = Callable[[Fact], None]
 _PARAMS = ("temperature", "top_p", "max_tokens", "stop")
@@ -69,8 +70,8 @@ class Tap(BaseCallbackHandler):
     run_inline = True
     raise_error = True
 
-    def __init__(self, tell: Tell, clock: Clock, *, prompts: bool = False) -> None:
-        self._prompts = prompts
+    def __init__(self, tell: Tell, clock: Clock, *, prompts: bool = False, meter: Meter | None = None) -> None:
+        self._prompts, self._meter = prompts, meter
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._tell_here, self._clock = tell, clock
@@ -132,6 +133,8 @@ class Tap(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        if self._meter is not None:
+            self._count(self._meter.step)
         about = metadata or {}
         given = kwargs.get("invocation_params") or {}
         model = given.get("model") or about.get("ls_model_name") or given.get("_type") or "unknown"
@@ -188,6 +191,8 @@ class Tap(BaseCallbackHandler):
             self._tell(CallFailed(self._clock.now(), str(run_id), "EmptyAnswer", "the model gave no message"))
             return
         usage = message.usage_metadata
+        if self._meter is not None and usage is not None:
+            self._count(self._meter.spend, usage["input_tokens"] + usage["output_tokens"])
         message_id = plain_id(message.id) or message_id_of(str(run_id))
         # Without tools there is nothing to call; what a model asks for all the same is not done.
         calls = [] if FINAL in (kwargs.get("tags") or ()) else message.tool_calls
@@ -275,6 +280,12 @@ class Tap(BaseCallbackHandler):
             self._tell_here(fact)
         else:  # a synchronous node or sub-agent, on a thread of its own
             self._loop.call_soon_threadsafe(self._tell_here, fact)
+
+    def _count(self, count: Callable[..., None], *amount: int) -> None:
+        if threading.get_ident() == self._thread:
+            count(*amount)
+        else:
+            self._loop.call_soon_threadsafe(count, *amount)
 
 
 def _name(run_id: UUID | None) -> str | None:

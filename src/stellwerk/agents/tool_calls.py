@@ -20,11 +20,11 @@ from pydantic import BaseModel
 
 from stellwerk.agents.tool_process import Made, run_in_process
 from stellwerk.agents.tools import ARTIFACT_KEY, ToolSpec
-from stellwerk.envelope.results import to_result
+from stellwerk.envelope.results import ToolResult, to_result
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import ToolFailed, ToolTimeout
 
-Keep = Callable[[Sequence[Blob]], Awaitable[None]]
+Keep = Callable[[ToolResult, Sequence[Blob]], Awaitable[ToolResult]]
 """Stores what a result refers to. It is called inside the call, before anybody sees the result."""
 
 _GRACE = 3.0
@@ -90,7 +90,7 @@ async def answer(made: Made, keep: Keep | None) -> tuple[str, dict[str, Any]]:
     if keep is None:
         notes += tuple(f"document {blob.document_id}: its content is not kept" for blob in blobs)
     elif blobs:
-        await keep(blobs)
+        result = await keep(result, blobs)
     # Plain JSON, without tuples: it is stored in checkpoints, too.
     artifact = {ARTIFACT_KEY: 1, "result": msgspec.json.decode(msgspec.json.encode(result))}
     return result.as_text(), artifact | ({"notes": list(notes)} if notes else {})

@@ -61,7 +61,7 @@ async def run_in_process(spec: ToolSpec, arguments: str) -> Made:
         ToolFailed: it raised, or ended in any other way without an answer.
     """
     async with _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
-        environment = {**_ENVIRONMENT, "STELLWERK_DATA": str(data_folder())}
+        environment = {**_ENVIRONMENT, "STELLWERK_DATA": str(data_folder().parent)}
         told = await asked(_request(spec, arguments), environment, largest=LARGEST_ANSWER)
     if told.printed:
         logger.info("tool_printed", tool=spec.name, text=told.printed)

@@ -5,7 +5,6 @@ checkpoints, its questions and its events are the workplan's.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import Annotated, Any
 
 import structlog
@@ -44,25 +43,38 @@ def task_tool(agent: CompleteAgent, built: Built, *, name: str, save: BaseTool |
     """``save`` puts away the answer of an agent that cannot save documents itself; None if it may not."""
     can_save = _can_save(agent)
 
+    async def work(
+        prompt: str, input_documents: list[str], output_documents: list[str], language: str, tool_call_id: str
+    ) -> tuple[str, list[dict[str, Any]]]:
+        documents = documents_here()
+        inputs = [] if documents is None else [await _line(documents, each) for each in input_documents]
+        job = Job(prompt.strip(), [line for line, _ in inputs], output_documents, can_save)
+        given = {"wish": len(job.prompt), "documents": [each for _, each in inputs if each]}
+        asked = HumanMessage(job.text(language), response_metadata={GIVEN: given})
+        left = await built.graph.ainvoke(built.intake.to_input([asked]))
+        reply = answer_of(left).as_text()
+        files = list(_files_in(left))
+        if save is not None and not can_save and documents is not None and len(output_documents) == 1 and reply:
+            files += await _saved(save, output_documents[0], reply)
+        # Here and not behind the call: its end is to be stored together with what came of it.
+        files += [] if documents is None else await _filed(documents, tool_call_id)
+        return reply, files
+
     async def call(
         prompt: str, input_documents: list[str], output_documents: list[str], language: str, tool_call_id: str
     ) -> tuple[str, dict[str, Any]]:
-        with _Failing(name):
-            documents = documents_here()
-            inputs = [] if documents is None else [await _line(documents, each) for each in input_documents]
-            job = Job(prompt.strip(), [line for line, _ in inputs], output_documents, can_save)
-            given = {"wish": len(job.prompt), "documents": [each for _, each in inputs if each]}
-            asked = HumanMessage(job.text(language), response_metadata={GIVEN: given})
-            left = await built.graph.ainvoke(built.intake.to_input([asked]))
-            reply = answer_of(left).as_text()
-            files = list(_files_in(left))
-            if save is not None and not can_save and documents is not None and len(output_documents) == 1 and reply:
-                files += await _saved(save, output_documents[0], reply)
-            # Here and not behind the call: its end is to be stored together with what came of it.
-            files += [] if documents is None else await _filed(documents, tool_call_id)
-        result = {"kind": "text", "text": reply}
+        try:
+            reply, files = await work(prompt, input_documents, output_documents, language, tool_call_id)
+        except (GraphBubbleUp, *ENDS_THE_RUN):  # these concern the whole run
+            raise
+        except StellwerkError as error:
+            logger.info("task_failed", agent=name, reason=error.message)
+            raise ToolException(error.message) from error
+        except Exception as error:  # an agent may be anybody's graph; that it fails is a result like others
+            logger.warning("task_failed", agent=name, exc_info=error)
+            raise ToolException(one_line(error)) from error
         newest = {file["name"].casefold(): file for file in files}
-        return reply, {ARTIFACT_KEY: 1, "result": result, FILES: list(newest.values())}
+        return reply, {ARTIFACT_KEY: 1, "result": {"kind": "text", "text": reply}, FILES: list(newest.values())}
 
     return StructuredTool(
         name=name,
@@ -119,24 +131,3 @@ def _files(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
             result = artifact.get("result")
             if isinstance(result, dict) and result.get("kind") == "file_ref":
                 yield {"document_id": result["document_id"], "name": result["filename"]}
-
-
-class _Failing:
-    """A task that fails is a result like others; what concerns the whole run goes on."""
-
-    def __init__(self, agent: str) -> None:
-        self._agent = agent
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, (GraphBubbleUp, *ENDS_THE_RUN)):
-            return
-        if isinstance(error, StellwerkError):
-            logger.info("task_failed", agent=self._agent, reason=error.message)
-            raise ToolException(error.message) from error
-        logger.warning("task_failed", agent=self._agent, exc_info=error)
-        raise ToolException(one_line(error)) from error

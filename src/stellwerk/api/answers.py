@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stellwerk.agents.tool_spec import DescribedTool
-from stellwerk.api import workflow_answers
+from stellwerk.api import administration_answers, usage_answers, workflow_answers
 from stellwerk.runs.commands import Accepted, Stopped
 from stellwerk.runs.sessions import Session
 from stellwerk.spec.published import ProblemTold, PublishedSystem
-from stellwerk.systems.registry import Listed
+from stellwerk.systems.rows import Listed
 from stellwerk.views.overview import StateTold
 from stellwerk.views.transcript import Entry
 from stellwerk.views.usage import UsageTold
@@ -159,5 +159,5 @@ ANSWERS = (
     *(ProblemDetails, Session, SessionPage, Accepted, Stopped, EventPage, DialectLine, Transcript),
     *(SessionState, UsageTold, Artifacts, RegisteredSystem, ResolvedSystem, SystemPage),
     *(DescribedTool, ToolList, StoredFile, Health),
-    *workflow_answers.ANSWERS,
+    *(*workflow_answers.ANSWERS, *administration_answers.ANSWERS, *usage_answers.ANSWERS),
 )

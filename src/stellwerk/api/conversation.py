@@ -7,19 +7,21 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header
-from pydantic import Field, StringConstraints
+from pydantic import FailFast, Field, StringConstraints
 from starlette.responses import Response
 
 from stellwerk.api import examples, refusals
 from stellwerk.api.answers import Json
+from stellwerk.api.credentials import Running
 from stellwerk.api.openapi import Responses, may, says
 from stellwerk.api.problems import Problem
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.sessions import Closed, Sid
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import InvalidField
 from stellwerk.runs.commands import Accepted, IfBusy, Input, Stopped
+from stellwerk.tenants.principals import Principal
 
 TEXT_LIMIT = 64 * 1024
 """Characters: at four bytes each they still fit into one event."""
@@ -27,6 +29,7 @@ TEXT_LIMIT = 64 * 1024
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
 Documents = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],
+    FailFast(),
     Field(max_length=50, description="ids of uploaded files that go with it"),
 ]
 Key = Annotated[
@@ -86,28 +89,28 @@ def _add_rounds(router: APIRouter, services: Services) -> None:
         summary="Send a message; it starts the next round",
         responses=_accepted(examples.ACCEPTED, *refusals.BODY, *refusals.BUSY, refusals.NO_FILE),
     )
-    async def send(sid: Sid, body: Annotated[NewMessage, _MESSAGE], key: Key = None) -> Response:
+    async def send(who: Running, sid: Sid, body: Annotated[NewMessage, _MESSAGE], key: Key = None) -> Response:
         """`after` in the answer is the cursor that shows the run whole. While one question is open, a message is its
         answer."""
-        return Json(await sent(services, sid, body, key), 202)
+        return Json(await sent(services, who, sid, body, key), 202)
 
     @accepting(
         "/answers",
         summary="Answer a question; the round goes on",
         responses=_accepted(examples.ANSWERED, *refusals.BODY, *refusals.UNASKED, refusals.NO_FILE),
     )
-    async def answer(sid: Sid, body: Annotated[NewAnswer, _ANSWER], key: Key = None) -> Response:
+    async def answer(who: Running, sid: Sid, body: Annotated[NewAnswer, _ANSWER], key: Key = None) -> Response:
         """If several questions are open, each answer is kept (`noted`), and the round goes on with the last."""
-        return Json(await answered(services, sid, body, key), 202)
+        return Json(await answered(services, who, sid, body, key), 202)
 
     @accepting(
         "/regenerate",
         summary="Answer the last message once more",
         responses=_accepted(examples.ACCEPTED, *refusals.BUSY, refusals.NOTHING_SAID, refusals.KEY_TOO_LONG),
     )
-    async def regenerate(sid: Sid, key: Key = None) -> Response:
+    async def regenerate(who: Running, sid: Sid, key: Key = None) -> Response:
         """A new round takes the place of the last."""
-        return Json(await services.sessions.regenerate(LOCAL_TENANT, sid, key=key), 202)
+        return Json(await services.sessions.regenerate(who.tenant, sid, key=key), 202)
 
 
 def _add_stop(router: APIRouter, services: Services) -> None:
@@ -119,9 +122,9 @@ def _add_stop(router: APIRouter, services: Services) -> None:
             **may(*refusals.BODY, refusals.NO_SESSION, *refusals.STORED),
         },
     )
-    async def stop(sid: Sid, body: Annotated[StopWish | None, _STOP] = None) -> Response:
+    async def stop(who: Running, sid: Sid, body: Annotated[StopWish | None, _STOP] = None) -> Response:
         """When the answer comes, the run is over for everybody. Enqueued messages are withdrawn."""
-        return Json(await stopped(services, sid, body or StopWish()))
+        return Json(await stopped(services, who, sid, body or StopWish()))
 
 
 def _accepted(example: Accepted, *problems: Problem) -> Responses:
@@ -129,19 +132,19 @@ def _accepted(example: Accepted, *problems: Problem) -> Responses:
     return {202: says(Accepted, example, "It is in the log"), **may(*problems, *always)}
 
 
-async def sent(services: Services, sid: str, body: NewMessage, key: str | None) -> Accepted:
+async def sent(services: Services, who: Principal, sid: str, body: NewMessage, key: str | None) -> Accepted:
     if not body.text.strip():
         raise InvalidField("text: this must not be empty", field="text")
     said = Input(text=body.text, documents=body.documents, if_busy=body.if_busy)
-    return await services.sessions.send(LOCAL_TENANT, sid, said, key=key)
+    return await services.sessions.send(who.tenant, sid, said, key=key)
 
 
-async def answered(services: Services, sid: str, body: NewAnswer, key: str | None) -> Accepted:
+async def answered(services: Services, who: Principal, sid: str, body: NewAnswer, key: str | None) -> Accepted:
     text = None if body.text is None else clean_text(body.text)
     data = canonical(body.data, depth=PAYLOAD_DEPTH).value
     given = Answered(ask_id=body.ask_id, text=text, data=data, refused=body.refused)
-    return await services.sessions.answer(LOCAL_TENANT, sid, given, documents=body.documents, key=key)
+    return await services.sessions.answer(who.tenant, sid, given, documents=body.documents, key=key)
 
 
-async def stopped(services: Services, sid: str, body: StopWish) -> Stopped:
-    return await services.sessions.stop(LOCAL_TENANT, sid, reason=clean_text(body.reason) if body.reason else None)
+async def stopped(services: Services, who: Principal, sid: str, body: StopWish) -> Stopped:
+    return await services.sessions.stop(who.tenant, sid, reason=clean_text(body.reason) if body.reason else None)

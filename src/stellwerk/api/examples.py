@@ -5,6 +5,19 @@ from typing import Any
 
 from stellwerk.agents.tool_spec import DescribedTool
 from stellwerk.api import answers
+from stellwerk.api.administration_answers import (
+    AuditPage,
+    KeyList,
+    KeyTold,
+    NewKey,
+    SecretList,
+    SecretsRotated,
+    SecretTold,
+    TenantList,
+    TenantTold,
+    TicketTold,
+)
+from stellwerk.api.usage_answers import UsagePage
 from stellwerk.dialects import chunks, events
 from stellwerk.dialects.base import Dialect, translate
 from stellwerk.envelope import payloads as p
@@ -12,7 +25,12 @@ from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.envelope.model import Envelope, LlmToken, Message, RunEnd, RunStart, encode
 from stellwerk.runs.commands import Accepted, Stopped
 from stellwerk.runs.sessions import Session
-from stellwerk.systems.registry import Listed
+from stellwerk.systems.rows import Listed
+from stellwerk.tenants.audit import Recorded
+from stellwerk.tenants.keys import ApiKey
+from stellwerk.tenants.limits import Limits
+from stellwerk.tenants.quotas import Used
+from stellwerk.tenants.usage import UsageRow
 from stellwerk.views.checklist import Checklist, Task, markdown
 from stellwerk.views.transcript import Entry
 from stellwerk.views.usage import UsageTold
@@ -150,6 +168,56 @@ TOOL: DescribedTool = {
     "runs_in": "thread",
     "aliases": [],
 }
+TENANT = TenantTold(name="acme", number=2, created_at=_NOW, locked=False)
+TENANTS = TenantList(tenants=[TENANT])
+_KEY = ApiKey("4fJq0aZ81xYb", "acme", "ci", "ada", "member", ("read",), b"", created_at=_NOW)
+KEYS = KeyList(keys=[KeyTold.of(_KEY)])
+NEW_KEY = NewKey(**KeyTold.fields_of(_KEY), token=f"sw_{_KEY.id}_{'…' * 3}")
+SECRETS = SecretList(
+    secrets=[
+        SecretTold(name="openai_api_key", agent_system_id=None, created_at=_NOW, updated_at=_NOW, readable=True),
+        SecretTold(name="openai_api_key", agent_system_id="helpdesk", created_at=_NOW, updated_at=_NOW, readable=True),
+    ]
+)
+ROTATED = SecretsRotated(key="4be1c0a7d35f", sealed=2, left=0)
+AUDIT = AuditPage(
+    entries=[
+        Recorded(
+            at=_NOW,
+            who="ada",
+            what="DELETE /sessions/{sid}",
+            outcome=204,
+            on={"sid": SESSION_ID},
+            origin="127.0.0.1",
+            key_id=_KEY.id,
+            number=1,
+            hash="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        )
+    ],
+    next=None,
+)
+LIMITS = Limits(requests=600, runs=5, tokens=1_000_000)
+TENANT_USAGE = UsagePage(
+    tenant="acme",
+    limits=LIMITS,
+    used=Used(requests=12, runs=1, streams=2, bytes=23, steps=40, tokens=52_000, seconds=93.5),
+    usage=[
+        UsageRow(
+            day="2026-11-16",
+            user="ada",
+            system="helpdesk",
+            model="gpt-5",
+            model_calls=40,
+            input_tokens=50_000,
+            output_tokens=2_000,
+            tool_calls=0,
+            runs=0,
+            seconds=0.0,
+        )
+    ],
+    next=None,
+)
+TICKET = TicketTold(ticket="7Qx…", expires_at=_NOW + 30)
 FILE = answers.StoredFile(
     id="9f86d081884c7d65",
     fileId=7,

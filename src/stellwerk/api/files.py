@@ -18,9 +18,10 @@ from starlette.responses import Response
 
 from stellwerk.api import examples, openapi, refusals
 from stellwerk.api.answers import Json, StoredFile, address
+from stellwerk.api.credentials import Reading, Running
 from stellwerk.api.openapi import may, says
-from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.streaming import WatchedStream
+from stellwerk.api.services import Services
+from stellwerk.api.streaming import Download
 from stellwerk.documents.files import not_written
 from stellwerk.documents.mimes import TYPES, extension
 from stellwerk.documents.store import Document, unknown_file
@@ -66,17 +67,18 @@ def _add_upload(router: APIRouter, services: Services) -> None:
         responses={201: says(StoredFile, examples.FILE, "Stored; the same bytes have the same id"), **may(*_REFUSED)},
         openapi_extra={"requestBody": _BODY},
     )
-    async def upload(request: Request) -> Response:
+    async def upload(who: Running, request: Request) -> Response:
         if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
             raise WrongMediaType(f"a file is sent as multipart/form-data, in the field {FIELD!r}")
         async with _form(request) as form:
             sent = form.get(FIELD)
             if not isinstance(sent, UploadFile):
                 raise InvalidField(f"{FIELD}: send the file in this field of the form, with a file name", field=FIELD)
+            await services.quotas.room(who.tenant, sent.size or 0)
             kept = await services.documents.take(
-                LOCAL_TENANT, sent.file, filename=_name(sent.filename), mime=_mime(sent.content_type)
+                who.tenant, sent.file, filename=_name(sent.filename), mime=_mime(sent.content_type)
             )
-        numbers = await services.numbers.of(LOCAL_TENANT, [kept.document_id])
+        numbers = await services.numbers.of(who.tenant, [kept.document_id])
         stored = _described(request, kept, numbers.get(kept.document_id, 0))
         return Json(stored, 201, {"Location": stored.href})
 
@@ -87,21 +89,21 @@ def _add_stored(router: APIRouter, services: Services) -> None:
         summary="Download a file",
         responses={
             200: openapi.text("*/*", _CONTENT, "Its bytes, as an attachment"),
-            **may(refusals.NO_FILE, refusals.LONG_NAME, refusals.GONE),
+            **may(refusals.NO_FILE, refusals.NAME_TOO_LONG, refusals.GONE),
         },
     )
-    async def download(file_id: FileId, name: Called = None) -> Response:
-        found = await services.documents.find(LOCAL_TENANT, file_id)
+    async def download(who: Reading, file_id: FileId, name: Called = None) -> Response:
+        found = await services.documents.find(who.tenant, file_id)
         if found is None:
             raise unknown_file(file_id)
         if name:
             called = _name(name)
             found = replace(found, filename=called, mime=TYPES.get(extension(called), found.mime))
         kind = found.mime if _AS_IT_IS.fullmatch(found.mime) else _BYTES
-        if kind.startswith("text/") and await services.documents.is_utf8(LOCAL_TENANT, file_id):
+        if kind.startswith("text/") and await services.documents.is_utf8(who.tenant, file_id):
             kind = f"{kind}; charset=utf-8"
-        pieces = services.documents.pieces(LOCAL_TENANT, file_id)
-        return WatchedStream(pieces, headers=_headers(found, kind))
+        pieces = services.documents.pieces(who.tenant, file_id)
+        return Download(pieces, _headers(found, kind), services.credentials, who)
 
     @router.delete(
         "/{file_id}",
@@ -110,10 +112,10 @@ def _add_stored(router: APIRouter, services: Services) -> None:
         response_description="Given up",
         responses=may(refusals.NO_FILE, refusals.FILE_IN_USE, *refusals.STORED),
     )
-    async def delete(file_id: FileId) -> Response:
-        if await services.documents.find(LOCAL_TENANT, file_id) is None:
+    async def delete(who: Running, file_id: FileId) -> Response:
+        if await services.documents.find(who.tenant, file_id) is None:
             raise unknown_file(file_id)
-        await services.documents.drop(LOCAL_TENANT, file_id)
+        await services.documents.drop(who.tenant, file_id)
         return Response(status_code=204)
 
 

@@ -12,12 +12,21 @@ from collections.abc import Collection, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stellwerk.api.problems import problem_of
-from stellwerk.errors import Refused, StellwerkError, TooLarge
+from stellwerk.errors import HeadersTooLarge, Refused, StellwerkError, TooLarge
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 _BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS")
+HEAD_LIMIT = 64 * 1024
+"""Bytes that the headers of a request may have, its address included."""
 ANY = "*"
 """Whoever embeds the server behind checks of his own may leave the Host to them."""
+
+
+def _check_head(scope: Scope) -> None:
+    said = (scope["path"], scope["query_string"], *(part for header in scope["headers"] for part in header))
+    size = sum(map(len, said))
+    if size > HEAD_LIMIT:
+        raise HeadersTooLarge(f"address and headers have more than {HEAD_LIMIT} bytes; send less of them")
 
 
 class Guard:
@@ -39,6 +48,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         try:
+            _check_head(scope)
             self._check_caller(scope["headers"])
             admitted = await self._admitted(scope, receive) if scope["type"] == "http" else receive
         except StellwerkError as refusal:

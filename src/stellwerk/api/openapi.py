@@ -20,6 +20,7 @@ Responses = dict[int | str, Described]
 
 _REF = "#/components/schemas/{name}"
 _JSON, _PROBLEM = "application/json", "application/problem+json"
+_KEY = "an API key, `sw_…`, or a token of the operator's issuer; a server without keys asks for none"
 _PLACE: Described = {
     "position": {"type": "integer", "description": "counts 1, 2, 3 … in a session; the cursor to come back with"},
     "origin": {"enum": ["live", "replay"], "description": "replay: it was stored when the reader came"},
@@ -99,6 +100,8 @@ def install(app: FastAPI) -> None:
 
 def _complete(made: Described) -> None:
     schemas = made["components"]["schemas"]
+    made["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": _KEY}}
+    made["security"] = [{"key": []}, {}]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)  # FastAPI's own; all of our errors are problems
     for operation in (operation for path in made["paths"].values() for operation in path.values()):

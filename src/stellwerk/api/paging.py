@@ -11,11 +11,12 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.streaming import After, ProfileWish
 from stellwerk.dialects.native import shown
 from stellwerk.envelope.frames import Stored
 from stellwerk.log.follow import follow
+from stellwerk.tenants.principals import Principal
 
 Limit = Annotated[int, Query(ge=1, le=500, description="how many, at most")]
 """Of a listing."""
@@ -34,20 +35,21 @@ Page = tuple[list[Stored], int]
 """Envelopes, and the cursor behind them."""
 
 
-async def page_of(services: Services, session_id: str, wish: PageWish, after: int) -> Page:
+async def page_of(services: Services, who: Principal, session_id: str, wish: PageWish, after: int) -> Page:
     """The next envelopes that there are for this reader; none if there are none yet, however long he waits."""
-    while read := await services.log.read(LOCAL_TENANT, session_id, after=after, limit=wish.limit):
+    while read := await services.log.read(who.tenant, session_id, after=after, limit=wish.limit):
         page, after = _cut(read, wish)
         if page:
             return page, after
-    return await _awaited(services, session_id, wish, after) if wish.wait else ([], after)
+    return await _awaited(services, who, session_id, wish, after) if wish.wait else ([], after)
 
 
-async def _awaited(services: Services, session_id: str, wish: PageWish, after: int) -> Page:
-    events = follow(services.log, services.wakes, tenant=LOCAL_TENANT, session_id=session_id, after=after)
+async def _awaited(services: Services, who: Principal, session_id: str, wish: PageWish, after: int) -> Page:
+    events = follow(services.log, services.wakes, tenant=who.tenant, session_id=session_id, after=after)
     with suppress(TimeoutError):
         async with aclosing(events), asyncio.timeout(wish.wait):
             async for read in events:
+                services.credentials.must_hold(who)
                 page, after = _cut(read, wish) if read else ([], after)
                 if page:
                     return page, after

@@ -12,11 +12,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stellwerk.api.answers import ProblemDetails
-from stellwerk.errors import SpecError, StellwerkError
+from stellwerk.errors import Forbidden, SpecError, StellwerkError
 from stellwerk.spec.published import ProblemTold, told
 
 logger = structlog.get_logger(__name__)
 
+FORBIDDEN = "stellwerk.forbidden"
+"""In the scope of a request of somebody who may not."""
 _TITLES = {
     400: "Bad request",
     401: "Unauthorized",
@@ -29,10 +31,12 @@ _TITLES = {
     422: "Invalid field",
     426: "Upgrade required",
     429: "Overloaded",
+    431: "Headers too large",
     501: "Not installed",
     503: "Not available",
     507: "Storage full",
 }
+_TITLES_OF_CODES = {"limit_reached": "Limit reached"}
 _REMEDIES = {
     "missing": "this field is required",
     "extra_forbidden": "this field is not known here; remove it",
@@ -70,7 +74,7 @@ class Problem(Response):
     ) -> None:
         body = ProblemDetails(
             type=f"urn:stellwerk:problem:{code}",
-            title=_TITLES.get(status, "Internal error"),
+            title=_TITLES_OF_CODES.get(code) or _TITLES.get(status, "Internal error"),
             status=status,
             code=code,
             detail=detail,
@@ -92,8 +96,10 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http)
 
 
-async def _foreseen(_: Request, error: Exception) -> Response:
+async def _foreseen(request: Request, error: Exception) -> Response:
     assert isinstance(error, StellwerkError)
+    if isinstance(error, Forbidden):
+        request.scope[FORBIDDEN] = True
     return problem_of(error)
 
 

@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from stellwerk.api import examples, openapi, refusals
 from stellwerk.api.answers import EventPage, Json
+from stellwerk.api.credentials import Following, Reading
 from stellwerk.api.openapi import may, says
 from stellwerk.api.paging import PageWish, page_of
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.sessions import Sid
 from stellwerk.api.streaming import NDJSON, SSE, WHOLE, After, EventStream, ProfileWish, Reader, cursor, fine_cursor
 from stellwerk.api.telling import Told
@@ -18,6 +19,7 @@ from stellwerk.api.translation import Live, Name, TranslatedReader, chosen
 from stellwerk.dialects.base import Cursor
 from stellwerk.envelope import frames
 from stellwerk.runs.sessions import Session
+from stellwerk.tenants.principals import Principal
 
 _EVENTS = EventPage.of(examples.native(frames.ndjson).splitlines(), 5)
 _STREAM = {
@@ -64,6 +66,7 @@ def _add_stream(router: APIRouter, services: Services) -> None:
         },
     )
     async def stream(
+        who: Following,
         request: Request,
         sid: Sid,
         wish: Annotated[Wish, Query()],
@@ -75,15 +78,16 @@ def _add_stream(router: APIRouter, services: Services) -> None:
         page, write `run_end` into `until`: a page of forms cannot show what does not end."""
         # A browser that reconnects repeats the address and adds its header, so the header is newer.
         after = fine_cursor(last_event_id if last_event_id is not None else wish.after)
-        session = await services.sessions.find(LOCAL_TENANT, sid)
+        session = await services.sessions.find(who.tenant, sid)
         if wish.dialect is not None:
-            return _translated(services, session, wish, after)
+            return _translated(services, who, session, wish, after)
         form = NDJSON if NDJSON.media_type in request.headers.get("accept", "") else SSE
         if _all_read(session, wish, (after[0], WHOLE)):
             return Response(media_type=form.media_type)
-        reader = Reader(services.log, services.wakes, services.shared, LOCAL_TENANT, sid, form, wish.profile)
+        place = services.quotas.stream(who.tenant, sid)
+        reader = Reader(*services.reading(), who, sid, form, wish.profile)
         chunks = reader.stream(after=after[0], head=session.position, until_run_end=wish.until is not None)
-        return EventStream(chunks, form.media_type, form.heartbeat)
+        return EventStream(chunks, form.media_type, form.heartbeat, place)
 
 
 def _add_pages(router: APIRouter, services: Services) -> None:
@@ -95,20 +99,21 @@ def _add_pages(router: APIRouter, services: Services) -> None:
             **may(refusals.CURSOR, refusals.NO_SESSION, refusals.LIMIT, refusals.GONE),
         },
     )
-    async def events(sid: Sid, wish: Annotated[PageWish, Query()]) -> Response:
+    async def events(who: Reading, sid: Sid, wish: Annotated[PageWish, Query()]) -> Response:
         position = cursor(wish.after)
-        head = await services.log.head(LOCAL_TENANT, sid)
-        page, last = await page_of(services, sid, wish, position)
+        head = await services.log.head(who.tenant, sid)
+        page, last = await page_of(services, who, sid, wish, position)
         lines = [frames.line(sid, s, "replay" if s.position <= head.position else "live") for s in page]
         return Json(EventPage.of(lines, last))
 
 
-def _translated(services: Services, session: Session, wish: Wish, after: Cursor) -> Response:
+def _translated(services: Services, who: Principal, session: Session, wish: Wish, after: Cursor) -> Response:
     spoken = chosen(wish.dialect or "chunks", live=wish.live)
     if _all_read(session, wish, after):
         return Response(media_type=spoken.media_type)
-    reader = TranslatedReader(services, Told(session.id, spoken, wish.profile))
-    return reader.answer(after=after, until_run_end=wish.until is not None)
+    reader = TranslatedReader(services, who, Told(session.id, spoken, wish.profile))
+    place = services.quotas.stream(who.tenant, session.id)
+    return reader.answer(after=after, until_run_end=wish.until is not None, place=place)
 
 
 def _all_read(session: Session, wish: Wish, after: Cursor) -> bool:

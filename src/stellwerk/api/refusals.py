@@ -4,6 +4,8 @@ from stellwerk.api.problems import Problem, of_invalid, problem_of
 from stellwerk.errors import (
     BadCursor,
     Conflict,
+    Forbidden,
+    HeadersTooLarge,
     InvalidField,
     InvalidInput,
     McpUnreachable,
@@ -18,9 +20,11 @@ from stellwerk.errors import (
     StorageGone,
     SystemChanged,
     TooLarge,
+    Unauthorized,
     WrongMediaType,
 )
 from stellwerk.log.tables import unknown_session
+from stellwerk.tenants.limits import Excess
 from stellwerk.workflows.folds import unknown_workflow
 from stellwerk.workflows.starting import still_working
 
@@ -45,6 +49,10 @@ NO_FILE = problem_of(NotFound("file", "abc", remedy="it was deleted, or never th
 NO_WORKFLOW = problem_of(unknown_workflow(_SESSION))
 NO_MESSAGE = problem_of(NotFound("message", "msg_x", remedy="GET …/messages lists those of this workflow"))
 
+NO_TENANT = problem_of(NotFound("tenant", "acme", remedy="GET /tenants lists those that there are"))
+NO_SECRET = problem_of(NotFound("secret", "openai_api_key", remedy="GET /secrets lists those that there are"))
+NO_KEY = problem_of(NotFound("key", "4fJq0aZ81xYb", remedy="GET /keys lists those that there are"))
+
 CURSOR = problem_of(BadCursor("yesterday"))
 MEDIA_TYPE = problem_of(WrongMediaType("an agent system is sent with Content-Type: application/yaml"))
 FILE_TYPE = problem_of(WrongMediaType("a file is sent as multipart/form-data, in the field 'file'"))
@@ -56,8 +64,11 @@ LIMIT = _invalid("limit", "this must be 500 or less")
 UNTIL = _invalid("until", "this must be 'run_end'")
 DRY_RUN = _invalid("dry_run", "this must be true or false")
 VERSION = _invalid("version", "this must be 1 or more")
+NO_SYSTEM_NAMED = _invalid("agent_system_id", "this must not be empty")
+SECRET_NAME = _invalid("name", "'OPENAI' cannot be a secret's; small letters, digits and underscores, …")
+NOT_LOCKED = _invalid("name", "'local' is whoever runs the server; revoke its keys one by one")
 NO_FILE_SENT = _invalid("file", "send the file in this field of the form, with a file name")
-LONG_NAME = _invalid("name", "this must not have more than 1000 characters")
+NAME_TOO_LONG = _invalid("name", "this must not have more than 1000 characters")
 KEY_TOO_LONG = _invalid("Idempotency-Key", "this must not have more than 255 characters")
 BODY = (NOT_JSON, TOO_LARGE, MISSING)
 BAD_INPUT = Problem(400, "invalid_field", "prompt: this field is required", field="prompt")
@@ -82,6 +93,10 @@ UNFORKABLE = (
     _conflict("no_run_ended", "no run of this session has ended yet; fork it when one has"),
     _conflict("not_a_run_end", "position 3 is not the end of a run that is over; the nearest is 23"),
 )
+TENANT_EXISTS = _conflict("tenant_exists", "there is a tenant 'acme' already; choose another name")
+TWO_KEYS = _conflict("two_keys_valid", "two keys named 'ci' are valid already; revoke the older one, or choose …")
+TOO_MANY_KEYS = _conflict("too_many_keys", "a tenant has at most 1000 keys; revoke those that nobody uses")
+TOO_MANY_SECRETS = _conflict("too_many_secrets", "a tenant has at most 100 secrets; delete one that nobody uses")
 FILE_IN_USE = _conflict("file_in_use", "this file belongs to a session and goes with it: delete the session")
 SYSTEM_GIVEN = _conflict("system_given", "the server was started with the agent system 'demo'; start it without")
 UNUSABLE = (
@@ -95,13 +110,17 @@ BAD_SYSTEM = problem_of(
 NO_PACKAGE = problem_of(MissingPackage("openai:gpt-5", install="stellwerk[openai]"))
 NO_MCP_SERVER = problem_of(McpUnreachable("notes", "it did not answer within 10 s"))
 
-OVERLOADED = problem_of(Overloaded("as many runs are waiting as this server takes; send this again in a few seconds"))
+OVERLOADED = problem_of(Overloaded("as many of your runs wait as this server takes; send this again in a few seconds"))
 FULL = problem_of(StorageFull())
 GONE = problem_of(StorageGone("the server is shutting down; send this again when it is back"))
 STORED = (FULL, GONE)
 
 ANYWHERE = (
+    problem_of(Unauthorized("this server asks who you are; send your key as Authorization: Bearer sw_…")),
+    problem_of(Forbidden("this needs the scope 'run', which your key does not have; ask an admin of your tenant")),
     problem_of(Refused("the Host header names a machine that this server is not; use 127.0.0.1 or localhost")),
+    problem_of(HeadersTooLarge("address and headers have more than 65536 bytes; send less of them")),
+    problem_of(Excess("requests", 600, 600, 17).refusal()),
     Problem(500, "internal", "something went wrong here that is not your fault; it was logged"),
     Problem(503, "not_opened", "the server was mounted, but not opened; open it in the lifespan of the app"),
 )

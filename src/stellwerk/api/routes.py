@@ -3,14 +3,19 @@
 from fastapi import APIRouter
 
 from stellwerk.api import (
+    administration,
     conversation,
     files,
+    metrics,
     reading,
+    secrets,
     sessions,
     state,
     stream_test,
     systems,
+    tickets,
     tools,
+    usage,
     websocket,
     workflow_polling,
     workflow_removal,
@@ -50,12 +55,13 @@ TAGS = [
         "Everything that is sent wrong is 400 here.",
     },
     {"name": "one request", "description": "Ask and read the answer in one request, without a session of your own."},
+    {"name": "administration", "description": "Tenants, their keys, secrets and use, and who did what. For admins."},
     {"name": "operations", "description": "For whoever runs the server."},
 ]
 _MODULES = (
     workflow_polling,  # first, because nothing else is asked for as often, and routes are tried one after the other
     *(sessions, conversation, reading, state, systems, tools, files),
-    *(workflows, workflow_removal, stream_test),
+    *(workflows, workflow_removal, stream_test, tickets, administration, secrets, usage, metrics),
 )
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from stellwerk.api.patience import Patient
 from stellwerk.errors import SettingsError
 from stellwerk.log.wake import Wakes
 
@@ -30,14 +31,15 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=Patient,
                 ws="websockets-sansio",
                 ws_max_size=2 * body_limit,  # so that one which is only a little too large gets an answer
                 ws_ping_interval=_PING,
                 ws_ping_timeout=_PONG,
                 ws_per_message_deflate=False,
                 lifespan="off",
-                access_log=False,
+                access_log=False,  # addresses may hold tickets
+                server_header=False,
                 log_config=None,
                 timeout_graceful_shutdown=2,
             )

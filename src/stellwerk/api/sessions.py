@@ -1,25 +1,43 @@
 """/sessions: begin one, list them, look at one, fork it, delete it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from stellwerk.api import examples, refusals
 from stellwerk.api.answers import Json, SessionPage, address
-from stellwerk.api.openapi import may, says
-from stellwerk.api.paging import Limit
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.credentials import Reading, Running, on_behalf
+from stellwerk.api.listing import ListWish, listing
+from stellwerk.api.openapi import may, polled, says
+from stellwerk.api.services import Services
+from stellwerk.api.workflow_routes import answered, unchanged
 from stellwerk.runs.sessions import Session
 
 Sid = Annotated[str, Path(description="the id of a session", examples=[examples.SESSION_ID])]
+
+
+_MOST_FIELDS = 64
+
+
+def few_fields(body: Any) -> Any:
+    """Pydantic would tell of each that is not known: a second for 100,000 of them, in which nobody is served."""
+    if isinstance(body, dict) and len(body) > _MOST_FIELDS:
+        raise PydanticCustomError("too_many_fields", f"there must not be more than {_MOST_FIELDS} fields")
+    return body
 
 
 class Closed(BaseModel):
     """A body with these fields and no others."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few(cls, body: Any) -> Any:
+        return few_fields(body)
 
 
 class NewSession(Closed):
@@ -59,21 +77,19 @@ def _add_list(router: APIRouter, services: Services) -> None:
             **may(*refusals.BODY, refusals.NO_SYSTEM, *refusals.STORED),
         },
     )
-    async def begin(request: Request, body: Annotated[NewSession, _BEGIN]) -> Response:
-        session = await services.sessions.begin(LOCAL_TENANT, body.agent_system_id, body.user_id)
+    async def begin(who: Running, request: Request, body: Annotated[NewSession, _BEGIN]) -> Response:
+        session = await services.sessions.begin(who.tenant, body.agent_system_id, on_behalf(who, body.user_id))
         return _begun(request, session)
 
     @router.get(
         "",
         summary="List sessions, newest first",
-        responses={200: says(SessionPage, examples.SESSIONS, "A page"), **may(refusals.LIMIT, refusals.GONE)},
+        responses={**polled(says(SessionPage, examples.SESSIONS, "A page")), **may(refusals.LIMIT, refusals.GONE)},
     )
-    async def list_sessions(
-        before: Annotated[str | None, Query(description="the `next` of the page before")] = None,
-        limit: Limit = 50,
-    ) -> Response:
-        found = await services.sessions.list(LOCAL_TENANT, before=before, limit=limit)
-        return Json(SessionPage(sessions=found, next=found[-1].id if len(found) == limit else None))
+    async def list_sessions(who: Reading, request: Request, wish: Annotated[ListWish, Query()]) -> Response:
+        """With `wait` and the tag of the last answer as `If-None-Match`, it is answered when the page has changed."""
+        body, tag = await listing(services, who, wish, request.headers.get("if-none-match"))
+        return unchanged(request, tag) or answered(body, tag)
 
 
 def _add_one(router: APIRouter, services: Services) -> None:
@@ -85,8 +101,8 @@ def _add_one(router: APIRouter, services: Services) -> None:
             **may(refusals.NO_SESSION, refusals.GONE),
         },
     )
-    async def find(sid: Sid) -> Response:
-        return Json(await services.sessions.find(LOCAL_TENANT, sid))
+    async def find(who: Reading, sid: Sid) -> Response:
+        return Json(await services.sessions.find(who.tenant, sid))
 
     @router.delete(
         "/{sid}",
@@ -95,8 +111,8 @@ def _add_one(router: APIRouter, services: Services) -> None:
         response_description="Gone for good; its id is never used again",
         responses=may(refusals.NO_SESSION, *refusals.STORED),
     )
-    async def delete(sid: Sid) -> Response:
-        await services.sessions.delete(LOCAL_TENANT, sid)
+    async def delete(who: Running, sid: Sid) -> Response:
+        await services.sessions.delete(who.tenant, sid)
         return Response(status_code=204)
 
     @router.post(
@@ -108,9 +124,11 @@ def _add_one(router: APIRouter, services: Services) -> None:
             **may(*refusals.BODY, refusals.NO_SESSION, *refusals.UNFORKABLE, *refusals.STORED),
         },
     )
-    async def fork(request: Request, sid: Sid, body: Annotated[ForkWish | None, _FORK] = None) -> Response:
+    async def fork(
+        who: Running, request: Request, sid: Sid, body: Annotated[ForkWish | None, _FORK] = None
+    ) -> Response:
         """It can be cut where a run is over, and has a life of its own from there."""
-        return _begun(request, await services.sessions.fork(LOCAL_TENANT, sid, body.position if body else None))
+        return _begun(request, await services.sessions.fork(who.tenant, sid, body.position if body else None))
 
 
 def _begun(request: Request, session: Session) -> Response:

@@ -7,9 +7,10 @@ from starlette.responses import Response
 
 from stellwerk.api import examples, openapi, refusals
 from stellwerk.api.answers import Artifact, Artifacts, Json, SessionState, Transcript, address
+from stellwerk.api.credentials import Reading
 from stellwerk.api.openapi import may, says
 from stellwerk.api.paging import Limit
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.sessions import Sid
 from stellwerk.api.streaming import After, cursor
 from stellwerk.documents.todolists import file_name
@@ -38,9 +39,9 @@ def _add_state(router: APIRouter, services: Services) -> None:
             **may(refusals.CURSOR, refusals.NO_SESSION, refusals.LIMIT, refusals.GONE),
         },
     )
-    async def messages(sid: Sid, after: Annotated[After, Query()] = None, limit: Limit = 100) -> Response:
+    async def messages(who: Reading, sid: Sid, after: Annotated[After, Query()] = None, limit: Limit = 100) -> Response:
         position = cursor(after)
-        found = await services.overviews.transcript(LOCAL_TENANT, sid, after=position, limit=limit)
+        found = await services.overviews.transcript(who.tenant, sid, after=position, limit=limit)
         return Json(Transcript(messages=found, next=found[-1].position if len(found) == limit else None))
 
     @router.get(
@@ -48,8 +49,8 @@ def _add_state(router: APIRouter, services: Services) -> None:
         summary="Where a session stands: status, questions, tasks, blocker, progress, usage",
         responses={200: says(SessionState, examples.STATE, "Folded up to `position`"), **_KNOWN},
     )
-    async def state(sid: Sid) -> Response:
-        seen = await services.overviews.of(LOCAL_TENANT, sid)
+    async def state(who: Reading, sid: Sid) -> Response:
+        seen = await services.overviews.of(who.tenant, sid)
         told: SessionState = {**overview.as_json(seen.overview), "position": seen.position}
         return Json(told)
 
@@ -58,8 +59,8 @@ def _add_state(router: APIRouter, services: Services) -> None:
         summary="What a session has used: tokens, calls, seconds",
         responses={200: says(UsageTold, examples.USAGE, "So far"), **_KNOWN},
     )
-    async def used(sid: Sid) -> Response:
-        return Json(usage.as_json((await services.overviews.of(LOCAL_TENANT, sid)).overview.usage))
+    async def used(who: Reading, sid: Sid) -> Response:
+        return Json(usage.as_json((await services.overviews.of(who.tenant, sid)).overview.usage))
 
 
 def _add_artifacts(router: APIRouter, services: Services) -> None:
@@ -68,8 +69,8 @@ def _add_artifacts(router: APIRouter, services: Services) -> None:
         summary="The files of a session, with links",
         responses={200: says(Artifacts, examples.ARTIFACTS, "The to-do list, then the others"), **_KNOWN},
     )
-    async def artifacts(request: Request, sid: Sid) -> Response:
-        seen = await services.overviews.of(LOCAL_TENANT, sid)
+    async def artifacts(who: Reading, request: Request, sid: Sid) -> Response:
+        seen = await services.overviews.of(who.tenant, sid)
         listed = Artifact(
             kind="todolist",
             name="todolist.md",
@@ -83,8 +84,8 @@ def _add_artifacts(router: APIRouter, services: Services) -> None:
         summary="The to-do list as Markdown",
         responses={200: openapi.text("text/markdown", examples.TODOLIST, "Also if there are no tasks"), **_KNOWN},
     )
-    async def todolist(sid: Sid) -> Response:
-        seen = await services.overviews.of(LOCAL_TENANT, sid)
+    async def todolist(who: Reading, sid: Sid) -> Response:
+        seen = await services.overviews.of(who.tenant, sid)
         headers = {
             "Content-Disposition": f'inline; filename="{file_name(sid)}"',
             "X-Content-Type-Options": "nosniff",

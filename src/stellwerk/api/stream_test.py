@@ -1,22 +1,25 @@
 """/stream-test: a whole conversation in, the answer out as NDJSON; one request and nothing to set up."""
 
+from contextlib import ExitStack
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from stellwerk.api import examples, openapi, refusals
 from stellwerk.api.conversation import Text
+from stellwerk.api.credentials import Running, on_behalf
 from stellwerk.api.openapi import may
-from stellwerk.api.services import LOCAL_TENANT, Services
-from stellwerk.api.sessions import Closed
+from stellwerk.api.services import Services
+from stellwerk.api.sessions import Closed, few_fields
 from stellwerk.api.streaming import NDJSON, WHOLE, ProfileWish
 from stellwerk.api.telling import Told
 from stellwerk.api.translation import Live, Name, TranslatedReader, chosen
 from stellwerk.errors import InvalidField, StellwerkError
 from stellwerk.runs.commands import Input
 from stellwerk.spec.chat import ChatMessage
+from stellwerk.tenants.principals import Principal
 
 SESSION = "Stellwerk-Session"
 """The header that says where the conversation is kept."""
@@ -30,7 +33,7 @@ class SpokenMessage(ChatMessage):
 class StreamAgentRequest(Closed):
     agent_system_id: Annotated[str, Field(min_length=1, max_length=64)] = "demo"
     messages: Annotated[
-        list[SpokenMessage],
+        list[Annotated[SpokenMessage, BeforeValidator(few_fields)]],
         Field(min_length=1, max_length=_LONGEST, description="the last one is the user's, and is answered"),
     ]
 
@@ -70,6 +73,7 @@ def routes(services: Services) -> APIRouter:
         responses={200: _STREAM, **may(*_REFUSED)},
     )
     async def stream_test(
+        who: Running,
         body: Annotated[StreamAgentRequest, _REQUEST],
         dialect: Annotated[Name, Query(description="how the lines look")] = "chunks",
         live: Live = False,
@@ -77,24 +81,27 @@ def routes(services: Services) -> APIRouter:
     ) -> Response:
         """It begins a session of its own, which stays. The stream ends with the run; leaving does not stop it."""
         spoken = chosen(dialect, live=live)
-        session_id, after = await _begun(services, body)
-        reader = TranslatedReader(services, Told(session_id, spoken, profile))
-        answer = reader.answer(after=(after, WHOLE), until_run_end=True)
+        with ExitStack() as held:  # first the place: what nobody may read is not begun
+            held.enter_context(services.quotas.stream(who.tenant))
+            session_id, after = await _begun(services, who, body)
+            place = held.pop_all()
+        reader = TranslatedReader(services, who, Told(session_id, spoken, profile))
+        answer = reader.answer(after=(after, WHOLE), until_run_end=True, place=place)
         answer.headers[SESSION] = session_id
         return answer
 
     return router
 
 
-async def _begun(services: Services, body: StreamAgentRequest) -> tuple[str, int]:
+async def _begun(services: Services, who: Principal, body: StreamAgentRequest) -> tuple[str, int]:
     """A new session whose first run is under way, and the cursor that shows the run whole."""
     *earlier, last = body.messages
     if last.role != "user" or not last.content.strip():
         raise InvalidField("messages: the last one must be the user's, and say something", field="messages")
-    session = await services.sessions.begin(LOCAL_TENANT, body.agent_system_id, None)
+    session = await services.sessions.begin(who.tenant, body.agent_system_id, on_behalf(who, None))
     try:
-        accepted = await services.sessions.send(LOCAL_TENANT, session.id, Input(text=last.content, earlier=earlier))
+        accepted = await services.sessions.send(who.tenant, session.id, Input(text=last.content, earlier=earlier))
     except StellwerkError:
-        await services.sessions.delete(LOCAL_TENANT, session.id)  # whoever comes back brings all of it again
+        await services.sessions.delete(who.tenant, session.id)  # whoever comes back brings all of it again
         raise
     return session.id, accepted.after

@@ -6,15 +6,17 @@ never waited for, and comes back with the number of the last event it has.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 from pydantic import Field
 from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
+from stellwerk.api.credentials import Credentials
 from stellwerk.dialects.base import Cursor
 from stellwerk.dialects.native import Profile, shown
 from stellwerk.envelope import frames
@@ -23,6 +25,7 @@ from stellwerk.errors import BadCursor
 from stellwerk.log.follow import follow
 from stellwerk.log.log import EventLog
 from stellwerk.log.wake import Wakes
+from stellwerk.tenants.principals import Principal
 
 logger = structlog.get_logger(__name__)
 
@@ -96,7 +99,8 @@ class Reader:
     log: EventLog
     wakes: Wakes
     shared: SharedFrames
-    tenant: str
+    credentials: Credentials
+    who: Principal
     session_id: str
     form: Form
     profile: Profile
@@ -110,10 +114,12 @@ class Reader:
         async for batch in follow(
             self.log,
             self.wakes,
-            tenant=self.tenant,
+            tenant=self.who.tenant,
             session_id=self.session_id,
             after=after,
         ):
+            if not self.credentials.holds(self.who):
+                return
             if not batch:
                 yield self.form.heartbeat
                 continue
@@ -165,11 +171,18 @@ class WatchedStream(StreamingResponse):
 
     _heartbeat = b""
 
+    def holds(self) -> bool:
+        """Whether it may go on."""
+        return True
+
     async def stream_response(self, send: Send) -> None:
         watch = StallWatch()
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for chunk in self.body_iterator:
+                if not self.holds():  # without an end, so that nobody takes it for whole
+                    logger.info("reader_turned_away")
+                    return
                 if not chunk and not watch.silent:
                     continue
                 watch.sending = True
@@ -184,11 +197,32 @@ class WatchedStream(StreamingResponse):
             watch.stop()
 
 
+class Download(WatchedStream):
+    """A file: cut off when what its reader has shown is taken no longer."""
+
+    def __init__(
+        self, pieces: AsyncIterator[bytes], headers: Mapping[str, str], credentials: Credentials, who: Principal
+    ) -> None:
+        super().__init__(pieces, headers=headers)
+        self._credentials, self._who = credentials, who
+
+    def holds(self) -> bool:
+        return self._credentials.holds(self._who)
+
+
 class EventStream(WatchedStream):
-    def __init__(self, chunks: AsyncIterator[bytes], media_type: str, heartbeat: bytes) -> None:
-        self._heartbeat = heartbeat
+    """``place`` is held for it until it ends."""
+
+    def __init__(
+        self, chunks: AsyncIterator[bytes], media_type: str, heartbeat: bytes, place: AbstractContextManager[Any]
+    ) -> None:
+        self._heartbeat, self._place = heartbeat, place
         headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
         super().__init__(chunks, headers=headers, media_type=media_type)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._place:
+            await super().__call__(scope, receive, send)
 
 
 class StallWatch:

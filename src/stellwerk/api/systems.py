@@ -7,13 +7,15 @@ from starlette.responses import Response
 
 from stellwerk.api import examples, refusals
 from stellwerk.api.answers import Json, RegisteredSystem, ResolvedSystem, SystemPage, address
+from stellwerk.api.credentials import Reading, Registering
 from stellwerk.api.openapi import may, says
 from stellwerk.api.paging import Limit
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.errors import TooLarge, WrongMediaType
 from stellwerk.spec.load import SIZE_LIMIT
 from stellwerk.spec.published import PublishedSystem, published, told
 from stellwerk.systems.registry import Registered
+from stellwerk.tenants.principals import Principal
 
 _SOURCE = "body"
 """How a problem calls what was sent."""
@@ -28,10 +30,11 @@ agents:
     tools:
       allow: [get_weather]
 """
+_TEXT = {"schema": {"type": "string"}, "example": _EXAMPLE}
 _BODY = {
     "required": True,
     "content": {
-        **{kind: {"schema": {"type": "string"}, "example": _EXAMPLE} for kind in _YAML[:2]},
+        **dict.fromkeys(_YAML[:2], _TEXT),
         "application/json": {
             "schema": {"type": "object"},
             "example": {"version": 1, "system": {"name": "helpdesk"}, "agents": [{"id": "assistant"}]},
@@ -42,6 +45,7 @@ _REFUSED = (
     *(refusals.TOO_LARGE, refusals.MEDIA_TYPE, refusals.BAD_SYSTEM, refusals.DRY_RUN),
     *(refusals.NO_PACKAGE, refusals.NO_MCP_SERVER, *refusals.STORED),
 )
+Version = Annotated[int | None, Query(ge=1, le=10**9, description="the newest, if none is named")]
 SystemId = Annotated[str, Path(description="the `system.name` of its YAML", examples=["demo"])]
 
 
@@ -65,13 +69,15 @@ def _add_writing(router: APIRouter, services: Services) -> None:
         openapi_extra={"requestBody": _BODY},
     )
     async def register(
-        request: Request, dry_run: Annotated[bool, Query(description="only check it, and store nothing")] = False
+        who: Registering,
+        request: Request,
+        dry_run: Annotated[bool, Query(description="only check it, and store nothing")] = False,
     ) -> Response:
         """A bad one is refused with everything that is wrong with it at once, each with its line."""
         text = await _text(request)
         if dry_run:
-            return Json(_described(services, await services.systems.check(text, source=_SOURCE)))
-        registered = await services.systems.register(LOCAL_TENANT, text, source=_SOURCE)
+            return Json(_described(services, await services.systems.check(who.tenant, text, source=_SOURCE), who))
+        registered = await services.systems.register(who.tenant, text, source=_SOURCE)
         assert registered.version is not None
         warnings = told(registered.warnings, source=_SOURCE)
         answer = RegisteredSystem(id=registered.name, version=registered.version, warnings=warnings)
@@ -84,8 +90,8 @@ def _add_writing(router: APIRouter, services: Services) -> None:
         response_description="Taken away",
         responses=may(refusals.NO_SYSTEM, refusals.SYSTEM_GIVEN, *refusals.STORED),
     )
-    async def withdraw(system_id: SystemId) -> Response:
-        await services.systems.withdraw(LOCAL_TENANT, system_id)
+    async def withdraw(who: Registering, system_id: SystemId) -> Response:
+        await services.systems.withdraw(who.tenant, system_id)
         return Response(status_code=204)
 
 
@@ -96,10 +102,11 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         responses={200: says(SystemPage, examples.SYSTEMS, "A page"), **may(refusals.LIMIT, refusals.GONE)},
     )
     async def list_systems(
+        who: Reading,
         after: Annotated[str, Query(max_length=64, description="the `next` of the page before")] = "",
         limit: Limit = 50,
     ) -> Response:
-        found = await services.systems.list(LOCAL_TENANT, after=after, limit=limit)
+        found = await services.systems.list(who.tenant, after=after, limit=limit)
         return Json(SystemPage(agent_systems=found, next=found[-1].id if len(found) == limit else None))
 
     @router.get(
@@ -111,10 +118,24 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         },
     )
     async def find(
+        who: Reading,
         system_id: SystemId,
-        version: Annotated[int | None, Query(ge=1, le=10**9, description="the newest, if none is named")] = None,
+        version: Version = None,
     ) -> Response:
-        return Json(_described(services, await services.systems.describe(LOCAL_TENANT, system_id, version)))
+        return Json(_described(services, await services.systems.describe(who.tenant, system_id, version), who))
+
+    @router.get(
+        "/{system_id}/text",
+        summary="Its description, as it was registered",
+        responses={
+            200: {"description": "YAML, or JSON if it was sent as such", "content": {_YAML[0]: _TEXT}},
+            **may(refusals.NO_SYSTEM, refusals.NO_VERSION, refusals.VERSION, refusals.GONE),
+        },
+    )
+    async def text(who: Reading, system_id: SystemId, version: Version = None) -> Response:
+        """A key that found its way into it is masked."""
+        written = await services.systems.text(who.tenant, system_id, version)
+        return Response(services.log.redactors.of(who.tenant).redact(written), media_type=_YAML[0])
 
 
 async def _text(request: Request) -> str:
@@ -130,10 +151,10 @@ async def _text(request: Request) -> str:
     return body.decode("utf-8", "surrogateescape")  # what is not UTF-8 is refused by the loader, which says so
 
 
-def _described(services: Services, registered: Registered) -> ResolvedSystem:
+def _described(services: Services, registered: Registered, who: Principal) -> ResolvedSystem:
     resolved, source = registered.resolved, _SOURCE if registered.version is None else registered.resolved.name
-    # A key of the operator's may have found its way into a prompt; it does not find its way out.
-    shown: PublishedSystem = services.log.redactor.redact(published(resolved))
+    # A key may have found its way into a prompt; it does not find its way out.
+    shown: PublishedSystem = services.log.redactors.of(who.tenant).redact(published(resolved))
     return {
         "id": resolved.name,
         "version": registered.version,

@@ -6,13 +6,13 @@ reader has seen already is held back.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.streaming import NDJSON, SSE, WHOLE, EventStream, end_of_run, pieces
 from stellwerk.api.telling import Frame, Telling, Told
 from stellwerk.dialects import chunks, events
@@ -20,6 +20,7 @@ from stellwerk.dialects.base import Cursor, Dialect
 from stellwerk.envelope.frames import Stored
 from stellwerk.errors import InvalidField
 from stellwerk.log.follow import follow
+from stellwerk.tenants.principals import Principal
 
 Name = Literal["chunks", "events"]
 Live = Annotated[bool, Field(description="also text as it is written, as text_delta lines; only in chunks")]
@@ -40,18 +41,20 @@ def chosen(name: Name, *, live: bool) -> Dialect:
 @dataclass(frozen=True, slots=True)
 class TranslatedReader:
     services: Services
+    who: Principal
     told: Told
 
-    def answer(self, *, after: Cursor, until_run_end: bool) -> EventStream:
-        return EventStream(
-            self.stream(after=after, until_run_end=until_run_end), self.told.dialect.media_type, self._heartbeat
-        )
+    def answer(self, *, after: Cursor, until_run_end: bool, place: AbstractContextManager[Any]) -> EventStream:
+        chunks = self.stream(after=after, until_run_end=until_run_end)
+        return EventStream(chunks, self.told.dialect.media_type, self._heartbeat, place)
 
     async def stream(self, *, after: Cursor, until_run_end: bool) -> AsyncIterator[bytes]:
         """The lines behind ``after``, then whatever comes; with ``until_run_end`` to the next end of a run."""
         known = after[0] if after[1] == WHOLE else after[0] - 1
         async with aclosing(self._batches(after[0])) as batches:
             async for batch, frames in batches:
+                if not self.services.credentials.holds(self.who):
+                    return
                 if not batch:
                     yield self._heartbeat
                     continue
@@ -73,7 +76,7 @@ class TranslatedReader:
         left_behind = True
         while left_behind:
             telling = Telling(self.told, await self._beginning(position))
-            follower = follow(log, wakes, tenant=LOCAL_TENANT, session_id=session_id, after=telling.position)
+            follower = follow(log, wakes, tenant=self.who.tenant, session_id=session_id, after=telling.position)
             try:
                 async with aclosing(follower):
                     left_behind = False
@@ -93,6 +96,6 @@ class TranslatedReader:
         if self.told.dialect.memory == "session":
             return 0
         row = await self.services.database.read(
-            lambda tx: tx.row("start_of_trace", self.told.session_id, LOCAL_TENANT, position)
+            lambda tx: tx.row("start_of_trace", self.told.session_id, self.who.tenant, position)
         )
         return 0 if row is None or row[0] is None else int(row[0]) - 1

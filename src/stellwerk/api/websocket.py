@@ -17,19 +17,22 @@ from starlette.responses import Response
 from starlette.types import Message
 from starlette.websockets import WebSocketDisconnect
 
+from stellwerk.api.audit_trail import origin_of
 from stellwerk.api.conversation import NewAnswer, NewMessage, StopWish, answered, sent, stopped
+from stellwerk.api.credentials import Following, allowed
 from stellwerk.api.problems import Problem, of_invalid, problem_of
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.streaming import STALL, Form, Reader, StallWatch, cursor
 from stellwerk.dialects.native import Profile
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
-from stellwerk.errors import InvalidField, InvalidInput, StellwerkError, TooLarge
+from stellwerk.errors import InvalidField, InvalidInput, LimitReached, StellwerkError, TooLarge
 from stellwerk.runs.sessions import Session
+from stellwerk.tenants.principals import Principal
 
 logger = structlog.get_logger(__name__)
 
-NORMAL, GOING_AWAY, BROKEN = 1000, 1001, 1011
+NORMAL, GOING_AWAY, NOT_ALLOWED, BROKEN = 1000, 1001, 1008, 1011
 
 _ONLY = (
     "this path is a WebSocket; connect to it with ws:// or wss://. "
@@ -53,9 +56,8 @@ class StopFrame(StopWish):
     key: Key = None
 
 
-_FRAMES: TypeAdapter[MessageFrame | AnswerFrame | StopFrame] = TypeAdapter(
-    Annotated[MessageFrame | AnswerFrame | StopFrame, Field(discriminator="type")]
-)
+Command = MessageFrame | AnswerFrame | StopFrame
+_FRAMES: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
 
 
 def _frame(session_id: str, stored: Stored, origin: Origin) -> bytes:
@@ -70,12 +72,13 @@ def routes(services: Services, *, frame_limit: int) -> APIRouter:
     router = APIRouter()
 
     @router.websocket("/sessions/{sid}/ws")
-    async def talk(websocket: WebSocket, sid: str) -> None:
+    async def talk(who: Following, websocket: WebSocket, sid: str) -> None:
         # What is raised before the socket is accepted is the answer to the handshake, as to any request.
         after, profile = cursor(websocket.query_params.get("after")), _profile(websocket)
-        session = await services.sessions.find(LOCAL_TENANT, sid)
-        await websocket.accept()
-        await _Talk(services, websocket, session, profile, frame_limit).run(after)
+        session = await services.sessions.find(who.tenant, sid)
+        with services.quotas.stream(who.tenant, sid):
+            await websocket.accept()
+            await _Talk(services, websocket, who, session, profile, frame_limit).run(after)
 
     @router.get("/sessions/{sid}/ws", include_in_schema=False)
     async def refuse(sid: str) -> Response:
@@ -86,9 +89,10 @@ def routes(services: Services, *, frame_limit: int) -> APIRouter:
 
 def _profile(websocket: WebSocket) -> Profile:
     wanted = websocket.query_params.get("profile", "user")
-    for profile in get_args(Profile):
+    known: tuple[Profile, ...] = get_args(Profile)
+    for profile in known:
         if wanted == profile:
-            return profile  # type: ignore[no-any-return]
+            return profile
     raise InvalidField("profile: this must be 'user' or 'debug'", field="profile")
 
 
@@ -96,6 +100,7 @@ def _profile(websocket: WebSocket) -> Profile:
 class _Talk:
     services: Services
     websocket: WebSocket
+    who: Principal
     session: Session
     profile: Profile
     frame_limit: int
@@ -127,23 +132,23 @@ class _Talk:
 
     async def _tell(self, after: int) -> None:
         services, watch = self.services, StallWatch()
-        reader = Reader(
-            *(services.log, services.wakes, services.shared, LOCAL_TENANT, self.session.id, FRAMES, self.profile)
-        )
+        reader = Reader(*services.reading(), self.who, self.session.id, FRAMES, self.profile)
         try:
             async for chunk in reader.stream(after=after, head=self.session.position, until_run_end=False):
                 for frame in chunk.split(b"\n")[:-1]:
                     watch.sending = True
                     await self._send(frame)
                     watch.taken()
-            if services.wakes.closed:
+            if not services.credentials.holds(self.who):
+                await self.websocket.close(NOT_ALLOWED, "your key was revoked, or has expired")
+            elif services.wakes.closed:
                 await self.websocket.close(GOING_AWAY, "the server is going down; come back with your last id")
             else:
                 await self.websocket.close(NORMAL, "the session was deleted")
         except WebSocketDisconnect:
             pass
         except StellwerkError as error:  # the log cannot be read
-            await self._send(_reply("problem", msgspec.Raw(problem_of(error).body), None))
+            await self._send(_reply(problem_of(error), None))
             await self.websocket.close(BROKEN)
         except asyncio.CancelledError:
             if not watch.stalled:
@@ -159,34 +164,52 @@ class _Talk:
             raise WebSocketDisconnect(1006) from error
 
     async def _obey(self, message: Message) -> bytes:
-        key = None
+        read = self._read(message)
+        key, what = (None, "frame") if isinstance(read, Problem) else (read.key, read.type)
         try:
-            frame = self._read(message)
-            key = frame.key
-            return _reply("ok", await self._done(frame), key)
-        except StellwerkError as error:
-            return _reply("problem", msgspec.Raw(problem_of(error).body), key)
-        except ValidationError as error:
-            return _reply("problem", msgspec.Raw(of_invalid(error.errors()[0], what="frame").body), key)
+            self.services.quotas.request(self.who.tenant, self.session.id)
+        except LimitReached as error:  # whoever floods us writes no audit either
+            return _reply(problem_of(error), key)
+        outcome = 500
+        try:
+            told = read if isinstance(read, Problem) else await self._told(read)
+            outcome = told.status_code if isinstance(told, Problem) else 202
+        finally:
+            on, origin = {"sid": self.session.id}, origin_of(self.websocket.scope)
+            await self.services.audit.record(self.who, f"{what} /sessions/{{sid}}/ws", outcome, on=on, origin=origin)
+        return _reply(told, key)
 
-    def _read(self, message: Message) -> MessageFrame | AnswerFrame | StopFrame:
+    def _read(self, message: Message) -> Command | Problem:
         text = message.get("text")
         if text is None:
-            raise InvalidInput("a frame of bytes cannot be understood; send JSON as text")
+            return problem_of(InvalidInput("a frame of bytes cannot be understood; send JSON as text"))
         if len(text) > self.frame_limit:
-            raise TooLarge(f"the frame has more than {self.frame_limit} characters; send a long text in several")
-        return _FRAMES.validate_json(text)
+            said = f"the frame has more than {self.frame_limit} characters; send a long text in several"
+            return problem_of(TooLarge(said))
+        try:
+            return _FRAMES.validate_json(text)
+        except ValidationError as error:
+            return of_invalid(error.errors()[0], what="frame")
 
-    async def _done(self, frame: MessageFrame | AnswerFrame | StopFrame) -> Any:
+    async def _told(self, frame: Command) -> Any:
+        try:
+            return await self._done(frame)
+        except StellwerkError as error:
+            return problem_of(error)
+
+    async def _done(self, frame: Command) -> Any:
+        self.services.credentials.must_hold(self.who)  # his stream may not have noticed yet, if he does not read it
+        allowed(self.who, "run")
         match frame:
             case MessageFrame():
-                return await sent(self.services, self.session.id, frame, frame.key)
+                return await sent(self.services, self.who, self.session.id, frame, frame.key)
             case AnswerFrame():
-                return await answered(self.services, self.session.id, frame, frame.key)
+                return await answered(self.services, self.who, self.session.id, frame, frame.key)
             case StopFrame():
-                return await stopped(self.services, self.session.id, frame)
+                return await stopped(self.services, self.who, self.session.id, frame)
 
 
-def _reply(kind: Literal["ok", "problem"], body: Any, key: str | None) -> bytes:
+def _reply(told: Any, key: str | None) -> bytes:
     """With the key of the frame that it answers, if that had one."""
-    return msgspec.json.encode({kind: body} if key is None else {kind: body, "key": key})
+    body = {"problem": msgspec.Raw(told.body)} if isinstance(told, Problem) else {"ok": told}
+    return msgspec.json.encode(body if key is None else {**body, "key": key})

@@ -15,14 +15,15 @@ from starlette.responses import Response
 
 from stellwerk.api import refusals, workflow_answers
 from stellwerk.api.answers import address
+from stellwerk.api.credentials import Reading
 from stellwerk.api.openapi import lists, may, polled, says
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.workflow_answers import WorkflowMessage, WorkflowStatus, status_of
 from stellwerk.api.workflow_messages import told
-from stellwerk.api.workflow_routes import TAGS, FromLog, FromMessage, WorkflowId, WorkflowRoute, unchanged
-from stellwerk.api.workflow_routes import polled as answered
+from stellwerk.api.workflow_routes import TAGS, FromLog, FromMessage, WorkflowId, WorkflowRoute, answered, unchanged
 from stellwerk.api.workflows import PATH, TAG
 from stellwerk.errors import InvalidInput
+from stellwerk.tenants.principals import Principal
 from stellwerk.views.workflow import Workflow
 from stellwerk.views.workflow_shapes import LogEntry, MessageShown
 
@@ -47,8 +48,8 @@ def _add_status_and_logs(router: APIRouter, services: Services) -> None:
         summary="Where a workflow stands: its status, and when anything last happened",
         responses={**polled(says(WorkflowStatus, workflow_answers.STATUS, "And nothing else")), **may(*_KNOWN)},
     )
-    async def status(request: Request, workflow_id: WorkflowId) -> Response:
-        found = await services.workflows.folds.of(LOCAL_TENANT, workflow_id)
+    async def status(who: Reading, request: Request, workflow_id: WorkflowId) -> Response:
+        found = await services.workflows.folds.of(who.tenant, workflow_id)
         tag = TAGS["status"](found)
         return unchanged(request, tag) or answered(msgspec.json.encode(status_of(found)), tag)
 
@@ -57,11 +58,13 @@ def _add_status_and_logs(router: APIRouter, services: Services) -> None:
         summary="The log entries of a workflow, in order; with `id`, only what follows that one",
         responses={**polled(lists(LogEntry, workflow_answers.ENTRY, "A page")), **_PAGED},
     )
-    async def logs(request: Request, workflow_id: WorkflowId, after: FromLog = None, limit: LogLimit = 500) -> Response:
+    async def logs(
+        who: Reading, request: Request, workflow_id: WorkflowId, after: FromLog = None, limit: LogLimit = 500
+    ) -> Response:
         async def tell(entries: Sequence[LogEntry]) -> tuple[bytes, bool]:
             return msgspec.json.encode(entries), True
 
-        asked = _Asked(request, workflow_id, "logs", after, limit)
+        asked = _Asked(who, request, workflow_id, "logs", after, limit)
         return await _page(services, asked, Workflow.logs_after, tell)
 
 
@@ -72,22 +75,23 @@ def _add_messages(router: APIRouter, services: Services) -> None:
         responses={**polled(lists(WorkflowMessage, workflow_answers.MESSAGE, "A page")), **_PAGED},
     )
     async def messages(
-        request: Request, workflow_id: WorkflowId, after: FromMessage = None, limit: MessageLimit = 100
+        who: Reading, request: Request, workflow_id: WorkflowId, after: FromMessage = None, limit: MessageLimit = 100
     ) -> Response:
         """The id of a message that was deleted stays good for this. A file that is still being read is waited for, a
         few seconds."""
 
         async def tell(shown: Sequence[MessageShown]) -> tuple[bytes, bool]:
-            whole, is_final = await told(services, request, shown)
+            whole, is_final = await told(services, who, request, shown)
             return msgspec.json.encode(whole), is_final
 
-        asked = _Asked(request, workflow_id, "messages", after, limit)
+        asked = _Asked(who, request, workflow_id, "messages", after, limit)
         return await _page(services, asked, Workflow.messages_after, tell)
 
 
 class _Asked(NamedTuple):
-    """Which page of what."""
+    """Which page of what, and who wants it."""
 
+    who: Principal
     request: Request
     workflow_id: str
     what: str
@@ -106,7 +110,7 @@ async def _page(
     tell: Callable[[Sequence[Shown]], Awaitable[tuple[bytes, bool]]],
 ) -> Response:
     """``tell`` makes the answer, and says whether that is how it stays."""
-    found = await services.workflows.folds.of(LOCAL_TENANT, asked.workflow_id)
+    found = await services.workflows.folds.of(asked.who.tenant, asked.workflow_id)
     shown = behind(found, asked.after or None)
     if shown is None:
         raise _not_ours(asked)

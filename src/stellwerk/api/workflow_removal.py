@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from stellwerk.api import refusals, workflow_answers
 from stellwerk.api.answers import Json
+from stellwerk.api.credentials import Running
 from stellwerk.api.openapi import may, says
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.workflow_answers import Removed
 from stellwerk.api.workflow_routes import MessageId, WorkflowId, WorkflowRoute
 from stellwerk.api.workflows import PATH, TAG
@@ -32,10 +33,10 @@ def routes(services: Services) -> APIRouter:
             **may(*_REFUSED, *_ALWAYS),
         },
     )
-    async def delete_message(workflow_id: WorkflowId, message_id: MessageId) -> Response:
+    async def delete_message(who: Running, workflow_id: WorkflowId, message_id: MessageId) -> Response:
         """The log keeps that there was something, and that it was removed. Not while the workflow works: 409."""
         with _forgetting(services, workflow_id):
-            await services.workflows.removals.message(LOCAL_TENANT, workflow_id, message_id)
+            await services.workflows.removals.message(who.tenant, workflow_id, message_id)
         return Json(Removed(id=message_id))
 
     @router.delete(
@@ -46,12 +47,14 @@ def routes(services: Services) -> APIRouter:
             **may(*_REFUSED, refusals.NO_FILE, *_ALWAYS),
         },
     )
-    async def delete_file(workflow_id: WorkflowId, message_id: MessageId, file_id: FileNumber) -> Response:
+    async def delete_file(
+        who: Running, workflow_id: WorkflowId, message_id: MessageId, file_id: FileNumber
+    ) -> Response:
         document_id = file_id.removeprefix("doc_")
         if file_id.isascii() and file_id.isdigit() and len(file_id) < 16:
-            document_id = (await services.numbers.documents(LOCAL_TENANT, [int(file_id)])).get(int(file_id), file_id)
+            document_id = (await services.numbers.documents(who.tenant, [int(file_id)])).get(int(file_id), file_id)
         with _forgetting(services, workflow_id):
-            await services.workflows.removals.file(LOCAL_TENANT, workflow_id, message_id, document_id)
+            await services.workflows.removals.file(who.tenant, workflow_id, message_id, document_id)
         return Json(Removed(id=file_id))
 
     return router

@@ -32,17 +32,17 @@ class WorkflowRoute(APIRoute):
     """Their contract knows 400 for everything that a client has sent wrong."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
+        handle = super().get_route_handler()
 
-        async def answered(request: Request) -> Response:
+        async def answer(request: Request) -> Response:
             try:
-                return await answer(request)
+                return await handle(request)
             except RequestValidationError as error:
                 return invalid(error, request)
             except StellwerkError as error:
                 return problem_about(error, request.path_params.get("workflow_id") or request.query_params.get("id"))
 
-        return answered
+        return answer
 
 
 def invalid(error: RequestValidationError, request: Request) -> Problem:
@@ -88,11 +88,15 @@ def not_modified(tag: str) -> Response:
     return Response(status_code=304, headers={**_POLLED, "ETag": tag})
 
 
-def polled(body: bytes, tag: str | None, link: str | None = None) -> Response:
+def next_page(place: str) -> dict[str, str]:
+    return {"Link": f'<{place}>; rel="next"'}
+
+
+def answered(body: bytes, tag: str | None, link: str | None = None) -> Response:
     """Without a tag, what is said is not final."""
     headers = dict(_POLLED)
     if tag is not None:
         headers["ETag"] = tag
     if link is not None:
-        headers["Link"] = f'<{link}>; rel="next"'
+        headers |= next_page(link)
     return Response(body, media_type=Json.media_type, headers=headers)

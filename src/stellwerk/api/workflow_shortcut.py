@@ -6,11 +6,14 @@ Only where nobody has put checks of his own in front of the routes.
 
 import re
 
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.credentials import allowed
+from stellwerk.api.services import Services
 from stellwerk.api.workflow_routes import TAGS, names, not_modified
-from stellwerk.errors import StellwerkError
+from stellwerk.errors import LimitReached, StellwerkError
 from stellwerk.views.workflow import Workflow
 
 _POLL = re.compile(rf"/api/workflows/([0-9A-Za-z]+)/({'|'.join(TAGS)})")
@@ -34,11 +37,16 @@ class Shortcut:
         if poll is None:
             return False
         try:
-            found = await services.workflows.folds.of(LOCAL_TENANT, poll[1])
-        except StellwerkError:  # the route says what is wrong
+            who = allowed(await services.credentials.principal(HTTPConnection(scope)), "read")
+            found = await services.workflows.folds.of(who.tenant, poll[1])
+        except (StellwerkError, HTTPException):  # the route says what is wrong
             return False
         tag = TAGS[poll[2]](found)
         if not names(known, tag) or not _is_sound(found, poll[2], scope["query_string"]):
+            return False
+        try:
+            services.quotas.request(who.tenant, poll[1])
+        except LimitReached:  # the route says so
             return False
         await not_modified(tag)(scope, receive, send)
         return True

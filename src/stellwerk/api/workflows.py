@@ -3,12 +3,21 @@
 A workflow is a session under the same id: what is done here is seen there.
 """
 
+from hashlib import blake2b
 from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
 from fastapi import APIRouter, Body, Query
-from pydantic import AliasGenerator, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    AliasGenerator,
+    ConfigDict,
+    FailFast,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 from starlette.requests import Request
@@ -17,16 +26,17 @@ from starlette.responses import Response
 from stellwerk.api import refusals, workflow_answers
 from stellwerk.api.answers import Json, address
 from stellwerk.api.conversation import Text
+from stellwerk.api.credentials import Reading, Running, on_behalf
 from stellwerk.api.openapi import lists, may, polled, says
 from stellwerk.api.paging import Limit
-from stellwerk.api.services import LOCAL_TENANT, Services
+from stellwerk.api.services import Services
 from stellwerk.api.sessions import Closed
 from stellwerk.api.workflow_answers import Removed, WorkflowStopped, WorkflowTold
 from stellwerk.api.workflow_messages import told
-from stellwerk.api.workflow_routes import WorkflowId, WorkflowRoute, tag_of, unchanged
-from stellwerk.api.workflow_routes import polled as answered
+from stellwerk.api.workflow_routes import WorkflowId, WorkflowRoute, answered, tag_of, unchanged
 from stellwerk.errors import InvalidField
-from stellwerk.workflows.folds import MANDATE
+from stellwerk.tenants.principals import Principal
+from stellwerk.tenants.tenants import Tenant
 from stellwerk.workflows.listing import WorkflowHead
 from stellwerk.workflows.starting import Started, Wish
 
@@ -39,9 +49,10 @@ SystemWish = Annotated[str | None, Field(min_length=1, max_length=64, examples=[
 def _named(file: object, check: ValidatorFunctionWrapHandler) -> int | str:
     """What is neither a number nor an id is one mistake, not two."""
     try:
-        return check(file)  # type: ignore[no-any-return]
+        named: int | str = check(file)
     except ValidationError as error:
         raise PydanticCustomError("file", "each of these must be the `fileId` or the `id` of a file") from error
+    return named
 
 
 Number = Annotated[int, Field(strict=True, ge=1, le=_LARGEST)]
@@ -55,7 +66,9 @@ class UserInputRequest(Closed):
 
     prompt: Annotated[Text, Field(examples=["What is in this table?"])]
     list_file_id: Annotated[
-        tuple[File, ...], Field(max_length=50, description="files that were uploaded before: `fileId` or `id` of each")
+        tuple[File, ...],
+        FailFast(),
+        Field(max_length=50, description="files that were uploaded before: `fileId` or `id` of each"),
     ] = ()
     agent_system_id: Annotated[SystemWish, Field(description="who does it; of a new workflow only")] = None
     user_id: Annotated[
@@ -100,6 +113,7 @@ def _add_commands(router: APIRouter, services: Services) -> None:
         },
     )
     async def start(
+        who: Running,
         body: Annotated[UserInputRequest, _START],
         id: Annotated[str | None, Query(max_length=64, description="of the workflow to go on with")] = None,
         agent_system_id: Annotated[
@@ -107,7 +121,9 @@ def _add_commands(router: APIRouter, services: Services) -> None:
         ] = None,
     ) -> Response:
         """A workflow that waits takes the prompt as its answer. While it works it takes none: 409."""
-        return Json(await services.workflows.start(LOCAL_TENANT, _wish(body, id, agent_system_id)))
+        wish = _wish(body, id, agent_system_id)
+        _check_numbers(body, who, services.credentials.tenants.find(who.tenant))
+        return Json(await services.workflows.start(who.tenant, wish))
 
     @router.post(
         "/{workflow_id}/stop",
@@ -117,9 +133,9 @@ def _add_commands(router: APIRouter, services: Services) -> None:
             **may(refusals.NO_WORKFLOW, *refusals.STORED),
         },
     )
-    async def stop(workflow_id: WorkflowId) -> Response:
-        await services.workflows.folds.of(LOCAL_TENANT, workflow_id)
-        stopped = await services.sessions.stop(LOCAL_TENANT, workflow_id)
+    async def stop(who: Running, workflow_id: WorkflowId) -> Response:
+        await services.workflows.folds.of(who.tenant, workflow_id)
+        stopped = await services.sessions.stop(who.tenant, workflow_id)
         return Json({"id": workflow_id, "status": stopped.status})
 
     @router.delete(
@@ -130,9 +146,9 @@ def _add_commands(router: APIRouter, services: Services) -> None:
             **may(refusals.NO_WORKFLOW, *refusals.STORED),
         },
     )
-    async def delete(workflow_id: WorkflowId) -> Response:
+    async def delete(who: Running, workflow_id: WorkflowId) -> Response:
         """Files that were uploaded for it and are used nowhere else go with it."""
-        await services.workflows.delete(LOCAL_TENANT, workflow_id)
+        await services.workflows.delete(who.tenant, workflow_id)
         return Json(Removed(id=workflow_id))
 
 
@@ -141,35 +157,36 @@ def _add_looking(router: APIRouter, services: Services) -> None:
         "",
         summary="List workflows, newest first",
         responses={
-            200: lists(WorkflowHead, workflow_answers.HEAD, "A page, without messages and logs"),
+            **polled(lists(WorkflowHead, workflow_answers.HEAD, "A page, without messages and logs")),
             **may(refusals.BAD_INPUT, refusals.GONE),
         },
     )
     async def list_workflows(
+        who: Reading,
         request: Request,
         before: Annotated[str | None, Query(description="the id of the last one seen")] = None,
         limit: Limit = 50,
     ) -> Response:
-        found = await services.workflows.list(LOCAL_TENANT, before=before, limit=limit + 1)
-        shown, headers = found[:limit], {}
-        if len(found) > limit:
-            query = urlencode({"before": shown[-1].id, "limit": limit})
-            headers["Link"] = f'<{address(request, PATH)}?{query}>; rel="next"'
-        return Json(shown, headers=headers)
+        found = await services.workflows.list(who.tenant, before=before, limit=limit + 1)
+        shown = found[:limit]
+        query = urlencode({"before": shown[-1].id, "limit": limit}) if len(found) > limit else None
+        body, link = msgspec.json.encode(shown), query and f"{address(request, PATH)}?{query}"
+        tag = tag_of(blake2b(body, digest_size=12).hexdigest(), len(found))
+        return unchanged(request, tag) or answered(body, tag, link)
 
     @router.get(
         "/{workflow_id}",
         summary="A workflow, whole: messages, logs, figures",
         responses={**polled(says(WorkflowTold, workflow_answers.TOLD, "As it stands")), **_KNOWN},
     )
-    async def find(request: Request, workflow_id: WorkflowId) -> Response:
-        found = await services.workflows.folds.of(LOCAL_TENANT, workflow_id)
+    async def find(who: Reading, request: Request, workflow_id: WorkflowId) -> Response:
+        found = await services.workflows.folds.of(who.tenant, workflow_id)
         figures = (len(found.removed), len(found.logs), found.changes, found.figures.tokens_used)
         tag = tag_of(*figures, found.status, found.awaiting_user_input)
         if (known := unchanged(request, tag)) is not None:
             return known
         whole = workflow_answers.whole(found)
-        messages, is_final = await told(services, request, list(found.messages))
+        messages, is_final = await told(services, who, request, list(found.messages))
         return answered(msgspec.json.encode(whole(messages=messages)), tag if is_final else None)
 
 
@@ -181,8 +198,6 @@ def _wish(body: UserInputRequest, workflow_id: str | None, system: str | None) -
     if system is not None and body.agent_system_id not in (None, system):
         told = f"agentSystemId: it is {body.agent_system_id!r} in the body and {system!r} in the query; send one"
         raise InvalidField(told, field="agentSystemId")
-    if body.mandate_id not in (None, MANDATE):
-        raise InvalidField(f"mandateId: yours is {MANDATE}; send that, or leave it out", field="mandateId")
     return Wish(
         prompt=body.prompt,
         files=body.list_file_id,
@@ -190,3 +205,11 @@ def _wish(body: UserInputRequest, workflow_id: str | None, system: str | None) -
         system=body.agent_system_id or system,
         user=body.user_id,
     )
+
+
+def _check_numbers(body: UserInputRequest, who: Principal, tenant: Tenant | None) -> None:
+    """Whoever is known by name cannot be another by a number."""
+    mandate = 0 if tenant is None else tenant.number
+    if body.mandate_id not in (None, mandate):
+        raise InvalidField(f"mandateId: yours is {mandate}; send that, or leave it out", field="mandateId")
+    on_behalf(who, None if body.user_id is None else str(body.user_id))

@@ -4,14 +4,18 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 import stellwerk
-from stellwerk.cli import looking
+from stellwerk.cli import keeping, looking
 from stellwerk.cli.operator_file import chosen_config, operator_of, refuse
-from stellwerk.client.command_line import commands
+from stellwerk.client.administration_command import audit_commands, key_commands, tenant_commands
+from stellwerk.client.command_line import WHERE, commands
+from stellwerk.client.secrets_command import secret_commands
+from stellwerk.client.usage_command import usage
 from stellwerk.client.workflow_command import workflow_commands
 
 app = typer.Typer(
@@ -126,9 +130,23 @@ def run(
     raise typer.Exit(code)
 
 
+usage_command = typer.Typer()  # a group without a name: one on the app itself would stand before all of them
+usage_command.command(epilog=WHERE)(usage)
 app.add_typer(looking.commands)
+app.add_typer(keeping.commands)
 app.add_typer(commands)
+app.add_typer(tenant_commands(), name="tenants")
+app.add_typer(key_commands(lambda: _offline()), name="keys")
+app.add_typer(secret_commands(), name="secrets")
+app.add_typer(audit_commands(lambda: _offline()), name="audit")
+app.add_typer(usage_command)
 app.add_typer(workflow_commands(lambda system, config: _server_here(system, config)), name="workflow")
+
+
+def _offline() -> ModuleType:
+    from stellwerk import offline
+
+    return offline
 
 
 def _server_here(system: str, config: Path | None) -> "tuple[str, Callable[[], AbstractAsyncContextManager[str]]]":

@@ -52,7 +52,7 @@ class Client:
         before: dict[str, Any] = {}
         while len(found) < limit:
             wanted = {"limit": min(limit - len(found), 500), **before}
-            page = await self._ask(Listing, "GET", "/sessions", params=wanted)
+            page = await self.ask(Listing, "GET", "/sessions", params=wanted)
             found += page.sessions
             if page.next is None:
                 break
@@ -60,11 +60,11 @@ class Client:
         return found
 
     async def session(self, session_id: str) -> Session:
-        return await self._ask(Session, "GET", f"/sessions/{_part(session_id)}")
+        return await self.ask(Session, "GET", f"/sessions/{_part(session_id)}")
 
     async def begin(self, system: str = "demo", *, user: str | None = None) -> Session:
         body = {"agent_system_id": system} if user is None else {"agent_system_id": system, "user_id": user}
-        return await self._ask(Session, "POST", "/sessions", json=body)
+        return await self.ask(Session, "POST", "/sessions", json=body)
 
     async def send(
         self,
@@ -80,7 +80,7 @@ class Client:
         With a ``key`` it may be sent again when nobody knows whether it arrived.
         """
         body = {"text": text, "if_busy": if_busy} | ({"documents": list(documents)} if documents else {})
-        return await self._ask(Accepted, "POST", f"/sessions/{_part(session_id)}/messages", json=body, key=key)
+        return await self.ask(Accepted, "POST", f"/sessions/{_part(session_id)}/messages", json=body, key=key)
 
     async def answer(
         self,
@@ -94,10 +94,10 @@ class Client:
     ) -> Accepted:
         """To a question; to the only one if ``ask_id`` is left out."""
         body = {"text": text, "data": data, "ask_id": ask_id, "refused": refused}
-        return await self._ask(Accepted, "POST", f"/sessions/{_part(session_id)}/answers", json=body, key=key)
+        return await self.ask(Accepted, "POST", f"/sessions/{_part(session_id)}/answers", json=body, key=key)
 
     async def stop(self, session_id: str, *, reason: str | None = None) -> Stopped:
-        return await self._ask(Stopped, "POST", f"/sessions/{_part(session_id)}/stop", json={"reason": reason})
+        return await self.ask(Stopped, "POST", f"/sessions/{_part(session_id)}/stop", json={"reason": reason})
 
     async def upload(self, file: Path) -> str:
         """The id of the file, for a message."""
@@ -111,13 +111,28 @@ class Client:
     async def delete(self, session_id: str) -> None:
         await self._answer("DELETE", f"/sessions/{_part(session_id)}")
 
+    async def revoke_key(self, key_id: str, *, tenant: str | None = None) -> None:
+        """``tenant`` is another than yours, if you run the server."""
+        wanted = {} if tenant is None else {"tenant": tenant}
+        await self._answer("DELETE", f"/keys/{_part(key_id)}", params=wanted)
+
+    async def lock_tenant(self, name: str, *, locked: bool = True) -> None:
+        await self._answer("PUT" if locked else "DELETE", f"/tenants/{_part(name)}/lock")
+
+    async def store_secret(self, name: str, value: str, *, system: str | None = None) -> None:
+        await self._answer("PUT", f"/secrets/{_part(name)}", json={"value": value, "agent_system_id": system})
+
+    async def delete_secret(self, name: str, *, system: str | None = None) -> None:
+        wanted = {} if system is None else {"agent_system_id": system}
+        await self._answer("DELETE", f"/secrets/{_part(name)}", params=wanted)
+
     async def events(
         self, session_id: str, *, after: int = 0, profile: Profile = "user"
     ) -> AsyncGenerator[Event, None]:
         """What is in the log now."""
         while True:
             wanted = {"after": after, "limit": _PAGE, "profile": profile}
-            page = await self._ask(Page, "GET", f"/sessions/{_part(session_id)}/events", params=wanted)
+            page = await self.ask(Page, "GET", f"/sessions/{_part(session_id)}/events", params=wanted)
             for line in page.events:
                 yield Event(bytes(line))
             if page.next == after:
@@ -143,7 +158,8 @@ class Client:
         path = f"/sessions/{_part(session_id)}/stream"
         return Following(self._http, (self.url, path), wanted, lambda: self.session(session_id), lost).events(after)
 
-    async def _ask(self, kind: type[_Said], method: str, path: str, *, key: str | None = None, **more: Any) -> _Said:
+    async def ask(self, kind: type[_Said], method: str, path: str, *, key: str | None = None, **more: Any) -> _Said:
+        """Anything that a server can be asked for, as data of this kind."""
         headers = {} if key is None else {"Idempotency-Key": key}
         answer = await self._answer(method, path, headers=headers, **more)
         try:

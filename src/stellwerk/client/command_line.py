@@ -15,10 +15,11 @@ commands = typer.Typer()
 Url = Annotated[str | None, typer.Option(help="The server. [default: http://127.0.0.1:8000]")]
 SessionId = Annotated[str, typer.Argument(metavar="SID", help="The id of a session; `stellwerk sessions` lists them.")]
 
-_WHERE = "The server is found by --url or STELLWERK_URL; STELLWERK_KEY is sent to one that asks for a bearer token."
+_WHO = 401
+WHERE = "The server is found by --url or STELLWERK_URL; STELLWERK_KEY is sent to one that asks for a bearer token."
 
 
-@commands.command(epilog=_WHERE)
+@commands.command(epilog=WHERE)
 def sessions(
     url: Url = None,
     limit: Annotated[int, typer.Option(help="How many, at most.", min=1)] = 20,
@@ -27,10 +28,10 @@ def sessions(
     """List the sessions of a server, newest first: what they run, and where they stand."""
     from stellwerk.client.showing import listing
 
-    _talk(url, lambda client: listing(client, limit=limit, as_json=as_json))
+    talk(url, lambda client: listing(client, limit=limit, as_json=as_json))
 
 
-@commands.command(epilog=_WHERE)
+@commands.command(epilog=WHERE)
 def tail(
     session_id: SessionId,
     url: Url = None,
@@ -44,10 +45,10 @@ def tail(
     """
     from stellwerk.client.showing import tail as follow
 
-    _talk(url, lambda client: follow(client, session_id, after=after, as_json=as_json))
+    talk(url, lambda client: follow(client, session_id, after=after, as_json=as_json))
 
 
-@commands.command(epilog=_WHERE)
+@commands.command(epilog=WHERE)
 def export(session_id: SessionId, url: Url = None) -> None:
     """Write the whole log of a session, one envelope in JSON per line.
 
@@ -56,7 +57,7 @@ def export(session_id: SessionId, url: Url = None) -> None:
     """
     from stellwerk.client.showing import export as write
 
-    _talk(url, lambda client: write(client, session_id))
+    talk(url, lambda client: write(client, session_id))
 
 
 @commands.command()
@@ -84,8 +85,9 @@ def replay(
         raise typer.Exit(ended(lambda: show(opened, name=file, speed=speed)))
 
 
-def _talk(url: str | None, work: "Callable[[Client], Coroutine[Any, Any, None]]") -> None:
+def talk(url: str | None, work: "Callable[[Client], Coroutine[Any, Any, None]]") -> None:
     from stellwerk.client.client import Client
+    from stellwerk.client.problems import Problem
     from stellwerk.client.showing import ended
     from stellwerk.settings import Settings
 
@@ -94,6 +96,12 @@ def _talk(url: str | None, work: "Callable[[Client], Coroutine[Any, Any, None]]"
 
     async def talk() -> None:
         async with Client(url or settings.url, key) as client:
-            await work(client)
+            try:
+                await work(client)
+            except Problem as problem:
+                if problem.status != _WHO or key is not None:
+                    raise
+                told = f"{client.url} asks who you are; put your key into the variable STELLWERK_KEY"
+                raise Problem(_WHO, problem.code, told) from problem
 
     raise typer.Exit(ended(talk))

@@ -18,7 +18,7 @@ from stellwerk.client.answers import Event, Session
 from stellwerk.client.client import Client
 from stellwerk.errors import InvalidInput, StellwerkError
 from stellwerk.ids import SystemClock
-from stellwerk.terminal.outlet import Outlet
+from stellwerk.terminal.outlet import Outlet, attach
 from stellwerk.terminal.overhearing import Overhearing
 from stellwerk.terminal.plain import one_line, visible
 
@@ -40,8 +40,7 @@ class _Told:
 
 def ended(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     """Do it, and return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    attach()
     try:
         asyncio.run(work())
     except StellwerkError as error:
@@ -59,7 +58,7 @@ async def listing(client: Client, *, limit: int, as_json: bool) -> None:
     if as_json:
         out.write("".join(f"{msgspec.json.encode(session).decode()}\n" for session in found))
     elif found:
-        out.write("".join(f"{row}\n" for row in _aligned([_HEADINGS, *(_row(session) for session in found)])))
+        out.write("".join(f"{row}\n" for row in aligned([_HEADINGS, *(_row(session) for session in found)])))
     else:
         sys.stderr.write(f"there are no sessions at {client.url}\n")
 
@@ -157,6 +156,6 @@ def _row(session: Session) -> Sequence[str]:
     return session.id, one_line(session.agent_system_id), status, str(session.round), str(session.position), begun
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)

@@ -46,8 +46,6 @@ class Wish:
 def run(wish: Wish, server: Server, key: str | None = None) -> int:
     """Run it, and return the exit code."""
     attach()
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     return asyncio.run(_Running(wish, server, key).main())
 
 

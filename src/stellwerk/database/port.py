@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from stellwerk.meters import Histogram
+
 Row = tuple[Any, ...]
 P = TypeVar("P")
 R = TypeVar("R")
@@ -42,6 +44,9 @@ Operation = Callable[[Transaction, Sequence[P]], Sequence[R | Exception]]
 
 
 class Database(Protocol):
+    commit_seconds: Histogram
+    """How long each took."""
+
     def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
         """Hand over one write. The future resolves after the commit, or fails with nothing written.
 

@@ -22,11 +22,13 @@ from stellwerk.database import statements
 from stellwerk.database.ballast import Ballast
 from stellwerk.database.port import Operation, P, R, Row
 from stellwerk.errors import SettingsError, StorageFull, StorageGone
+from stellwerk.meters import Histogram
 
 logger = structlog.get_logger(__name__)
 
 _READERS = 4
 _BUSY_TIMEOUT = 5000
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
 _CACHE_KIB = 16_000
 """Of pages, per connection: the tails of all sessions that grow at the same time."""
 _PRAGMAS = (
@@ -82,6 +84,7 @@ class Sqlite:
     """``open`` it on the loop that uses it; ``close`` it there, too."""
 
     def __init__(self, path: Path) -> None:
+        self.commit_seconds = Histogram("stellwerk_commit_seconds", "Seconds that a commit took.", bounds=_BOUNDS)
         self._path = path
         self._ballast = Ballast(path.with_suffix(".ballast"))
         self._queries = statements.queries()
@@ -144,12 +147,13 @@ class Sqlite:
         self._launch(batch)
 
     def _launch(self, batch: list[_Job]) -> None:
-        self._in_flight = True
+        self._in_flight, self._took_off = True, self._loop.time()
         flight = self._writer.submit(self._commit, batch)
         flight.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._landed, batch, done))
 
     def _landed(self, batch: list[_Job], flight: Flight[list[Any]]) -> None:
         self._in_flight = False
+        self.commit_seconds.add(self._loop.time() - self._took_off)
         failure = flight.exception()
         if failure is None:
             for job, outcome in zip(batch, flight.result(), strict=True):

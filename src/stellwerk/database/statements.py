@@ -10,7 +10,17 @@ from importlib.resources import files
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _SQL = files(__package__) / "sql"
-QUERY_FILES = ("log.sql", "checkpoints.sql", "runs.sql", "documents.sql", "overviews.sql", "workflows.sql")
+QUERY_FILES = (
+    "log.sql",
+    "checkpoints.sql",
+    "runs.sql",
+    "documents.sql",
+    "overviews.sql",
+    "workflows.sql",
+    "tenants.sql",
+    "secrets.sql",
+    "usage.sql",
+)
 
 
 def parse(text: str) -> dict[str, str]:

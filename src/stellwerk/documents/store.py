@@ -7,7 +7,7 @@ so that neither can overtake the other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Conflict, CorruptStore, NotFound
 from stellwerk.ids import Clock
 
+Listener = Callable[[str, str], Awaitable[None]]  # told tenant and session, when something was stored for them
 _PIECE = 64 * 1024
 _UPLOADED = ""
 """Stands in the place of a session for what somebody uploaded."""
@@ -56,8 +57,8 @@ class _Derived:
 
 
 class DocumentStore:
-    def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
-        self._database, self._clock = database, clock
+    def __init__(self, database: Database, folder: Path, clock: Clock, when_kept: Listener | None = None) -> None:
+        self._database, self._clock, self._when_kept = database, clock, when_kept
         self._files = Files(folder)
         self._keeping: set[asyncio.Task[Any]] = set()
 
@@ -89,6 +90,8 @@ class DocumentStore:
                 except NotFound:
                     await self.release(tenant, [path.name])
                     raise
+        if self._when_kept is not None:
+            await self._when_kept(tenant, session_id)
 
     async def take(self, tenant: str, source: BinaryIO, *, filename: str, mime: str | None) -> Document:
         """Store an upload, which belongs to no session; durable when it returns.

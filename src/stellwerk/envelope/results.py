@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from stellwerk.envelope.canonical import MAX_BYTES, PAYLOAD_DEPTH, Redact, canonical, json_size
+from stellwerk.envelope.markup import cell
 from stellwerk.envelope.shapes import Blob, entries, make_blob
 
 SHOWN_ROWS = 50
@@ -183,4 +184,4 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return " ".join(text.splitlines()).replace("|", "\\|")
+    return cell(text)

@@ -5,6 +5,7 @@ StellwerkError
 │   ├── BadCursor       400  a cursor that is no position
 │   ├── InvalidField    422  a field with a value that cannot be accepted
 │   ├── TooLarge        413  more bytes than one request may have
+│   ├── HeadersTooLarge 431  more bytes than its headers may have
 │   └── WrongMediaType  415  a body of a kind that is not taken here
 ├── SpecError           422  an agent system that cannot be built
 │   ├── UnknownProvider 422  a model of a provider that nobody knows
@@ -19,13 +20,16 @@ StellwerkError
 ├── ExtractionError     422  a document that cannot be read
 ├── McpUnreachable      503  an MCP server that does not answer or cannot be started
 ├── NotFound            404  no such session, system, …; also: not yours
+├── Unauthorized        401  nobody knows who asks
+├── Forbidden           403  it is known who asks, and he may not
 ├── Refused             403  a request from a page or host that we do not trust
 ├── Conflict            409  not in this state of the session
 │   └── PatchRefused    409  a change of the checklist that does not fit its state
 ├── Overloaded          429  more runs are waiting than the server takes
+├── LimitReached        429  a tenant, or a session, has used what it may
 ├── StorageFull         507  the disk is full; nothing was written
 ├── StorageGone         503  the database cannot be reached or is closing
-├── QuotaExceeded        —   the run has used up what it may; it ends as failed
+├── QuotaExceeded        —   the run, or its tenant, has used up what it may; it ends as failed
 ├── Fenced               —   the lease has moved on; stop at once, write nothing more
 ├── Crashed              —   a run was cut off, and what it was doing must not be done again
 ├── Paused               —   the graph stopped between two steps because it was asked to; it can go on
@@ -38,8 +42,11 @@ StellwerkError
 from stellwerk.errors.base import (
     BadCursor,
     Conflict,
+    Forbidden,
+    HeadersTooLarge,
     InvalidField,
     InvalidInput,
+    LimitReached,
     NotFound,
     Overloaded,
     PatchRefused,
@@ -48,6 +55,7 @@ from stellwerk.errors.base import (
     StorageFull,
     StorageGone,
     TooLarge,
+    Unauthorized,
     WrongMediaType,
 )
 from stellwerk.errors.building import (
@@ -84,9 +92,12 @@ __all__ = [
     "Crashed",
     "ExtractionError",
     "Fenced",
+    "Forbidden",
+    "HeadersTooLarge",
     "InvalidField",
     "InvalidInput",
     "InvalidTool",
+    "LimitReached",
     "McpUnreachable",
     "MissingPackage",
     "MissingSecret",
@@ -108,6 +119,7 @@ __all__ = [
     "TooLarge",
     "ToolFailed",
     "ToolTimeout",
+    "Unauthorized",
     "UnknownProvider",
     "UnknownTool",
     "WrongMediaType",

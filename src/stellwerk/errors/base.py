@@ -1,6 +1,7 @@
 """The root of all, and what a request can do wrong or meet."""
 
 from collections.abc import Mapping
+from math import ceil
 
 
 class StellwerkError(Exception):
@@ -41,6 +42,11 @@ class TooLarge(InvalidInput):
     status = 413
 
 
+class HeadersTooLarge(InvalidInput):
+    code = "headers_too_large"
+    status = 431
+
+
 class WrongMediaType(InvalidInput):
     code = "unsupported_media_type"
     status = 415
@@ -52,6 +58,23 @@ class NotFound(StellwerkError):
     def __init__(self, kind: str, name: str, *, remedy: str) -> None:
         self.code = f"unknown_{kind.replace(' ', '_')}"
         super().__init__(f"there is no {kind} {name[:80]!r}; {remedy}")
+
+
+class Unauthorized(StellwerkError):
+    """Nobody knows who asks."""
+
+    code = "unauthorized"
+    status = 401
+
+    def headers(self) -> Mapping[str, str]:
+        return {"WWW-Authenticate": "Bearer"}
+
+
+class Forbidden(StellwerkError):
+    """It is known who asks, and he may not."""
+
+    code = "forbidden"
+    status = 403
 
 
 class Refused(StellwerkError):
@@ -83,6 +106,17 @@ class _Later(StellwerkError):
 class Overloaded(_Later):
     code = "overloaded"
     status = 429
+
+
+class LimitReached(_Later):
+    """A tenant, or a session, has used what it may."""
+
+    code = "limit_reached"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = max(1, ceil(retry_after))
 
 
 class StorageFull(_Later):

@@ -65,7 +65,7 @@ class MissingSecret(StellwerkError):
     def __init__(self, secret: str, *, user: str) -> None:
         super().__init__(
             f"{user} needs the secret {secret!r}, which is not stored; store it for the agent system or its tenant. "
-            f"A server in local mode takes it from the environment variable {secret.upper()}"
+            f"For the tenant 'local' the server also takes it from its environment variable {secret.upper()}"
         )
 
 

@@ -30,14 +30,15 @@ class PlanRefused(StellwerkError):
 
 
 class QuotaExceeded(StellwerkError):
-    """All agents of a run together have used up one of its quotas."""
+    """All agents of a run together have used up one of its quotas, or all runs of its tenant one of theirs."""
 
     code = "quota_exceeded"
 
-    def __init__(self, quota: str, *, used: float, limit: float) -> None:
+    def __init__(self, quota: str, *, used: float, limit: float, said: str | None = None) -> None:
         self.quota, self.used, self.limit = quota, used, limit
         super().__init__(
-            f"the run has used {used:g} of the {limit:g} {quota} that one run may use; "
+            said
+            or f"the run has used {used:g} of the {limit:g} {quota} that one run may use; "
             f"ask for less at a time, or raise quotas.{quota} in the agent system"
         )
 

@@ -2,24 +2,39 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from stellwerk.database.port import Database, Operation, P, R
+from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.redaction import Redactor
-from stellwerk.log import tables
-from stellwerk.log.log import PAGE_BYTES, Entry, Head, Lease, NewSession, Touched, placed
+from stellwerk.envelope.redaction import Redactors
+from stellwerk.log import compaction, tables
+from stellwerk.log.log import Entry, Head, Lease, NewSession, Touched, placed
+from stellwerk.log.tally import Tally
 from stellwerk.log.wake import Wakes
+
+Told = TypeVar("Told")
 
 
 class DurableLog:
-    def __init__(self, database: Database, wakes: Wakes, redactor: Redactor | None = None) -> None:
+    def __init__(self, database: Database, wakes: Wakes, redactors: Redactors | None = None) -> None:
         self._database, self._wakes = database, wakes
-        self.redactor = redactor or Redactor()
-        """What must not get into the log, whoever writes it."""
+        self.redactors = redactors or Redactors()
+        """What must not get into the log of each tenant, whoever writes it."""
+        self.tally = Tally()
         self._unfinished = True
         """A former process may have left a deletion half done."""
+
+    def cleaned(self, tenant: str, text: str) -> str:
+        """What somebody of this tenant says, without secrets of his that he says by mistake."""
+        return self.redactors.of(tenant).redact_text(clean_text(text))
+
+    def redacted(self, tenant: str, told: Told) -> Told:
+        """The same for a payload, whose texts are clean."""
+        redactor = self.redactors.of(tenant)
+        return msgspec.convert(redactor.redact(msgspec.to_builtins(told)), type(told)) if redactor else told
 
     async def create(self, session: NewSession) -> None:
         await self._database.submit(tables.create_many, session)
@@ -41,7 +56,9 @@ class DurableLog:
 
         def show(done: "asyncio.Future[R]") -> None:
             if not done.cancelled() and done.exception() is None:
-                self._wakes.show(session_id, stored(done.result()))
+                events = stored(done.result())
+                self._wakes.show(session_id, events)
+                self.tally.see(session_id, events)
 
         future = self._database.submit(operation, item, urgent=urgent)
         future.add_done_callback(show)
@@ -62,10 +79,7 @@ class DurableLog:
         return done
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-        rows = await self._database.read(
-            lambda tx: tx.rows_within(PAGE_BYTES, "read_events", session_id, after, tenant, limit)
-        )
-        return [Stored(position, body) for position, body in rows]
+        return await self._database.read(lambda tx: compaction.read(tx, tenant, session_id, after=after, limit=limit))
 
     async def head(self, tenant: str, session_id: str) -> Head:
         row = await self._database.read(lambda tx: tx.row("head", session_id, tenant))
@@ -77,9 +91,12 @@ class DurableLog:
         rows = await self._database.read(lambda tx: tx.rows("touched_since", tenant, since, limit))
         return [Touched(*row) for row in rows]
 
-    async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
-        await self._database.submit(tables.delete_many, tables.Deletion(tenant, session_id, at), urgent=True)
+    async def delete(self, tenant: str, session_id: str, *, at: float, position: int | None = None) -> None:
+        """With a ``position``, only if the log ends there; else ``Overtaken`` is raised, and nothing has happened."""
+        deletion = tables.Deletion(tenant, session_id, at, position)
+        await self._database.submit(tables.delete_many, deletion, urgent=True)
         self._wakes.bury(session_id)
+        self.tally.forget(session_id)
         self._unfinished = True
         await self._finish_deletions()
 

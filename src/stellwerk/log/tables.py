@@ -15,7 +15,8 @@ from stellwerk.database import statements
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import FORMAT
-from stellwerk.errors import Conflict, Fenced, NotFound
+from stellwerk.envelope.packing import is_pack, packed, unpacked
+from stellwerk.errors import Conflict, Fenced, NotFound, StellwerkError
 from stellwerk.log.log import Entry, Lease, NewSession
 
 _SLICE = 200
@@ -38,6 +39,8 @@ class _Fence(NamedTuple):
     batch_no: int
     batch_end: int
     last_position: int
+    grown_by: int = 0
+    """Bytes of what is appended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,12 @@ class Deletion:
     tenant: str
     session_id: str
     at: float
+    position: int | None = None
+    """Where the log must end; anywhere, if it is not said."""
+
+
+class Overtaken(StellwerkError):
+    """Something has happened in the session since somebody looked at it."""
 
 
 def unknown_session(session_id: str) -> NotFound:
@@ -69,7 +78,10 @@ def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Except
             last = fence.last_position + len(item.entries)
             rows += _rows(lease.session_id, last, item.entries)
             moved[lease.session_id] = fences[lease.session_id] = fence._replace(
-                batch_no=item.batch_no, batch_end=last, last_position=last
+                batch_no=item.batch_no,
+                batch_end=last,
+                last_position=last,
+                grown_by=fence.grown_by + _size(item.entries),
             )
             outcomes.append(last)
     if moved:
@@ -80,7 +92,7 @@ def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Except
 
 def append_unfenced(tx: Transaction, tenant: str, session_id: str, entries: Sequence[Entry]) -> int:
     """For inputs, which come from outside of any run: no lease, the tenant instead."""
-    claimed = tx.row("claim_positions_external", len(entries), tx.flush, session_id, tenant)
+    claimed = tx.row("claim_positions_external", len(entries), _size(entries), tx.flush, session_id, tenant)
     if claimed is None:
         raise unknown_session(session_id)
     tx.run_many("insert_event", _rows(session_id, claimed[0], entries))
@@ -88,8 +100,16 @@ def append_unfenced(tx: Transaction, tenant: str, session_id: str, entries: Sequ
 
 
 def rewrite(tx: Transaction, tenant: str, session_id: str, stubs: Sequence[Stored]) -> None:
-    """Put empty envelopes in the place of what somebody had removed. Nothing else is ever rewritten."""
-    tx.run_many("rewrite_event", [(stub.body, session_id, stub.position, tenant) for stub in stubs])
+    """Put empty envelopes in the place of what somebody had removed, in packs, too. Nothing else is ever rewritten."""
+    bodies = {stub.position: stub.body for stub in stubs}
+    packs: list[Stored] = []
+    for stub in stubs:
+        if stub.position in bodies:  # else it was in the pack of another
+            (row,) = tx.rows("read_events", session_id, stub.position - 1, tenant, 1)
+            if is_pack(found := Stored(*row)):
+                packs.append(packed([Stored(at, bodies.pop(at, old)) for at, old in unpacked(found)]))
+    rewritten = [*(Stored(*item) for item in bodies.items()), *packs]
+    tx.run_many("rewrite_event", [(body, session_id, position, tenant) for position, body in rewritten])
 
 
 def create_many(tx: Transaction, sessions: Sequence[NewSession]) -> list[None | Exception]:
@@ -115,6 +135,10 @@ def _sweep(tx: Transaction, tenant: str, session_id: str) -> bool:
     return removed > 0
 
 
+def _size(entries: Sequence[Entry]) -> int:
+    return sum(len(entry.body) for entry in entries)
+
+
 def _rows(session_id: str, last: int, entries: Sequence[Entry]) -> list[tuple[str, int, str, float, bytes]]:
     first = last - len(entries) + 1
     return [(session_id, first + n, e.type, e.ts, e.body) for n, e in enumerate(entries)]
@@ -138,6 +162,10 @@ def _delete(tx: Transaction, item: Deletion) -> None | Exception:
     head = tx.row("head", item.session_id, item.tenant)
     if head is None:
         return unknown_session(item.session_id)
+    if item.position not in (None, head[0]):
+        return Overtaken("something has happened in the session meanwhile")
+    if (run := tx.row("unfinished_run", item.session_id, item.tenant)) is not None:
+        tx.run("count_usage", run[0], item.tenant)  # what it has used stays known
     tx.run("bury", _grave(item.session_id), item.tenant, item.at, tx.flush, head[0], item.session_id)
     tx.run("delete_session", item.session_id, item.tenant)
     tx.run("end_runs_of", item.session_id, item.tenant)  # nobody can claim what has no session

@@ -49,8 +49,11 @@ class Channel:
         """A second has passed: after some of them without news, whoever waits is woken once."""
         self._quiet += 1
         if self._quiet >= HEARTBEAT:
-            self._reminders += 1
-            self.ring(self.head)
+            self.remind_now()
+
+    def remind_now(self) -> None:
+        self._reminders += 1
+        self.ring(self.head)
 
     def show(self, events: list[Stored]) -> None:
         if self._tail and events[0].position != self._tail[-1].position + 1:
@@ -109,6 +112,11 @@ class Wakes:
         """To be called every second: one clock for all who wait, instead of a timer for each."""
         for channel in self._channels.values():
             channel.remind()
+
+    def look_again(self) -> None:
+        """Wake whoever waits: what he may read is not what it was."""
+        for channel in self._channels.values():
+            channel.remind_now()
 
     def forget(self, session_id: str) -> None:
         """What the tail holds was rewritten; readers look into the log instead."""

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from stellwerk.agents.turn import Pause
+from stellwerk.database.patience import RETRY, patiently
 from stellwerk.database.port import Operation, R
 from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.ids import Clock
@@ -20,7 +21,6 @@ from stellwerk.log.log import Lease
 from stellwerk.runs import intake, tables
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop, Stopped
 from stellwerk.runs.intake import Intake
-from stellwerk.runs.recorder import patiently
 from stellwerk.runs.recovery import close, orphans
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.stores import Stores
@@ -28,8 +28,6 @@ from stellwerk.runs.tables import Claimed
 
 logger = structlog.get_logger(__name__)
 
-_RETRY = 1.0
-"""Seconds between two looks at a disk that is full."""
 _DRAIN = 4.0
 """Seconds that runs have to end their step when the server goes down."""
 LONG = 900.0
@@ -116,7 +114,7 @@ class Dispatch:
         claim = len(self._running) + self._reserved < self._slots and not self._closing
         self._reserved += claim
         try:
-            item = Intake(command, claim, self._depth)
+            item = Intake(command, claim, self._depth, self._stores.quotas.limits(command.tenant).runs)
             commit = self._log.commit(operation, item, command.session_id, lambda done: done.stored)
             taken = await self._heard(commit)
             if taken.claimed is not None:
@@ -180,7 +178,7 @@ class Dispatch:
             claimed = await self._database.submit(tables.claim_many, free)
         except (StorageFull, StorageGone):
             self._unsure = True
-            await asyncio.sleep(_RETRY)
+            await asyncio.sleep(RETRY)
             return free
         for run in claimed:
             await self._take_up(run)

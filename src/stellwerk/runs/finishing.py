@@ -40,6 +40,8 @@ def finish_many(tx: Transaction, finishes: Sequence[Finish]) -> list[Finished | 
 def _finished(tx: Transaction, finish: Finish, position: int) -> Finished:
     lease, stored = finish.append.lease, placed(position, finish.append.entries)
     if tx.run("end_run", lease.run_id, lease.tenant):  # not if it was ended before, and only the answer was lost
+        tx.run("count_usage", lease.run_id, lease.tenant)
+        tx.run("count_in_session", lease.run_id, lease.tenant)
         stand(tx, lease.tenant, lease.session_id, finish.turns)
         stored += start_next(tx, lease.tenant, lease.session_id, at=finish.turns[-1].ts)
     return Finished(position, stored)

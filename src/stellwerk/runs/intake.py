@@ -19,6 +19,7 @@ from stellwerk.runs import commands
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop
 from stellwerk.runs.machine import advance, place
 from stellwerk.runs.tables import Claimed, claim, each, raise_epoch, stand, standing
+from stellwerk.tenants.limits import refuse_another
 from stellwerk.views.status import Status
 
 C = TypeVar("C", bound=Command, covariant=True)
@@ -32,7 +33,9 @@ class Intake(Generic[C]):
     claim: bool
     """There is a free slot here: take the lease at once."""
     depth: int
-    """How many runs may wait here, and how many messages in one session."""
+    """How many runs of a tenant may wait here, and how many messages in one session."""
+    runs: int | None = None
+    """How many of its tenant may be under way."""
 
 
 class Taken(NamedTuple):
@@ -234,9 +237,11 @@ def _withdraw_enqueued(tx: Transaction, stop: Stop) -> list[Envelope]:
 
 def _begin(tx: Transaction, intake: Intake[Command], start: RunStart, told: Sequence[Envelope]) -> _Begun:
     """Store the first envelopes of a run, and the run."""
-    if not intake.claim and _count(tx, "count_waiting") >= intake.depth:
-        raise Overloaded("as many runs are waiting as this server takes; send this again in a few seconds")
     command, round_ = intake.command, start.payload.round
+    if not intake.claim and _count(tx, "count_waiting", command.tenant) >= intake.depth:
+        raise Overloaded("as many of your runs wait as this server takes; send this again in a few seconds")
+    if intake.runs is not None:
+        refuse_another("runs", used=_count(tx, "count_runs_of", command.tenant), allowed=intake.runs)
     last, stored = _append(tx, command, told)
     first = last - len(told) + 1 + list(told).index(start)
     stand(tx, command.tenant, command.session_id, told)

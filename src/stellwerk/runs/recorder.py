@@ -13,7 +13,8 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
-from stellwerk.database.port import Operation, P, R, Transaction
+from stellwerk.database.patience import RETRY, patiently
+from stellwerk.database.port import Operation, P, Transaction
 from stellwerk.envelope.model import Envelope, RunEnd
 from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.log import tables as log_tables
@@ -27,7 +28,6 @@ from stellwerk.stream.sampler import Sampler
 
 PATIENCE = 30
 """Seconds that a run waits for a disk that is full or gone."""
-_RETRY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,10 @@ def _write_companions(tx: Transaction, pairs: Sequence[_Companion]) -> list[Any]
 class Recorder:
     """``lost`` is called when the run should stop: it was fenced, or the disk has not taken anything for too long."""
 
-    def __init__(self, log: DurableLog, tick: Tick, lease: Lease, *, window: float, lost: Callable[[], None]) -> None:
+    def __init__(self, log: DurableLog, tick: Tick, lease: Lease, *, window: float, lost: Callable[[], object]) -> None:
         self._log, self._tick, self._lease, self._lost = log, tick, lease, lost
-        self._sampler = Sampler(window, log.redactor)
+        self.redactor = log.redactors.of(lease.tenant)
+        self._sampler = Sampler(window, self.redactor)
         self._batch_no = 0
         self._due: float | None = None
         self._landing: asyncio.Future[None] | None = None
@@ -178,7 +179,7 @@ class Recorder:
         return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now(), last=last)]
 
     def _batch(self, envelopes: Iterable[Envelope]) -> Append:
-        entries = [entry(envelope, self._log.redactor) for envelope in envelopes]
+        entries = [entry(envelope, self.redactor) for envelope in envelopes]
         self._batch_no += bool(entries)
         return Append(self._lease, self._batch_no, entries)
 
@@ -190,13 +191,13 @@ class Recorder:
             future = self._log.append(append.lease, append.batch_no, append.entries)
         else:  # readers find it in the log
             future = self._log.commit(log_tables.append_many, append, append.lease.session_id, lambda _: [])
-        again = partial(self._launch, append, waited=waited + _RETRY, shown=shown)
+        again = partial(self._launch, append, waited=waited + RETRY, shown=shown)
         future.add_done_callback(partial(self._answered, again))
 
     def _answered(self, again: Callable[[], None], future: "asyncio.Future[int]") -> None:
         error = future.exception()
         if isinstance(error, StorageFull | StorageGone):
-            asyncio.get_running_loop().call_later(_RETRY, again)
+            asyncio.get_running_loop().call_later(RETRY, again)
             return
         if error is not None:
             self._batch_no -= 1  # it was not stored, so its number is still to be had
@@ -244,16 +245,3 @@ class Recorder:
 async def _one_by_one(work: Sequence[Callable[[], Awaitable[None]]]) -> None:
     for piece in work:
         await patiently(piece, PATIENCE)
-
-
-async def patiently(submit: Callable[[], Awaitable[R]], patience: float) -> R:
-    """Try again while the disk is full or gone, as long as patience lasts."""
-    waited = 0.0
-    while True:
-        try:
-            return await submit()
-        except (StorageFull, StorageGone):
-            if waited >= patience:
-                raise
-        waited += _RETRY
-        await asyncio.sleep(_RETRY)

@@ -1,7 +1,7 @@
 """The runner: drives one run, and sees to it that it ends visibly in every case."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,12 +11,16 @@ import structlog
 from stellwerk.agents.data_folder import working_in
 from stellwerk.agents.documents import SessionDocuments, offering
 from stellwerk.agents.journal import keeping
+from stellwerk.agents.metering import metering
 from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.agents.tracing import traced_as
 from stellwerk.agents.turn import Pause, Turn
 from stellwerk.database.port import Operation
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.model import Envelope, Message, RunStart
 from stellwerk.envelope.payloads import FilePart, Problem, TextPart
+from stellwerk.envelope.redacted_blobs import without_secrets
+from stellwerk.envelope.results import ToolResult
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
@@ -34,6 +38,7 @@ from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.endings import ending
 from stellwerk.stream.facts import CheckpointSaved, Fact
 from stellwerk.systems.registry import Systems
+from stellwerk.tenants.tenants import folder_of
 
 logger = structlog.get_logger(__name__)
 
@@ -45,8 +50,9 @@ class Runner:
 
     async def run(self, claimed: Claimed, pause: Pause) -> bool:
         """Drive the run to its end, or until it was paused; False if somebody else must have ended it."""
-        lease = claimed.lease
-        recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=_cancelling_this_task())
+        lease, this_task = claimed.lease, asyncio.current_task()
+        assert this_task is not None
+        recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=this_task.cancel)
         work = await assignment(self._log, self._stores.database, claimed)
         if work.stop is not None:  # a crash came between the stop and its end
             await close(self._stores.database, self._log, self._clock, claimed)
@@ -83,7 +89,13 @@ class Runner:
                 run.recorder.merge_within(agent.habits.window)
             await self._take_up(run, work, agent)
             turn = await self._turn(run, claimed, work)
-            with keeping(run), working_in(self._stores.data), offering(self._documents(run.lease)):
+            with (
+                keeping(run),
+                metering(await self._stores.quotas.meter(run.lease.tenant, run.lease.session_id)),
+                working_in(folder_of(self._stores.data, run.lease.tenant)),
+                offering(self._documents(run.lease)),
+                traced_as(run.lease, run.start, agent.name),
+            ):
                 await agent.drive(replace(turn, pause=pause), run.tell, self._clock)
         except Fenced:
             raise
@@ -152,18 +164,22 @@ class _Run:
         self, lease: Lease, start: RunStart, recorder: Recorder, documents: DocumentStore, clock: Clock
     ) -> None:
         self.lease, self.start, self.recorder = lease, start, recorder
-        self._documents, self._clock = documents, clock
+        self._keep, self._clock = partial(documents.keep, lease.tenant, lease.session_id), clock
+        self._clean = partial(without_secrets, redactor=recorder.redactor)
         self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
         self._failure: Problem | None = None
 
     def tell(self, fact: Fact) -> None:
-        for envelope in self.adapter.feed(fact):
+        told, blobs = self._clean([*self.adapter.feed(fact)], self.adapter.blobs())
+        for envelope in told:
             self.recorder.feed(envelope)
-        if blobs := self.adapter.blobs():
-            self.recorder.keep_first(partial(self.keep, blobs))
+        if blobs:
+            self.recorder.keep_first(partial(self._keep, blobs))
 
-    async def keep(self, blobs: Sequence[Blob]) -> None:
-        await self._documents.keep(self.lease.tenant, self.lease.session_id, blobs)
+    async def keep(self, result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
+        (result,), clean = self._clean([result], blobs)
+        await self._keep(clean)
+        return result
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         await self.recorder.commit_with(operation, item, () if fact is None else self.adapter.feed(fact))
@@ -189,16 +205,6 @@ class _Run:
             ts=self._clock.now(),
             failure=self._failure,
         )
-
-
-def _cancelling_this_task() -> Callable[[], None]:
-    task = asyncio.current_task()
-
-    def cancel() -> None:
-        if task is not None:
-            task.cancel()
-
-    return cancel
 
 
 def _text(message: Message) -> str:

@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from stellwerk.documents.store import Document, unknown_file
-from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import AskUser, decode
 from stellwerk.envelope.payloads import Answered, StopAsked
 from stellwerk.ids import Clock, IdSource, digest_id
@@ -47,7 +46,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 class Sessions:
     def __init__(self, stores: Stores, systems: Systems, dispatch: Dispatch, clock: Clock, ids: IdSource) -> None:
         self._database, self._log, self._documents = stores.database, stores.log, stores.documents
-        self._todolists = stores.todolists
+        self._todolists, self._quotas = stores.todolists, stores.quotas
         self._systems, self._dispatch, self._clock, self._ids = systems, dispatch, clock, ids
         self._sending: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -70,7 +69,7 @@ class Sessions:
             return known
         head, status = await self._standing(tenant, session_id)
         if said.if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
-            answer = Answered(ask_id=status.open_asks[0], text=clean_text(said.text))
+            answer = Answered(ask_id=status.open_asks[0], text=self._log.cleaned(tenant, said.text))
             return await self.answer(tenant, session_id, answer, documents=said.documents, key=key, request=request)
         version = await self._systems.current(tenant, head.system)
         documents = await self._found(tenant, said.documents)
@@ -79,7 +78,7 @@ class Sessions:
         send = Send(
             tenant=tenant,
             session_id=session_id,
-            text=clean_text(said.text),
+            text=self._log.cleaned(tenant, said.text),
             documents=documents,
             system=head.system,
             system_version=version,
@@ -89,7 +88,7 @@ class Sessions:
             key=key,
             request=request,
             if_busy=said.if_busy,
-            earlier=[ChatMessage(role=each.role, content=clean_text(each.content)) for each in said.earlier],
+            earlier=[ChatMessage(role=e.role, content=self._log.cleaned(tenant, e.content)) for e in said.earlier],
         )
         return await self._dispatch.send(send)
 
@@ -126,7 +125,7 @@ class Sessions:
             at=self._clock.now(),
             key=key,
             system=head.system,
-            answer=replace(answer, ask_id=ask_id),
+            answer=self._log.redacted(tenant, replace(answer, ask_id=ask_id)),
             documents=await self._found(tenant, documents),
             is_checked=is_open,
             request=request,
@@ -153,6 +152,7 @@ class Sessions:
 
     async def fork(self, tenant: str, session_id: str, position: int | None) -> Session:
         """Begin another session with all that was said in this one up to the end of a run."""
+        await self._quotas.room_for_copy(tenant, session_id)
         new = self._ids.new()
         fork = Fork(tenant, session_id, new, position, self._clock.now())
         await self._database.submit(fork_many, fork)
@@ -167,7 +167,7 @@ class Sessions:
             run_id=self._ids.new(),
             at=self._clock.now(),
             system=head.system,
-            asked=StopAsked(by="user", reason=reason),
+            asked=self._log.redacted(tenant, StopAsked(by="user", reason=reason)),
         )
         return await self._dispatch.stop(stop)
 
@@ -179,10 +179,14 @@ class Sessions:
         return [document for _, document in found if document is not None]
 
     async def _recalled(self, tenant: str, session_id: str, key: str | None, request: str) -> Accepted | None:
-        """Asked first: what the request led to, such as a question, must not judge it when it comes again."""
-        if key is None:
-            return None
-        return await self._database.read(lambda tx: recalled(tx, tenant, session_id, key=key, request=request))
+        """Asked first: what the request led to, such as a question or the limit that it has reached, must not judge it
+        when it comes again."""
+        known = None
+        if key is not None:
+            known = await self._database.read(lambda tx: recalled(tx, tenant, session_id, key=key, request=request))
+        if known is None:
+            await self._quotas.admit(tenant, session_id)
+        return known
 
     async def _standing(self, tenant: str, session_id: str) -> tuple[Head, Status]:
         head = await self._log.head(tenant, session_id)
@@ -199,17 +203,18 @@ class Sessions:
         rows = await self._database.read(lambda tx: tx.rows("standings", tenant, before or _AFTER_ALL, limit))
         return [_session(row) for row in rows]
 
-    async def delete(self, tenant: str, session_id: str) -> None:
+    async def delete(self, tenant: str, session_id: str, *, position: int | None = None) -> None:
+        """With a ``position``, only if nothing has happened behind it."""
         system = (await self._log.head(tenant, session_id)).system
         # First the rows: that fences off the driver by itself, and a delete that is refused harms no run.
         documents = self._documents.of(tenant, session_id)  # on the writer, right before: none comes in between
         try:
-            await self._log.delete(tenant, session_id, at=self._clock.now())
+            await self._log.delete(tenant, session_id, at=self._clock.now(), position=position)
         finally:
             left = await documents
         await self._dispatch.abandon(session_id)
         await self._documents.release(tenant, left)
-        folders = set((await self._systems.checklist_folders(tenant, system)).values())
+        folders = await self._systems.checklist_folders(tenant, system)
         await asyncio.to_thread(self._todolists.remove, folders, session_id)
 
 

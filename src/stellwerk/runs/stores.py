@@ -8,6 +8,7 @@ from stellwerk.documents.extraction import Extractor
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
 from stellwerk.log.durable import DurableLog
+from stellwerk.tenants.quotas import Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +23,4 @@ class Stores:
     todolists: Todolists
     data: Path
     """The folder that all of them are in."""
+    quotas: Quotas

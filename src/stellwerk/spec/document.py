@@ -4,6 +4,7 @@ It is made in one pass over the parse events. No tag, anchor or alias is ever
 followed, so nothing can grow beyond what is written, and nothing can run.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -45,12 +46,13 @@ class Document:
         return SpecProblem(message, where, line, column)
 
 
-def parse(text: str) -> Document:
-    """
+def parse(text: str, *, secrets_in: re.Pattern[str] | None = None) -> Document:
+    """``secrets_in`` are the fields in which ``${secret:name}`` may stand.
+
     Raises:
         Unreadable: the text is no YAML, or goes beyond a limit.
     """
-    builder = _Builder(events(text))
+    builder = _Builder(events(text), secrets_in)
     builder.document()
     return builder.made
 
@@ -65,8 +67,9 @@ def inside(where: str, step: str | int) -> str:
 
 
 class _Builder:
-    def __init__(self, stream: Iterator[Event]) -> None:
+    def __init__(self, stream: Iterator[Event], secrets_in: re.Pattern[str] | None) -> None:
         self.made = Document()
+        self._secrets_in = secrets_in
         self._events = stream
         self._nodes = 0
 
@@ -149,7 +152,8 @@ class _Builder:
         except ValueError as error:
             self._complain(where, str(error), event)
             return None
-        if isinstance(value, str) and (reason := scalars.refusal(value)):
+        filled = self._secrets_in is not None and self._secrets_in.fullmatch(where) is not None
+        if isinstance(value, str) and (reason := scalars.refusal(value, secrets=filled)):
             self._complain(where, reason, event)
         return value
 

@@ -2,7 +2,7 @@
 
 import re
 
-_OURS = re.compile(r"documents|lock|(?:stellwerk|store)\..*")
+_OURS = re.compile(r"documents|lock|tenants|(?:stellwerk|store|master)\..*")
 """What the server itself keeps in the data folder."""
 _BELOW = re.compile(r"(?:\./)?\w[\w.-]*(?:/\w[\w.-]*)*/?")
 

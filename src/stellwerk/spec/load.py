@@ -5,6 +5,7 @@ read, and by its shape before anything is made of it; nothing in it is
 expanded, looked up or run.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +19,7 @@ from stellwerk.spec.events import Unreadable
 from stellwerk.spec.gaps import NO_GAPS, Gaps, gaps_in, rest_of
 from stellwerk.spec.hints import Hints
 from stellwerk.spec.model import AgentSystem
-from stellwerk.spec.operator import Operator
+from stellwerk.spec.operator import SECRETS_IN, Operator
 from stellwerk.spec.remedies import findings
 from stellwerk.spec.scalars import short
 
@@ -86,7 +87,7 @@ def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | No
     Raises:
         SpecError: the text is malformed, or names another kind of provider; says everything that is wrong.
     """
-    document = _parsed(text, source)
+    document = _parsed(text, source, SECRETS_IN)
     found = [] if kinds is None else list(_unknown_kinds(document, kinds))
     try:
         operator = Operator.model_validate(_content(document), strict=True)
@@ -111,9 +112,9 @@ def _unknown_kinds(document: Document, kinds: Collection[str]) -> Iterator[tuple
             )
 
 
-def _parsed(text: str | bytes, source: str) -> Document:
+def _parsed(text: str | bytes, source: str, secrets_in: re.Pattern[str] | None = None) -> Document:
     try:
-        return parse(_checked(text))
+        return parse(_checked(text), secrets_in=secrets_in)
     except Unreadable as error:
         raise SpecError.of(source, (SpecProblem(error.message, "", *(error.place or ())),)) from error
 

@@ -5,11 +5,13 @@ registered here. The two are never read from the same document.
 """
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from stellwerk.spec.model import Closed, Name, Seconds
+from stellwerk.spec.scalars import SECRET
 
 Reference = Annotated[str, Field(min_length=3, max_length=500, pattern=r"^[^:\s]+:[A-Za-z_]\w*$")]
 """``package.module:name`` or ``path/to/file.py:name``."""
@@ -28,15 +30,19 @@ def _fitting(pattern: str, problem: str) -> AfterValidator:
 
 
 _NO_CONTROL = "this has a line end or another control character; take it out"
-Plain = Annotated[str, _fitting(r"[^\x00-\x1f\x7f]*", _NO_CONTROL)]
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f]*")
+_HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
+Plain = Annotated[str, _fitting(_PLAIN.pattern, _NO_CONTROL)]
 """What a process can be given."""
 Variable = Annotated[str, _fitting(r"[^\x00-\x1f\x7f=]+", "this is no name of a variable; take out = and line ends")]
 HeaderName = Annotated[
     str, _fitting(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "this is no name of a header; write it like X-Name")
 ]
-HeaderValue = Annotated[
-    str, _fitting(r"[!-~]([ -~]*[!-~])?", "a header has ASCII without line ends, and no spaces around")
-]
+HeaderValue = Annotated[str, _fitting(_HEADER.pattern, "a header has ASCII without line ends, and no spaces around")]
+
+
+SECRETS_IN = re.compile(r"mcp_servers\.[^.]+\.(headers|env)\..+")
+"""The fields in which a secret may be named: one of the tenant whose agents use the server."""
 
 
 class McpServer(Closed):
@@ -50,6 +56,31 @@ class McpServer(Closed):
     headers: dict[HeaderName, HeaderValue] = {}
     timeout: Seconds = 60
     """Seconds that one call may take."""
+
+    def told(self) -> Iterator[str]:
+        """What it is told and nobody else may read; of "Bearer x" also the x."""
+        for value in (*self.headers.values(), *self.env.values()):
+            if not SECRET.search(value):
+                yield value
+                yield value.rpartition(" ")[2]
+
+    def filled(self, find: Callable[[str], str]) -> Self:
+        """With secrets in their places. What ``find`` raises is raised.
+
+        Raises:
+            ValueError: one of them cannot be a part of a header, or of a variable; does not repeat it.
+        """
+
+        def fill(field: str, values: dict[str, str], shape: re.Pattern[str]) -> dict[str, str]:
+            made = {name: SECRET.sub(lambda found: find(found[1]), value) for name, value in values.items()}
+            if not all(map(shape.fullmatch, made.values())):
+                raise ValueError(f"a secret in its {field} has a character that is not allowed there")
+            return made
+
+        if not any(SECRET.search(value) for value in (*self.headers.values(), *self.env.values())):
+            return self
+        headers, env = fill("headers", self.headers, _HEADER), fill("env", self.env, _PLAIN)
+        return self.model_copy(update={"headers": headers, "env": env})
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:
@@ -68,6 +99,49 @@ class Provider(Closed):
     """Whether it wants a key: the secret called <name>_api_key."""
 
 
+class TokenIssuer(Closed):
+    """Who else may say who somebody is: an issuer of JWTs, by the public keys in a file."""
+
+    issuer: Annotated[str, Field(min_length=1, max_length=500)]
+    audience: Annotated[str, Field(min_length=1, max_length=500)]
+    jwks: Annotated[str, Field(min_length=1)]
+    """The file with his public keys."""
+    tenant_claim: Annotated[str, Field(min_length=1)] = "tenant"
+    role_claim: Annotated[str, Field(min_length=1)] = "role"
+    """Without it a token is a member's."""
+
+
+_UNITS = {"m": 60, "h": 3600, "d": 24 * 3600}
+Age = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[mhd]|never)$")]
+"""How long ago something happened: minutes, hours or days."""
+
+
+def seconds(age: Age | None) -> int | None:
+    """None is never."""
+    return None if age in (None, "never") else int(age[:-1]) * _UNITS[age[-1]]
+
+
+class Retention(Closed):
+    """How long sessions are kept, and how."""
+
+    compact_after: Age | None = None
+    """What was said this long ago is stored in less room; readers see no difference."""
+    delete_after: Age | None = None
+    """A session in which nothing has happened for this long is deleted, and an upload that none has used."""
+
+
+class RetentionOfAll(Retention):
+    """For all tenants, and what is different for some of them."""
+
+    tenants: dict[Name, Retention] = {}
+
+    def of(self, tenant: str) -> Retention:
+        own = self.tenants.get(tenant, Retention())
+        return Retention(
+            compact_after=own.compact_after or self.compact_after, delete_after=own.delete_after or self.delete_after
+        )
+
+
 class Operator(Closed):
     """The operator's file, named by ``--config``."""
 
@@ -78,3 +152,7 @@ class Operator(Closed):
     graphs: dict[Name, Reference] = {}
     graph_inputs: dict[Name, Annotated[str, Field(min_length=1, max_length=200)]] = {}
     """For a graph whose input has no ``messages``: the key that takes the user's text."""
+    tokens: TokenIssuer | None = None
+    """Whose JWTs are taken, beside API keys."""
+    retention: RetentionOfAll = RetentionOfAll()
+    """How long the sessions of each tenant are kept; for ever, if it is not said."""

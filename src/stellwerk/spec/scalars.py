@@ -25,6 +25,7 @@ _NUMBER = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+SECRET = re.compile(r"\$\{secret:([a-z][a-z0-9_]{0,63})\}")
 _VARIABLE = re.compile(r"\$\{.{0,40}", re.DOTALL)
 
 
@@ -59,8 +60,10 @@ def _number(text: str) -> float:
     raise ValueError(f"found {short(text)}; write a number that is finite and not longer than {SHORT} digits")
 
 
-def refusal(text: str) -> str | None:
-    """Why a text must not stand in a document, or None."""
+def refusal(text: str, *, secrets: bool = False) -> str | None:
+    """Why a text must not stand in a document, or None. ``secrets`` says that they may be named here."""
+    if secrets:
+        text = SECRET.sub("", text)
     if control := _CONTROL.search(text):
         return f"the character U+{ord(control[0]):04X} is not allowed in a text; remove it"
     if variable := _VARIABLE.search(text):

@@ -73,7 +73,8 @@ def check_answer(question: Asked, answer: Answered) -> None:
         return
     wrong = objection(question.schema, resume_value(question, answer))
     if wrong is not None:
-        raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field="data")
+        place = ".".join(["data", *map(str, wrong.absolute_path)])
+        raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field=place)
 
 
 def words_of(value: Any, names: Iterable[str]) -> str:

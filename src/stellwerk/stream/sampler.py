@@ -12,6 +12,7 @@ comes in as an argument.
 
 from dataclasses import dataclass, field
 from math import floor
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -36,6 +37,7 @@ from stellwerk.envelope.redaction import Redactor
 
 _BURST = 4
 """Windows of silence after which the next token counts as the first of a burst."""
+W = TypeVar("W", bound=LlmToken | ToolUpdate)
 _Key = tuple[str, str, int | str | None]
 _HELD = 1.0
 """Seconds that the result of a call waits for the state of its graph."""
@@ -59,6 +61,9 @@ class _Progress:
     """What a tool has told of its progress since the last time, as one update."""
 
     latest: ToolUpdate
+    closed: bool = False
+    held: bool = False
+    """The end of what was taken already."""
 
 
 @dataclass
@@ -81,11 +86,11 @@ class Sampler:
                 return False
             self._due_by(now if now >= self._busy_until else self._window_end(now))
             return True
-        if isinstance(envelope, ToolUpdate) and self._update(envelope):
+        if isinstance(envelope, ToolUpdate) and self._update(envelope) and self._due is not None:
             return False
         self._close(envelope.call_id)
         if not isinstance(envelope, ToolUpdate):
-            self._progress.pop(envelope.call_id, None)
+            self._end_progress(envelope.call_id)
             self._buffer.append(envelope)
         if isinstance(envelope, _RESULTS):
             self._held_since = now if self._held_since is None else self._held_since
@@ -134,15 +139,20 @@ class Sampler:
     def _update(self, update: ToolUpdate) -> bool:
         """True if the update joined the one that waits already."""
         waiting, new = self._progress.get(update.call_id), update.payload
-        if waiting is not None and self.window > 0:
+        if waiting is not None and (self.window > 0 or waiting.held):
             old = waiting.latest.payload
             if (old.text is None) == (new.text is None):
                 text = None if old.text is None or new.text is None else old.text + new.text
                 waiting.latest = replace(waiting.latest, payload=replace(new, text=text))
                 return True
+        self._end_progress(update.call_id)
         self._progress[update.call_id] = fresh = _Progress(update)
         self._buffer.append(fresh)
         return False
+
+    def _end_progress(self, call_id: str) -> None:
+        if (waiting := self._progress.pop(call_id, None)) is not None:
+            waiting.closed = True
 
     def _close(self, call_id: str) -> None:
         if self._growing:
@@ -150,28 +160,38 @@ class Sampler:
                 self._growing.pop(key).closed = True
 
     def _taken(self, item: Envelope | _Words | _Progress, last: bool) -> list[Envelope]:
-        if isinstance(item, _Progress):
+        if isinstance(item, _Words):
+            text, rest = self._cut("".join(item.texts), whole=item.closed or last)
+            if rest:
+                self._growing[_key(item.first)] = words = _Words(item.first, [rest], held=True)
+                self._buffer.append(words)
+            return [_saying(item.first, clean_text(text))] if text else []
+        if not isinstance(item, _Progress) or item.latest.payload.text is None:
+            return [item.latest if isinstance(item, _Progress) else item]
+        text, rest = self._cut(item.latest.payload.text, whole=item.closed or last)
+        if not rest:
             return [item.latest]
-        if not isinstance(item, _Words):
-            return [item]
-        text = "".join(item.texts)
-        if not (item.closed or last):
-            half = "\ud800" <= text[-1:] <= "\udbff"
-            whole = self.redactor.settled(text[:-1] if half else text)
-            if text[whole:]:
-                self._hold(item, text[whole:])
-            text = text[:whole]
-        return [replace(item.first, payload=replace(item.first.payload, text=clean_text(text)))] if text else []
+        self._progress[item.latest.call_id] = progress = _Progress(_saying(item.latest, rest), held=True)
+        self._buffer.append(progress)
+        return [_saying(item.latest, text)] if text else []
 
-    def _hold(self, item: _Words, rest: str) -> None:
-        self._growing[_key(item.first)] = held = _Words(item.first, [rest], held=True)
-        self._buffer.append(held)
+    def _cut(self, text: str, *, whole: bool) -> tuple[str, str]:
+        """What can be told now, and what waits for what follows."""
+        if whole:
+            return text, ""
+        half = "\ud800" <= text[-1:] <= "\udbff"
+        settled = self.redactor.settled(text[:-1] if half else text)
+        return text[:settled], text[settled:]
 
     def _window_end(self, now: float) -> float:
         return (floor(now / self.window) + 1) * self.window if self.window > 0 else now
 
     def _due_by(self, moment: float) -> None:
         self._due = moment if self._due is None else min(self._due, moment)
+
+
+def _saying(said: W, text: str) -> W:
+    return replace(said, payload=replace(said.payload, text=text))
 
 
 def _key(words: LlmToken | ToolUpdate) -> _Key:

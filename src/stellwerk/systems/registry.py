@@ -1,9 +1,12 @@
 """The registered agent systems, their versions, and the agents built from them."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
+import msgspec
 import structlog
 
 from stellwerk.agents.factory import AgentFactory
@@ -24,11 +27,15 @@ from stellwerk.spec.load import Loaded, read_system
 from stellwerk.spec.model import Storage
 from stellwerk.spec.resolve import Resolved
 from stellwerk.systems import rows as system_rows
-from stellwerk.systems.rows import Registration
+from stellwerk.systems.rows import Listed, Registration
+from stellwerk.tenants.principals import LOCAL_TENANT
+from stellwerk.tenants.tenants import folder_of
 
 logger = structlog.get_logger(__name__)
 
 _Key = tuple[str, str, int]
+Factories = Callable[[str, str], Awaitable[AgentFactory]]
+"""What builds the agents of a tenant's system."""
 
 KEPT = 200
 """Agents that are held ready; any other is built anew when it is needed."""
@@ -52,46 +59,52 @@ class Registered:
         return self.resolved.name
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    id: str
-    version: int
-    created_at: float
-    updated_at: float
-
-
 class Systems:
-    def __init__(self, database: Database, factory: AgentFactory, clock: Clock) -> None:
-        self._database, self._factory, self._clock = database, factory, clock
+    def __init__(self, database: Database, factories: Factories, clock: Clock) -> None:
+        self._database, self._factories, self._clock = database, factories, clock
         self._agents: dict[_Key, RunnableAgent] = {}
         """Those used last, the latest at the end; whoever drives another one holds it himself."""
         self._folders: dict[_Key, str] = {}
-        self._given: set[tuple[str, str]] = set()
+        self._given: set[str] = set()
         self._building: dict[_Key, asyncio.Lock] = {}
+        self._outdated: dict[str, int] = {}
+        """How often what the agents of a tenant are built with has changed."""
 
     async def register(self, tenant: str, text: str, *, source: str) -> Registered:
         """Check and store a system.
 
         Raises:
             SpecError: it cannot be built here; says everything that is wrong with it.
+            Conflict: the server was started with one of this name.
         """
-        loaded, resolved, agent = await self._checked(text, source)
+        known = self._outdated.get(tenant)
+        loaded, resolved, agent = await self._checked(tenant, text, source)
+        if self._owner(tenant, resolved.name) != tenant:
+            raise Conflict(
+                f"the server was started with the agent system {resolved.name!r}, for everybody; "
+                "register yours under another name",
+                code="system_given",
+            )
         warnings = loaded.placed(resolved.warnings)
         for warning in warnings:
             logger.warning("system_warning", system=resolved.name, field=warning.field, message=warning.message)
         version = await self._store(tenant, resolved.name, text)
         if agent is not None:
-            self._keep((tenant, resolved.name, version), agent)
+            self._keep((tenant, resolved.name, version), agent, known)
         return Registered(resolved, warnings, version=version)
 
-    async def give(self, tenant: str, text: str, *, source: str) -> None:
-        """Register a system that the server is started with; it cannot be withdrawn."""
-        registered = await self.register(tenant, text, source=source)
-        self._given.add((tenant, registered.name))
+    async def give(self, text: str, *, source: str) -> None:
+        """Register a system that the server is started with: every tenant has it, and none can withdraw it."""
+        registered = await self.register(LOCAL_TENANT, text, source=source)
+        self._given.add(registered.name)
 
-    async def check(self, text: str, *, source: str) -> Registered:
+    def _owner(self, tenant: str, name: str) -> str:
+        """Whose rows a system is in."""
+        return LOCAL_TENANT if name in self._given else tenant
+
+    async def check(self, tenant: str, text: str, *, source: str) -> Registered:
         """What registering would make of it; stores nothing, and raises like ``register``."""
-        loaded, resolved, _ = await self._checked(text, source)
+        loaded, resolved, _ = await self._checked(tenant, text, source)
         return Registered(resolved, loaded.placed(resolved.warnings))
 
     async def withdraw(self, tenant: str, name: str) -> None:
@@ -102,7 +115,7 @@ class Systems:
             Conflict: the server was started with it.
         """
         await self.newest(tenant, name)
-        if (tenant, name) in self._given:
+        if name in self._given:
             raise Conflict(
                 f"the server was started with the agent system {name!r} and would register it again at its next start; "
                 "start it without, or leave it: a system that nobody uses costs nothing",
@@ -128,7 +141,8 @@ class Systems:
             Conflict: the system was deleted.
             SystemChanged, MissingSecret, McpUnreachable: it cannot be built here as things are.
         """
-        row = await self._database.read(lambda tx: tx.row("newest_system", tenant, name))
+        owner = self._owner(tenant, name)
+        row = await self._database.read(lambda tx: tx.row("newest_system", owner, name))
         if row is None:
             raise Conflict(
                 f"the agent system {name!r} of this session was deleted; register it again with POST /agent-systems, "
@@ -141,7 +155,8 @@ class Systems:
 
     async def list(self, tenant: str, *, after: str, limit: int) -> list[Listed]:
         """By name; ``after`` is the last one seen."""
-        rows = await self._database.read(lambda tx: tx.rows("systems", tenant, after, limit))
+        given = msgspec.json.encode(sorted(self._given)).decode()
+        rows = await self._database.read(lambda tx: tx.rows("systems", tenant, after, limit, LOCAL_TENANT, given))
         return [Listed(*row) for row in rows]
 
     async def describe(self, tenant: str, name: str, version: int | None = None) -> Registered:
@@ -149,18 +164,26 @@ class Systems:
         Raises:
             NotFound: there is no such system, or no such version of it.
         """
-        newest = await self._newest(tenant, name)
-        chosen = int(newest[0]) if version is None else version
-        row = await self._database.read(lambda tx: tx.row("system_version", tenant, name, chosen))
-        versions = await self._database.read(lambda tx: tx.rows("system_versions", tenant, name))
-        if row is None:
-            known = ", ".join(str(number) for (number,) in versions)
-            raise NotFound("version", f"{chosen} of {name}", remedy=f"there are: {known}")
+        chosen, row, versions = await self._stored(tenant, name, version)
         loaded = await asyncio.to_thread(read_system, bytes(row[0]), source=name)
-        resolved = await self._factory.resolved(loaded)
+        resolved = await (await self._factories(tenant, name)).resolved(loaded)
         problems = loaded.all_problems((*resolved.problems, *resolved.missing))
-        warnings = loaded.placed(resolved.warnings)
-        return Registered(resolved, warnings, problems, chosen, row[1], tuple(number for (number,) in versions))
+        return Registered(resolved, loaded.placed(resolved.warnings), problems, chosen, row[1], versions)
+
+    async def text(self, tenant: str, name: str, version: int | None = None) -> str:
+        """As it was registered; raises like ``describe``."""
+        return bytes((await self._stored(tenant, name, version))[1][0]).decode("utf-8", "replace")
+
+    async def _stored(self, tenant: str, name: str, version: int | None) -> tuple[int, Row, tuple[int, ...]]:
+        newest, owner = await self._newest(tenant, name), self._owner(tenant, name)
+        chosen = int(newest[0]) if version is None else version
+        row = await self._database.read(lambda tx: tx.row("system_version", owner, name, chosen))
+        versions = tuple(
+            row[0] for row in await self._database.read(lambda tx: tx.rows("system_versions", owner, name))
+        )
+        if row is None:
+            raise NotFound("version", f"{chosen} of {name}", remedy=f"there are: {', '.join(map(str, versions))}")
+        return chosen, row, versions
 
     async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
         """The agent of a version, built when it is not at hand.
@@ -170,14 +193,24 @@ class Systems:
         """
         key = (tenant, name, version)
         if key in self._agents:
-            return self._keep(key, self._agents[key])
+            return self._keep(key, self._agents[key], self._outdated.get(tenant))
         async with self._building.setdefault(key, asyncio.Lock()):  # one slow system holds up no other
+            known = self._outdated.get(tenant)
             try:
-                return self._keep(key, self._agents.get(key) or await self._built(tenant, name, version))
+                return self._keep(key, self._agents.get(key) or await self._built(tenant, name, version), known)
             finally:
                 self._building.pop(key, None)
 
-    def _keep(self, key: _Key, agent: RunnableAgent) -> RunnableAgent:
+    def forget(self, tenant: str) -> None:
+        """Build the tenant's agents anew when they are needed: a key that they hold has changed."""
+        self._outdated[tenant] = self._outdated.get(tenant, 0) + 1
+        for key in [key for key in self._agents if key[0] == tenant]:
+            del self._agents[key]
+
+    def _keep(self, key: _Key, agent: RunnableAgent, known: int | None) -> RunnableAgent:
+        """Unless it was outdated while it was built; then it is for whoever asked, and nobody else."""
+        if self._outdated.get(key[0]) != known:
+            return agent
         self._agents.pop(key, None)
         self._agents[key] = agent
         while len(self._agents) > KEPT:
@@ -186,31 +219,38 @@ class Systems:
 
     async def checklist_folder(self, tenant: str, name: str) -> str:
         """Where the to-do lists of its sessions go today: as its last version says."""
-        row = await self._database.read(lambda tx: tx.row("last_system", tenant, name))
-        folders = await self.checklist_folders(tenant, name)
+        owner = self._owner(tenant, name)
+        row = await self._database.read(lambda tx: tx.row("last_system", owner, name))
+        folders = await self._folders_of(owner, name)
         default = Storage().checklist_dir  # also if it is withdrawn while we look
-        return default if row is None else folders.get(int(row[0]), default)
+        return _within(tenant, default if row is None else folders.get(int(row[0]), default))
 
-    async def checklist_folders(self, tenant: str, name: str) -> dict[int, str]:
-        """Where to-do lists of its sessions may lie, by version."""
-        rows = await self._database.read(lambda tx: tx.rows("system_bodies", tenant, name))
-        for _, version, body in rows:
-            key = (tenant, name, version)
-            if key not in self._folders:
-                self._folders[key] = await asyncio.to_thread(_checklist_dir, bytes(body))
-        return {version: self._folders[tenant, name, version] for _, version, _ in rows}
+    async def checklist_folders(self, tenant: str, name: str) -> set[str]:
+        """Where to-do lists of its sessions may lie; those of a system that the server was once started with, too."""
+        owners = {tenant, LOCAL_TENANT}
+        found = [await self._folders_of(owner, name) for owner in owners]
+        return {_within(tenant, folder) for folders in found for folder in folders.values()}
 
     async def all_checklist_folders(self) -> set[str]:
         systems = await self._database.read(lambda tx: tx.rows("all_systems"))
-        found = [await self.checklist_folders(tenant, name) for tenant, name in systems]
-        return {folder for folders in found for folder in folders.values()}
+        return {folder for tenant, name in systems for folder in await self.checklist_folders(tenant, name)}
 
-    async def _checked(self, text: str, source: str) -> tuple[Loaded, Resolved, RunnableAgent | None]:
+    async def _folders_of(self, owner: str, name: str) -> dict[int, str]:
+        """By version."""
+        rows = await self._database.read(lambda tx: tx.rows("system_bodies", owner, name))
+        for _, version, body in rows:
+            key = (owner, name, version)
+            if key not in self._folders:
+                self._folders[key] = await asyncio.to_thread(_checklist_dir, bytes(body))
+        return {version: self._folders[owner, name, version] for _, version, _ in rows}
+
+    async def _checked(self, tenant: str, text: str, source: str) -> tuple[Loaded, Resolved, RunnableAgent | None]:
         loaded = await asyncio.to_thread(read_system, text, source=source)
-        resolved = await self._factory.admitted(loaded)
+        factory = await self._factories(tenant, loaded.system.system.name)
+        resolved = await factory.admitted(loaded)
         agent: RunnableAgent | None = None
         with suppress(MissingSecret, McpUnreachable):  # warned of; whoever sends the first message is told again
-            agent = await self._factory.build(resolved.root, loaded.system.system)
+            agent = await factory.build(resolved.root, loaded.system.system)
         return loaded, resolved, agent
 
     async def _store(self, tenant: str, name: str, text: str) -> int:
@@ -221,20 +261,24 @@ class Systems:
         return await self._database.submit(system_rows.register_many, item)
 
     async def _newest(self, tenant: str, name: str) -> Row:
-        row = await self._database.read(lambda tx: tx.row("newest_system", tenant, name))
+        owner = self._owner(tenant, name)
+        row = await self._database.read(lambda tx: tx.row("newest_system", owner, name))
         if row is None:
             rows = await self._database.read(lambda tx: tx.rows("system_names", tenant))
-            raise NotFound("agent system", name, remedy=f"there are: {', '.join(known for (known,) in rows)}")
+            known = sorted({*self._given, *(known for (known,) in rows)})
+            raise NotFound("agent system", name, remedy=f"there are: {', '.join(known)}")
         return row
 
     async def _built(self, tenant: str, name: str, version: int) -> RunnableAgent:
-        row = await self._database.read(lambda tx: tx.row("system_version", tenant, name, version))
+        owner = self._owner(tenant, name)
+        row = await self._database.read(lambda tx: tx.row("system_version", owner, name, version))
         if row is None:
             raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
         try:
             loaded = await asyncio.to_thread(read_system, bytes(row[0]), source=f"{name} version {version}")
-            resolved = await self._factory.admitted(loaded)
-            return await self._factory.build(resolved.root, loaded.system.system)
+            factory = await self._factories(tenant, name)
+            resolved = await factory.admitted(loaded)
+            return await factory.build(resolved.root, loaded.system.system)
         except (SpecError, SettingsError) as error:
             raise SystemChanged(name, version, error.message) from error
 
@@ -244,3 +288,8 @@ def _checklist_dir(body: bytes) -> str:
         return read_system(body, source="").system.system.storage.checklist_dir
     except SpecError:  # of an older server, which took what this one refuses
         return Storage().checklist_dir
+
+
+def _within(tenant: str, folder: str) -> str:
+    """Below the data folder, and there below the tenant's own."""
+    return str(folder_of(PurePosixPath(), tenant) / folder)

@@ -15,6 +15,14 @@ class Registration:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    id: str
+    version: int
+    created_at: float
+    updated_at: float
+
+
 def register_many(tx: Transaction, items: Sequence[Registration]) -> list[int | Exception]:
     return [_register(tx, item) for item in items]
 

@@ -1,5 +1,6 @@
 """The outlet: standard output as a pipe that somebody reads, until he has enough."""
 
+import io
 import os
 import sys
 from typing import TextIO
@@ -8,10 +9,13 @@ from stellwerk.errors import StellwerkError
 
 
 def attach() -> None:
-    """Standard streams that the caller has closed become empty ones; nobody else has to think of that."""
+    """Standard streams take any text: closed ones become empty, and letters that an encoding lacks are spelled out."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class Outlet:

@@ -49,8 +49,6 @@ class Wish:
 def run(wish: Wish) -> int:
     """Run it, and return the exit code; does not return if something of it was stopped."""
     attach()
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     runner = asyncio.Runner()
     session = _Session(wish)
     try:

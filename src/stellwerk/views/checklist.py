@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from stellwerk.envelope.markup import escaped
 from stellwerk.envelope.model import Envelope, State
 
 NAME = "checklist"
@@ -32,8 +33,6 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
 """What a task can become. Done is done: what is left to do is a new task."""
 
 _PROGRESS: list[Status] = list(TRANSITIONS)
-_MARKUP = re.compile(r"([\\`*_\[\]<>|~&$])")
-_LIST_OR_HEADING = re.compile(r"^([0-9]{0,9})([-+#=.)])")
 
 
 class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,11 +143,6 @@ def task_line(task: Task) -> str:
     facts += [f"after {' '.join(task.depends_on)}"] * bool(task.depends_on)
     line = f"- [{'x' if task.status == 'completed' else ' '}] **{task.id}** {escaped(task.title)} ({', '.join(facts)})"
     return f"{line}\n  - {escaped(task.note)}" if task.note else line
-
-
-def escaped(text: str) -> str:
-    """Text on one line that Markdown takes for nothing but text."""
-    return _LIST_OR_HEADING.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", " ".join(text.split())))
 
 
 def order_of(task_id: str) -> tuple[int, list[int]]:

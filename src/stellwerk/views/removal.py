@@ -48,8 +48,7 @@ class Removal:
     @property
     def owner(self) -> str:
         """How the log calls it."""
-        payload = self.spoken.payload
-        return payload.message_id if isinstance(self.spoken, Message) else payload.ask_id  # type: ignore[union-attr]
+        return self.spoken.payload.message_id if isinstance(self.spoken, Message) else self.spoken.payload.ask_id
 
     @property
     def text(self) -> str:

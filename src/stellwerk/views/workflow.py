@@ -178,7 +178,7 @@ class Workflow:
                 self.removals += 1
                 self.last_activity = envelope.ts
             case Message(payload=said) if said.role != "tool":
-                self._message(envelope)
+                self._message(envelope, said.role)
             case AskUser(payload=asked):
                 self._asked[asked.ask_id] = f"msg_{envelope.call_id}"
                 self._say(envelope, asked.question, "assistant", self._prompt)
@@ -192,16 +192,16 @@ class Workflow:
                     self._show(message, envelope.run_id)
                 self.last_activity = envelope.ts
 
-    def _message(self, envelope: Message) -> None:
+    def _message(self, envelope: Message, role: Role) -> None:
         said = envelope.payload
-        if said.role == "user":
+        if role == "user":
             self.name = self.name or said.text[:NAME]
         files = [*(said.documents or ()), *(part.document_id for part in said.content if isinstance(part, FilePart))]
-        parent = None if said.role == "user" or envelope.run_id is None else self._prompt
+        parent = None if role == "user" or envelope.run_id is None else self._prompt
         documents = tuple(self._files[each] for each in dict.fromkeys(files) if each in self._files)
-        shown = self._shown(envelope, said.text, said.role, said.status, parent, documents)  # type: ignore[arg-type]
+        shown = self._shown(envelope, said.text, role, said.status, parent, documents)
         shown = replace(shown, started_at=iso(said.started_at or envelope.ts))
-        if said.status == "last" and said.role == "assistant" and envelope.run_id is not None:
+        if said.status == "last" and role == "assistant" and envelope.run_id is not None:
             self._held.append(shown)
         else:
             self._show(shown, None if said.status == "first" else envelope.run_id)

@@ -21,8 +21,6 @@ from stellwerk.log.log import PAGE_BYTES
 from stellwerk.log.wake import Channel, Wakes
 from stellwerk.views.workflow import TYPES, Workflow
 
-MANDATE = 1
-"""The number of the only tenant there is as long as there are no API keys."""
 _MOST = 256
 _BYTES = 64 * 1024 * 1024
 _PAGE = 1000
@@ -151,7 +149,7 @@ class _Folding:
         if head is None:
             raise unknown_workflow(self.workflow_id)
         if self.workflow is None:
-            self.workflow = Workflow(self.workflow_id, MANDATE, user_number(head[4]))
+            self.workflow = Workflow(self.workflow_id, mandate(tx, self.tenant), user_number(head[4]))
         rows = tx.rows_within(
             PAGE_BYTES, "events_of_types", self.workflow_id, self.position, _TYPES, self.tenant, _PAGE
         )
@@ -162,6 +160,12 @@ class _Folding:
         if not is_full:
             self.position = head[0]
         return not is_full
+
+
+def mandate(tx: Transaction, tenant: str) -> int:
+    """The number by which clients of workflows know a tenant."""
+    row = tx.row("tenant_number", tenant)
+    return 0 if row is None else int(row[0])
 
 
 def user_number(label: str | None) -> int:

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from stellwerk.database.port import Database
+from stellwerk.database.port import Database, Transaction
 from stellwerk.envelope.model import Message, decode
 from stellwerk.errors import InvalidField
 from stellwerk.ids import ID_LENGTH
 from stellwerk.views.status import Status
 from stellwerk.views.workflow import NAME, iso
-from stellwerk.workflows.folds import MANDATE, user_number
+from stellwerk.workflows.folds import mandate, user_number
 
 _ID = re.compile(rf"[0-9A-Za-z]{{{ID_LENGTH}}}")
 _AFTER_ALL = "~"
@@ -44,16 +44,20 @@ async def listed(database: Database, tenant: str, *, before: str | None, limit: 
             f"before: {before[:60]!r} is not the id of a workflow; send that of the last one you have, or leave it out"
         )
         raise InvalidField(told, field="before")
-    rows = await database.read(lambda tx: tx.rows("workflows", tenant, before or _AFTER_ALL, limit))
-    return [_head(row) for row in rows]
+
+    def page(tx: Transaction) -> list[WorkflowHead]:
+        number = mandate(tx, tenant)
+        return [_head(number, row) for row in tx.rows("workflows", tenant, before or _AFTER_ALL, limit)]
+
+    return await database.read(page)
 
 
-def _head(row: tuple[Any, ...]) -> WorkflowHead:
+def _head(number: int, row: tuple[Any, ...]) -> WorkflowHead:
     workflow_id, user, state, first, started_at, last_activity = row
     status = msgspec.json.decode(state, type=Status)
     return WorkflowHead(
         id=workflow_id,
-        mandate_id=MANDATE,
+        mandate_id=number,
         user_id=user_number(user),
         name="" if first is None else _name(first),
         started_at=iso(started_at),

@@ -15,8 +15,9 @@ from stellwerk.database.port import Database, Row, Transaction
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import AskUser, Envelope, Message, UserAnswer, decode, encode
+from stellwerk.envelope.packing import PACKED, expanded
 from stellwerk.envelope.payloads import Asked, FilePart
-from stellwerk.errors import Conflict, NotFound, StellwerkError
+from stellwerk.errors import Conflict, NotFound
 from stellwerk.ids import Clock
 from stellwerk.log import tables as log
 from stellwerk.log.durable import DurableLog
@@ -29,7 +30,7 @@ from stellwerk.views.workflow_shapes import MessageShown
 from stellwerk.workflows.folds import Folds, unknown_workflow
 
 _PAGE = 1000
-_TYPES = msgspec.json.encode(TYPES).decode()
+_TYPES = msgspec.json.encode((*TYPES, PACKED)).decode()
 _FINDING = msgspec.json.encode(
     ("run_start", "message", "ask_user", "user_answer", "document", "tool_start", "tool_end")
 ).decode()
@@ -56,10 +57,6 @@ class _Wish:
     workflow_id: str
     message_id: str
     document_id: str | None = None
-
-
-class _Overtaken(StellwerkError):
-    """Something has happened in the session since the removal was prepared."""
 
 
 @dataclass
@@ -89,7 +86,7 @@ class Removals:
             removing = await self._prepared(wish)
             try:
                 await self.log.retract(remove_many, removing, wish.workflow_id, lambda stored: stored)
-            except _Overtaken:
+            except log.Overtaken:
                 continue
             self.folds.forget(wish.tenant, wish.workflow_id)
             await self.documents.release(wish.tenant, removing.documents)
@@ -148,8 +145,8 @@ class Removals:
     async def _told(self, wish: _Wish, types: str) -> AsyncIterator[Stored]:
         after = 0
         while page := await self.database.read(partial(_page, wish, types, after)):
-            for position, body in page:
-                yield Stored(position, body)
+            for stored in expanded(Stored(*row) for row in page):
+                yield stored
             after = page[-1][0]
 
 
@@ -218,7 +215,7 @@ def _remove(tx: Transaction, item: Removing) -> list[Stored] | Exception:
     if standing(tx, item.tenant, item.session_id).status == "running":
         return _busy()
     if head[0] != item.position:
-        return _Overtaken("something has happened in the session meanwhile")
+        return log.Overtaken("something has happened in the session meanwhile")
     log.rewrite(tx, item.tenant, item.session_id, item.stubs)
     if item.memory is not None:
         apply(tx, item.memory)

@@ -10,6 +10,7 @@ from langchain_core.messages import ToolMessage
 from stellwerk.agents.mcp import McpServers
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.agents.tools import ARTIFACT_KEY
+from stellwerk.envelope.results import ToolResult
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import NotFound, ToolFailed
 from stellwerk.spec.script import ScriptRule, ScriptStep
@@ -53,8 +54,9 @@ async def test_wrong_arguments_are_explained_by_the_server(servers: McpServers, 
 async def test_an_image_becomes_a_document_that_is_kept_before_it_is_named(servers: McpServers, server: str) -> None:
     kept: list[Blob] = []
 
-    async def keep(blobs: Sequence[Blob]) -> None:
+    async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
         kept.extend(blobs)
+        return result
 
     alone = result(await called(servers, f"{server}_icon", keep=keep))
     with_words = result(await called(servers, f"{server}_picture", keep=keep))
@@ -67,8 +69,9 @@ async def test_an_image_becomes_a_document_that_is_kept_before_it_is_named(serve
 async def test_a_megabyte_becomes_a_document_with_a_preview(servers: McpServers, server: str) -> None:
     kept: list[Blob] = []
 
-    async def keep(blobs: Sequence[Blob]) -> None:
+    async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
         kept.extend(blobs)
+        return result
 
     answer = await called(servers, f"{server}_big", size=1_000_000, keep=keep)
     assert result(answer)["kind"] == "file_ref"

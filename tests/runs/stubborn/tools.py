@@ -1,6 +1,7 @@
-"""Tools that do not want to stop. Each says when it begins, waits for a gate, and leaves a file when it is done."""
+"""Tools that do not want to stop. Each says when it begins, and in which process, then waits for a gate."""
 
 import asyncio
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -13,7 +14,9 @@ HERE = Path(__file__).parent
 
 
 def _began(name: str) -> None:
-    (HERE / f"{name} began").touch()
+    written = HERE / f"{name} begins"
+    written.write_text(str(os.getpid()))
+    written.rename(HERE / f"{name} began")
 
 
 def _wait(name: str) -> str:

@@ -19,6 +19,7 @@ from contextvars import ContextVar
 
 from langchain_core.messages import BaseMessage
 
+from stellwerk.agents import metering
 from stellwerk.agents.middleware.conversation import Spent
 from stellwerk.errors import QuotaExceeded
 from stellwerk.spec.model import Quotas
@@ -81,11 +82,12 @@ class Budget:
         return next((b for b in self.around() if b.limit is not None and b.used >= b.limit), None)
 
     def check(self) -> None:
-        """Refuse another model call when a quota is used up.
+        """Refuse another model call when a quota is used up, or what the tenant may use.
 
         Raises:
             QuotaExceeded: the run ends as failed.
         """
+        metering.check()
         for budget in self.around():
             _within("steps", budget.spent.steps, budget.quotas.steps)
             _within("tokens", budget.spent.tokens, budget.quotas.tokens)

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.types import Command
 
+from stellwerk.agents import metering
 from stellwerk.agents.middleware.budget import Budget, current, spending
 from stellwerk.agents.middleware.conversation import (
     OUR_WORDS,
@@ -52,6 +53,7 @@ class StepLimit(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolOutcome]]
     ) -> ToolOutcome:
+        metering.check()
         said = request.state["messages"]
         budget = budget_of(self._agent, self._max, said)
         if budget.siblings is None:

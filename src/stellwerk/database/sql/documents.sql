@@ -34,8 +34,18 @@ DELETE FROM document WHERE tenant = ?1 AND document_id = ?3 AND session_id = ''
     AND NOT EXISTS (SELECT 1 FROM document AS other WHERE other.tenant = ?1
         AND other.document_id = ?3 AND other.session_id NOT IN ('', ?2));
 
+Uploads that no session uses.
+
+-- name: uploads_to_delete
+SELECT document_id FROM document WHERE tenant = ?1 AND document_id > ?3 AND session_id = '' AND created_at < ?2
+    AND NOT EXISTS (SELECT 1 FROM document AS other WHERE other.tenant = ?1
+        AND other.document_id = document.document_id AND other.session_id <> '')
+ORDER BY document_id LIMIT ?4;
+
 -- name: number_document
-INSERT INTO file_number (tenant, document_id) VALUES (?, ?) ON CONFLICT DO NOTHING;
+INSERT INTO file_number (tenant, number, document_id)
+SELECT ?1, 1 + coalesce((SELECT number FROM last_file_number WHERE tenant = ?1), 0), ?2 WHERE true
+ON CONFLICT DO NOTHING;
 
 -- name: numbers_of_documents
 SELECT document_id, number FROM file_number

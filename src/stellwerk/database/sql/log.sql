@@ -17,11 +17,11 @@ WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: move_heads
 UPDATE session SET batch_no = head.value ->> 3, batch_end = head.value ->> 4, last_position = head.value ->> 5,
-    touched = ?2
+    told = told + (head.value ->> 6), touched = ?2
 FROM json_each(?1) AS head WHERE session.id = head.value ->> 0;
 
 -- name: claim_positions_external
-UPDATE session SET last_position = last_position + ?, touched = ?
+UPDATE session SET last_position = last_position + ?, told = told + ?, touched = ?
 WHERE id = ? AND tenant = ?
 RETURNING last_position;
 
@@ -36,6 +36,53 @@ The only rewrite there is: what somebody had removed leaves an empty envelope in
 -- name: rewrite_event
 UPDATE event SET body = ?1 WHERE session_id = ?2 AND position = ?3
     AND EXISTS (SELECT 1 FROM session WHERE id = ?2 AND tenant = ?4);
+
+Compaction: what was said piece by piece lies in packs, each in the place of its last envelope.
+
+-- name: packed_up_to
+SELECT packed FROM session WHERE id = ? AND tenant = ?;
+
+-- name: events_with_times
+SELECT position, ts, body FROM event
+WHERE session_id = ? AND position > ?
+  AND EXISTS (SELECT 1 FROM session WHERE id = event.session_id AND tenant = ?)
+ORDER BY position LIMIT ?;
+
+-- name: drop_events_between
+DELETE FROM event WHERE session_id = ?1 AND position > ?2 AND position < ?3
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4);
+
+-- name: pack_event
+UPDATE event SET type = ?1, body = ?2 WHERE session_id = ?3 AND position = ?4
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?3 AND tenant = ?5);
+
+-- name: set_packed
+UPDATE session SET packed = ?, told = told - ? WHERE id = ? AND tenant = ?;
+
+-- name: tenants_of_sessions
+WITH RECURSIVE found (tenant) AS (
+    SELECT min(tenant) FROM session
+    UNION ALL
+    SELECT (SELECT min(tenant) FROM session WHERE session.tenant > found.tenant) FROM found
+    WHERE found.tenant IS NOT NULL
+)
+SELECT tenant FROM found WHERE tenant IS NOT NULL;
+
+Sessions that are not at work, and whose first event that was not looked at is old. In the order of an index.
+
+-- name: sessions_to_compact
+SELECT touched, id FROM session WHERE tenant = ?1 AND (touched, id) > (?3, ?4) AND packed < last_position
+    AND (SELECT ts FROM event WHERE session_id = session.id AND position > session.packed ORDER BY position LIMIT 1) < ?2
+    AND NOT EXISTS (SELECT 1 FROM run WHERE run.session_id = session.id AND run.state <> 'ended')
+ORDER BY touched, id LIMIT ?5;
+
+Sessions that are not at work, and in which nothing has happened for long. A fork begins anew.
+
+-- name: sessions_to_delete
+SELECT touched, id, last_position FROM session WHERE tenant = ?1 AND (touched, id) > (?3, ?4) AND created_at < ?2
+    AND coalesce((SELECT ts FROM event WHERE session_id = session.id ORDER BY position DESC LIMIT 1), 0) < ?2
+    AND NOT EXISTS (SELECT 1 FROM run WHERE run.session_id = session.id AND run.state <> 'ended')
+ORDER BY touched, id LIMIT ?5;
 
 -- name: read_events
 SELECT position, body FROM event
@@ -55,6 +102,12 @@ SELECT id, touched, last_position FROM session WHERE tenant = ?1 AND touched > ?
         SELECT touched FROM session WHERE tenant = ?1 AND touched > ?2 ORDER BY touched LIMIT ?3
     )
 ) ORDER BY touched, id;
+
+The flush of the last change among the sessions of a tenant, a deletion too.
+
+-- name: last_change
+SELECT max(coalesce((SELECT max(touched) FROM session WHERE tenant = ?1), 0),
+    coalesce((SELECT max(touched) FROM tombstone WHERE tenant = ?1), 0));
 
 -- name: last_flush
 SELECT max(coalesce((SELECT max(touched) FROM session), 0), coalesce((SELECT max(touched) FROM tombstone), 0));

@@ -1,11 +1,12 @@
 The statements of runs, their standing, and registered systems.
 
-Whoever comes later is behind the others in the queue, also if the clock was set back meanwhile.
+Whoever comes later is behind the others of his tenant in the queue, also if the clock was set back meanwhile.
 
 -- name: insert_run
-INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at)
+INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at, begun_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
-    max(?9, coalesce((SELECT max(queued_at) + 0.001 FROM run WHERE state <> 'ended'), ?9)));
+    max(?9, coalesce((SELECT max(queued_at) + 0.001 FROM run WHERE state <> 'ended' AND tenant = ?3), ?9)),
+    CASE ?7 WHEN 'running' THEN ?9 END);
 
 -- Where the trace began that is under way at a position.
 -- name: start_of_trace
@@ -14,16 +15,43 @@ SELECT min(position) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id
 );
 
 -- name: count_waiting
-SELECT count(*) FROM run WHERE state = 'waiting';
+SELECT count(*) FROM run WHERE state <> 'ended' AND tenant = ? AND state = 'waiting';
 
+-- Of those that are not over: how many, and since when.
+-- name: runs_open
+SELECT state, count(*), min(queued_at) FROM run WHERE state <> 'ended' GROUP BY state;
+
+-- Who is next: the tenant that has fewer runs under way, or else was served longer ago; of its runs, the one that came first.
 -- name: runs_waiting
-SELECT id, session_id, tenant, position, attempt FROM run WHERE state = 'waiting' ORDER BY queued_at, id LIMIT ?;
+WITH RECURSIVE unfinished (tenant) AS (
+    SELECT min(tenant) FROM run WHERE state <> 'ended'
+    UNION ALL
+    SELECT (SELECT min(tenant) FROM run WHERE state <> 'ended' AND tenant > unfinished.tenant) FROM unfinished
+    WHERE unfinished.tenant IS NOT NULL
+), line AS MATERIALIZED (
+    SELECT tenant, (SELECT served_at FROM tenant WHERE name = unfinished.tenant) AS served_at, (
+        SELECT count(*) FROM run AS other
+        WHERE other.state <> 'ended' AND other.tenant = unfinished.tenant AND other.state = 'running'
+    ) AS under_way
+    FROM unfinished WHERE tenant IS NOT NULL
+)
+SELECT id, session_id, tenant, position, attempt FROM (
+    SELECT run.*, served_at, under_way + row_number() OVER (PARTITION BY run.tenant ORDER BY queued_at, id) AS turn
+    FROM line AS whose CROSS JOIN run ON run.id IN (
+        SELECT id FROM run AS first WHERE first.state <> 'ended' AND first.tenant = whose.tenant
+            AND first.state = 'waiting' ORDER BY queued_at, id LIMIT ?1
+    )
+) ORDER BY turn, served_at, queued_at, id LIMIT ?1;
+
+-- name: sessions_at_work
+SELECT DISTINCT session_id FROM run WHERE state <> 'ended' AND tenant = ?;
 
 -- name: runs_running
-SELECT id, session_id, tenant, position, attempt FROM run WHERE state = 'running' ORDER BY queued_at, id;
+SELECT id, session_id, tenant, position, attempt FROM run
+WHERE state <> 'ended' AND state = 'running' ORDER BY queued_at, id;
 
 -- name: leases_running
-SELECT tenant, session_id, id, epoch FROM run WHERE state = 'running';
+SELECT tenant, session_id, id, epoch FROM run WHERE state <> 'ended' AND state = 'running';
 
 -- name: run_of_lease
 SELECT id, session_id, tenant, position, attempt FROM run
@@ -33,12 +61,18 @@ WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 SELECT id, session_id, tenant, position, attempt FROM run
 WHERE session_id = ? AND tenant = ? AND state <> 'ended' ORDER BY round DESC LIMIT 1;
 
+The time in the queue is not the run's. Of one that was under way and lost its driver, the last that it told counts.
+
 -- name: claim_run
-UPDATE run SET state = 'running', epoch = ?, attempt = ? WHERE id = ? AND tenant = ?;
+UPDATE run SET state = 'running', epoch = ?, attempt = ?, begun_at = (julianday('now') - 2440587.5) * 86400.0,
+    seconds = seconds + CASE state WHEN 'running' THEN max(0.0, coalesce(
+        (SELECT ts FROM event WHERE session_id = run.session_id ORDER BY position DESC LIMIT 1) - begun_at, 0.0)) ELSE 0.0 END
+WHERE id = ? AND tenant = ?;
 
 -- Put back into the queue by whoever holds it.
 -- name: release_run
-UPDATE run SET state = 'waiting' WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
+UPDATE run SET state = 'waiting', seconds = seconds + max(0.0, coalesce((julianday('now') - 2440587.5) * 86400.0 - begun_at, 0.0))
+WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
 -- name: end_run
 UPDATE run SET state = 'ended' WHERE id = ? AND tenant = ? AND state <> 'ended';
@@ -79,7 +113,9 @@ SELECT ?1, position, type, ts, body FROM event WHERE session_id = ?2 AND positio
     AND EXISTS (SELECT 1 FROM session WHERE id = ?2 AND tenant = ?4);
 
 -- name: set_last_position
-UPDATE session SET last_position = ? WHERE id = ? AND tenant = ?;
+UPDATE session SET last_position = ?1,
+    told = (SELECT coalesce(sum(length(body)), 0) FROM event WHERE session_id = ?2)
+WHERE id = ?2 AND tenant = ?3;
 
 -- Where the trace of a run began.
 -- name: trace_of_run
@@ -132,7 +168,8 @@ SELECT DISTINCT name FROM system WHERE tenant = ? AND NOT withdrawn ORDER BY nam
 
 -- name: systems
 SELECT name, max(version), min(created_at), max(created_at) FROM system
-WHERE tenant = ? AND name > ? AND NOT withdrawn GROUP BY name ORDER BY name LIMIT ?;
+WHERE tenant = CASE WHEN name IN (SELECT value FROM json_each(?5)) THEN ?4 ELSE ?1 END AND name > ?2 AND NOT withdrawn
+GROUP BY name ORDER BY name LIMIT ?3;
 
 -- name: system_version
 SELECT body, created_at FROM system WHERE tenant = ? AND name = ? AND version = ?;
@@ -144,7 +181,7 @@ SELECT version FROM system WHERE tenant = ? AND name = ? AND NOT withdrawn ORDER
 SELECT name, version, body FROM system WHERE tenant = ? AND name = ?;
 
 -- name: all_systems
-SELECT DISTINCT tenant, name FROM system;
+SELECT tenant, name FROM system UNION SELECT tenant, system FROM session;
 
 -- name: insert_system
 INSERT INTO system (tenant, name, version, digest, body, created_at) VALUES (?, ?, ?, ?, ?, ?);

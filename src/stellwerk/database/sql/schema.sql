@@ -2,6 +2,9 @@
 
 -- A session is a row; its story is in event. last_position numbers the story,
 -- epoch fences writers; batch_no, and where that batch ended, make a repeated append harmless.
+-- packed is how far compaction has come.
+-- told and filed are the bytes of its events and of its documents; steps, tokens and seconds are those of its runs
+-- that are over.
 CREATE TABLE session (
     id            TEXT PRIMARY KEY,
     tenant        TEXT NOT NULL,
@@ -13,11 +16,18 @@ CREATE TABLE session (
     batch_end     INTEGER NOT NULL DEFAULT 0,
     last_position INTEGER NOT NULL DEFAULT 0,
     touched       INTEGER NOT NULL,
-    created_at    REAL NOT NULL
+    created_at    REAL NOT NULL,
+    packed        INTEGER NOT NULL DEFAULT 0,
+    told          INTEGER NOT NULL DEFAULT 0,
+    filed         INTEGER NOT NULL DEFAULT 0,
+    steps         INTEGER NOT NULL DEFAULT 0,
+    tokens        INTEGER NOT NULL DEFAULT 0,
+    seconds       REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX session_touched ON session (tenant, touched);
 
--- body is the envelope's final JSON, written once and never parsed on its way out.
+-- body is the envelope's final JSON, written once and never parsed on its way out. In old sessions
+-- a stretch of pieces of text is one row, of type 'packed', in the place of the last of them: their bodies, compressed.
 CREATE TABLE event (
     session_id TEXT NOT NULL,
     position   INTEGER NOT NULL,
@@ -49,9 +59,11 @@ CREATE TABLE tombstone (
     remains    TEXT
 ) WITHOUT ROWID;
 CREATE INDEX tombstone_remains ON tombstone (remains) WHERE remains IS NOT NULL;
+CREATE INDEX tombstone_touched ON tombstone (tenant, touched);
 
 -- The run table is also the queue: waiting, running, ended. position is that of its run_start,
--- attempt how often it was begun: once, and again after each crash.
+-- attempt how often it was begun: once, and again after each crash; begun_at when it was taken up last, seconds how long
+-- it had been under way before that. Queries must say state <> 'ended', or they look at every run that ever was.
 CREATE TABLE run (
     id         TEXT PRIMARY KEY,
     session_id TEXT NOT NULL,
@@ -63,9 +75,11 @@ CREATE TABLE run (
     epoch      INTEGER NOT NULL,
     queued_at  REAL NOT NULL,
     attempt    INTEGER NOT NULL DEFAULT 1,
+    begun_at   REAL,
+    seconds    REAL NOT NULL DEFAULT 0,
     UNIQUE (session_id, round)
 ) WITHOUT ROWID;
-CREATE INDEX run_unfinished ON run (state, queued_at) WHERE state <> 'ended';
+CREATE INDEX run_unfinished ON run (tenant, state, queued_at) WHERE state <> 'ended';
 
 -- Messages that came while their session was busy, in order; each starts a round when its turn has come.
 CREATE TABLE inbox (
@@ -149,13 +163,23 @@ CREATE TABLE document (
 ) WITHOUT ROWID;
 CREATE INDEX document_session ON document (tenant, session_id);
 
--- A number for each document, for clients that count their files. None is ever given twice.
+-- A number for each document, for clients that count their files. Each tenant counts for itself, as gaps would tell it
+-- what others do; none is ever given twice.
 CREATE TABLE file_number (
-    number      INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant      TEXT NOT NULL,
+    number      INTEGER NOT NULL,
     document_id TEXT NOT NULL,
+    PRIMARY KEY (tenant, number),
     UNIQUE (tenant, document_id)
-);
+) WITHOUT ROWID;
+CREATE TABLE last_file_number (
+    tenant TEXT PRIMARY KEY,
+    number INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER file_numbered AFTER INSERT ON file_number BEGIN
+    INSERT INTO last_file_number (tenant, number) VALUES (NEW.tenant, NEW.number)
+    ON CONFLICT (tenant) DO UPDATE SET number = excluded.number;
+END;
 
 -- Folds of the log, kept for speed alone: drop them and they are built anew at the next start.
 CREATE TABLE standing (
@@ -172,3 +196,102 @@ CREATE TABLE overview (
     form       INTEGER NOT NULL,
     state      BLOB NOT NULL
 ) WITHOUT ROWID;
+
+-- Tenants, in the order in which they came. The number is what clients with whole numbers call a mandate.
+-- held is how many bytes all events of a tenant have, and its documents, each of them once; served_at when a run of it
+-- was last taken up: tenants take turns.
+CREATE TABLE tenant (
+    number     INTEGER PRIMARY KEY AUTOINCREMENT,
+    name       TEXT NOT NULL UNIQUE,
+    created_at REAL NOT NULL,
+    held       INTEGER NOT NULL DEFAULT 0,
+    served_at  REAL NOT NULL DEFAULT 0,
+    locked     INTEGER NOT NULL DEFAULT 0
+);
+
+-- API keys. Of the secret there is only the SHA-256. Revoked ones stay, so that their ids are never used again.
+CREATE TABLE api_key (
+    id         TEXT PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    user       TEXT,
+    role       TEXT NOT NULL CHECK (role IN ('reader', 'member', 'admin')),
+    scopes     TEXT,
+    hash       BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL,
+    revoked_at REAL,
+    last_used  REAL
+) WITHOUT ROWID;
+CREATE INDEX api_key_tenant ON api_key (tenant, created_at);
+
+-- Who did what: a chain for each tenant, in which each hash covers the entry and the hash before it.
+CREATE TABLE audit (
+    tenant TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    entry  BLOB NOT NULL,
+    hash   BLOB NOT NULL,
+    PRIMARY KEY (tenant, number)
+) WITHOUT ROWID;
+
+-- Secrets of a tenant, or of one agent system of his, sealed with AES-256-GCM under the master key of this name.
+CREATE TABLE secret (
+    tenant     TEXT NOT NULL,
+    system     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    sealed     BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    PRIMARY KEY (tenant, system, name)
+) WITHOUT ROWID;
+
+-- What a tenant may use, as JSON; one without a row has no limits.
+CREATE TABLE tenant_limits (
+    tenant TEXT PRIMARY KEY,
+    limits BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- What was used, by day (UTC), user, system and model; counted when a run ends, or goes with its session. It outlives both.
+-- The row without a model has what no model has: runs, their seconds, tool calls, and model calls that nobody counted.
+CREATE TABLE usage (
+    tenant        TEXT NOT NULL,
+    day           TEXT NOT NULL,
+    user          TEXT NOT NULL,
+    system        TEXT NOT NULL,
+    model         TEXT NOT NULL,
+    model_calls   INTEGER NOT NULL,
+    input_tokens  INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    tool_calls    INTEGER NOT NULL,
+    runs          INTEGER NOT NULL,
+    seconds       REAL NOT NULL,
+    PRIMARY KEY (tenant, day, user, system, model)
+) WITHOUT ROWID;
+
+-- Who holds how much is counted where it changes, whoever changes it; so is whose turn it is.
+CREATE TRIGGER run_begun AFTER INSERT ON run WHEN NEW.begun_at IS NOT NULL BEGIN
+    UPDATE tenant SET served_at = NEW.begun_at WHERE name = NEW.tenant;
+END;
+CREATE TRIGGER run_taken_up AFTER UPDATE OF begun_at ON run BEGIN
+    UPDATE tenant SET served_at = NEW.begun_at WHERE name = NEW.tenant;
+END;
+CREATE TRIGGER session_told AFTER UPDATE OF told ON session BEGIN
+    UPDATE tenant SET held = held + NEW.told - OLD.told WHERE name = NEW.tenant;
+END;
+CREATE TRIGGER session_gone AFTER DELETE ON session BEGIN
+    UPDATE tenant SET held = held - OLD.told WHERE name = OLD.tenant;
+END;
+CREATE TRIGGER event_rewritten AFTER UPDATE OF body ON event BEGIN
+    UPDATE session SET told = told + length(NEW.body) - length(OLD.body) WHERE id = NEW.session_id;
+END;
+CREATE TRIGGER document_came AFTER INSERT ON document BEGIN
+    UPDATE session SET filed = filed + NEW.size WHERE id = NEW.session_id;
+    UPDATE tenant SET held = held + NEW.size WHERE name = NEW.tenant AND NOT EXISTS (SELECT 1 FROM document
+        WHERE tenant = NEW.tenant AND document_id = NEW.document_id AND session_id <> NEW.session_id);
+END;
+CREATE TRIGGER document_went AFTER DELETE ON document BEGIN
+    UPDATE session SET filed = filed - OLD.size WHERE id = OLD.session_id;
+    UPDATE tenant SET held = held - OLD.size WHERE name = OLD.tenant AND NOT EXISTS (SELECT 1 FROM document
+        WHERE tenant = OLD.tenant AND document_id = OLD.document_id);
+END;

@@ -25,6 +25,7 @@ from stellwerk.processes.leaving import leave_with
 ITEMS = 2_000
 """Of one document: what there is to say of each is told wherever the document is shown."""
 _FILES = 64
+_CALLS = {"socket.connect", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen", "os.exec", "os.system"}
 
 READERS: dict[str, Reader] = {
     "txt": read_text,
@@ -64,8 +65,9 @@ def read_document(data: bytes, ext: str) -> list[ContentItem]:
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Neither more memory nor more time, no dump of what was read, and no file is written."""
+    """Neither more memory nor more time, no dump of what was read, no file is written, and nobody is called."""
     sys.dont_write_bytecode = True
+    sys.addaudithook(_alone)
     tempfile.tempdir = os.devnull  # else Python looks for a folder by writing into it
     limits = {"CORE": 0, "FSIZE": 0, "NOFILE": _FILES}
     if sys.platform == "linux":  # others cannot, or say that they can and do not
@@ -73,6 +75,12 @@ def limit(memory: int, seconds: int) -> None:
     for name, most in limits.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # the first ends it by a signal of its own
+
+
+def _alone(event: str, _: object) -> None:
+    """Whatever a document refers to stays where it is."""
+    if event in _CALLS:
+        raise PermissionError(f"a document is read without {event}")
 
 
 def _leave(answer: int, outcome: dict[str, Any]) -> NoReturn:

@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { streamControl } from "./control.js";
+import { type AiMessage, dispatch } from "./dispatch.js";
+import { lines, NAMES } from "./testing/golden.js";
+
+const QUESTION: AiMessage = { id: "u", content: "Go." };
+
+function told(folder: string, name: string): AiMessage {
+  const start: readonly AiMessage[] = [QUESTION, { id: "ai", content: "" }];
+  const [question, message] = lines(`${folder}/${name}.jsonl`).reduce(
+    (messages, line) => dispatch(messages, "ai", JSON.parse(line)),
+    start,
+  );
+  expect(question).toBe(QUESTION);
+  return message as AiMessage;
+}
+
+describe.each(NAMES)("the golden run %s", (name) => {
+  const events = told("events", name);
+
+  test("gives the same message from events, from chunks, and from chunks with a preview", () => {
+    const bare = (message: AiMessage) => ({
+      ...message,
+      toolEvents: message.toolEvents?.map((event) => ({ ...event, payload: { ...event.payload, argsPreview: null } })),
+    });
+    expect(bare(told("chunks", name))).toEqual(bare(events));
+    expect(bare(told("chunks-live", name))).toEqual(bare(events));
+  });
+
+  test("has every word of its text, and no tool in it", () => {
+    const parsed = lines(`events/${name}.jsonl`).map((line) => JSON.parse(line));
+    const words = parsed.filter((event) => event.type === "text_message").map((event) => event.payload.text);
+    expect(events.content).toBe(words.join(""));
+    const tools = parsed.filter((event) => event.type.startsWith("toolcall_"));
+    expect(events.toolEvents ?? []).toEqual(tools.map(({ type, payload }) => ({ type, payload })));
+  });
+});
+
+test("a string is a line of JSON, or else text", () => {
+  const line = '{"type":"text_message","payload":{"text":"Hi"},"id":"1.0","ts":1,"agent_name":"a"}';
+  expect(streamControl(line)).toEqual({ appendText: "Hi" });
+  expect(streamControl("{not JSON")).toEqual({ appendText: "{not JSON" });
+  expect(streamControl("42")).toEqual({ appendText: "42" });
+});
+
+test("a question comes with the id to answer it by", () => {
+  const question = lines("events/question-answered.jsonl")
+    .map(streamControl)
+    .find((control) => control.question);
+  expect(question).toMatchObject({ appendText: "May I?", question: { ask_id: "id-21", kind: "question" } });
+});
+
+test("types that nobody knows yet do nothing", () => {
+  expect(streamControl('{"type":"tomorrow","payload":{}}')).toEqual({});
+  expect(streamControl('{"type":"tomorrow","level":"outer_agent","data":"x"}')).toEqual({});
+});

@@ -1,0 +1,84 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { follow } from "./follow.js";
+import { Problem } from "./problem.js";
+import { SILENCE } from "./reconnect.js";
+import { run } from "./testing/golden.js";
+import { type Answer, cutAfter, problem, SSE, serving, whole } from "./testing/server.js";
+
+const RUN = run("one-tool");
+const LAST = RUN.length;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Reads up to the last envelope of the run. */
+async function positions(url: string, options: Parameters<typeof follow>[1] = {}): Promise<number[]> {
+  const seen: number[] = [];
+  for await (const { position } of follow("s", { url, ...options })) {
+    seen.push(position);
+    if (position === LAST) break;
+  }
+  return seen;
+}
+
+const all = RUN.map((one) => one.position);
+
+test("a line that breaks again and again loses nothing and doubles nothing", async () => {
+  const cuts = [cutAfter(RUN, 0), cutAfter(RUN, 3, "id: 4\nda"), cutAfter(RUN, 1), problem(503, "busy")];
+  const states: string[] = [];
+  const url = await serving(...(cuts as [Answer]), whole(RUN));
+  expect(await positions(url, { onConnection: (state) => states.push(state) })).toEqual(all);
+  expect(states.filter((state) => state === "waiting")).toHaveLength(cuts.length);
+});
+
+test("a server that says too much is not believed", async () => {
+  const twice: Answer = (_request, response) => {
+    response.writeHead(200, SSE);
+    response.write([...RUN, ...RUN].map((one) => `data: ${JSON.stringify(one)}\n\n`).join(""));
+  };
+  expect(await positions(await serving(twice))).toEqual(all);
+});
+
+test("it begins behind the cursor, with the profile and the key that were asked for", async () => {
+  const asked: (string | undefined)[] = [];
+  const url = await serving((request, response, wanted) => {
+    asked.push(request.url, request.headers.authorization, request.headers.accept);
+    whole(RUN)(request, response, wanted);
+  });
+  const seen = await positions(url, { after: LAST - 2, profile: "debug", key: "sw_k_s" });
+  expect(seen).toEqual([LAST - 1, LAST]);
+  expect(asked).toEqual([`/sessions/s/stream?after=${LAST - 2}&profile=debug`, "Bearer sw_k_s", "text/event-stream"]);
+});
+
+test.each([401, 403, 404])("%d is final", async (status) => {
+  const url = await serving(cutAfter(RUN, 2), problem(status, "no"));
+  const error = await positions(url).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(Problem);
+  expect(error).toMatchObject({ status, code: "no", detail: "It is no." });
+});
+
+test("a line that falls silent is given up, and another one is opened", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const url = await serving(whole(RUN.slice(0, 2)), whole(RUN));
+  const onConnection = (state: string) => void (state === "waiting" && setImmediate(() => vi.runAllTimers()));
+  const seen: number[] = [];
+  for await (const { position } of follow("s", { url, onConnection })) {
+    seen.push(position);
+    if (position === 2) setImmediate(() => vi.advanceTimersByTime(SILENCE));
+    if (position === LAST) break;
+  }
+  expect(seen).toEqual(all);
+});
+
+test("the signal ends it without an error, also while it waits to come back", async () => {
+  const stopping = new AbortController();
+  const url = await serving(cutAfter(RUN, 2), problem(503, "busy", { "Retry-After": "3600" }));
+  let waits = 0;
+  const onConnection = (state: string) => {
+    if (state === "waiting" && ++waits === 2) setImmediate(() => stopping.abort());
+  };
+  const seen: number[] = [];
+  for await (const { position } of follow("s", { url, signal: stopping.signal, onConnection })) seen.push(position);
+  expect(seen).toEqual([1, 2]);
+});

@@ -1,0 +1,64 @@
+import type { Envelope } from "./envelope.gen.js";
+import { callEnded, modelStarted, modelWrote, toolStarted, toolUpdated } from "./reduce_calls.js";
+import { answered, asked, said } from "./reduce_entries.js";
+import { filed, logged, stateChanged, troubled } from "./reduce_facts.js";
+import { resumed, runEnded, runStarted } from "./reduce_runs.js";
+import type { Session } from "./session.js";
+
+/**
+ * The session after an envelope. Pure: the session before it is not changed, and shares with this one all that the
+ * envelope does not touch. An envelope that is in it already changes nothing.
+ */
+export function reduce(session: Session, envelope: Envelope): Session {
+  if (envelope.position <= session.position) return session;
+  return { ...applied(session, envelope), position: envelope.position };
+}
+
+function applied(session: Session, envelope: Envelope): Session {
+  switch (envelope.type) {
+    case "run_start":
+      return runStarted(session, envelope);
+    case "run_end":
+      return runEnded(session, envelope);
+    case "message":
+      return said(session, envelope);
+    case "llm_start":
+      return modelStarted(session, envelope);
+    case "llm_token":
+      return modelWrote(session, envelope);
+    case "tool_start":
+      return toolStarted(session, envelope);
+    case "tool_update":
+      return toolUpdated(session, envelope);
+    case "llm_end":
+    case "tool_end":
+      return callEnded(session, envelope);
+    case "subgraph_resume":
+      return resumed(session, envelope);
+    case "ask_user":
+      return asked(session, envelope);
+    case "user_answer":
+      return answered(session, envelope);
+    case "state":
+      return stateChanged(session, envelope);
+    case "document":
+      return filed(session, envelope);
+    case "log":
+      return logged(session, envelope);
+    case "stop_request":
+      return { ...session, stopping: session.status === "running" };
+    case "warning":
+    case "error":
+      return troubled(session, envelope);
+    case "subgraph_checkpoint":
+    case "update":
+      return session;
+    default:
+      return unknownType(session, envelope);
+  }
+}
+
+/** A type that this version does not know: an error for whoever compiles, nothing for whoever runs. */
+function unknownType(session: Session, _: never): Session {
+  return session;
+}

@@ -1,0 +1,110 @@
+import type { AskUserEnvelope, LlmTokenEnvelope, MessageEnvelope, UserAnswerEnvelope } from "./envelope.gen.js";
+import type { Entry, MessageEntry, Question, Session } from "./session.js";
+
+type Entries = readonly Entry[];
+type Drafts = readonly MessageEntry[];
+
+export function said(session: Session, envelope: MessageEnvelope): Session {
+  const { payload } = envelope;
+  const id = payload.message_id;
+  if (payload.action === "removed") {
+    return { ...session, entries: session.entries.filter((one) => one.kind !== "message" || one.messageId !== id) };
+  }
+  const drafts = session.drafts.filter((draft) => draft.messageId !== id);
+  if (payload.redacted) return { ...session, drafts };
+  const entry: MessageEntry = {
+    ...placed(envelope),
+    kind: "message",
+    state: "said",
+    messageId: id,
+    role: payload.role,
+    text: payload.content.map((part) => (part.type === "text" ? part.text : "")).join(""),
+    content: payload.content,
+    status: payload.status,
+    documents: payload.documents,
+    author: payload.author,
+    callId: session.calls.has(id) ? id : undefined,
+  };
+  return { ...session, drafts, entries: [...session.entries, entry] };
+}
+
+export function asked(session: Session, envelope: AskUserEnvelope): Session {
+  const { payload } = envelope;
+  const question: Question = {
+    askId: payload.ask_id,
+    question: payload.question,
+    kind: payload.kind ?? "question",
+    state: "open",
+    schema: payload.schema,
+    options: payload.options,
+    default: payload.default,
+    toolName: payload.tool_name,
+    args: payload.args,
+    data: payload.data,
+    agent: envelope.agent,
+    runId: envelope.run_id,
+    callId: envelope.parent_id,
+    askedAt: envelope.ts,
+    position: envelope.position,
+  };
+  const { askId, options } = question;
+  const entry: Entry = {
+    ...placed(envelope),
+    ...{ kind: "question", role: "assistant", text: payload.question, askId, options },
+  };
+  return {
+    ...session,
+    lastActivity: envelope.ts,
+    questions: [...session.questions.filter((one) => one.askId !== askId), question],
+    entries: payload.redacted ? session.entries : [...session.entries, entry],
+  };
+}
+
+export function answered(session: Session, envelope: UserAnswerEnvelope): Session {
+  const { ask_id: askId, text, data, refused = false, redacted } = envelope.payload;
+  const state = refused ? "refused" : "answered";
+  const answer = { text, data, ts: envelope.ts };
+  const entry: Entry = {
+    ...placed(envelope),
+    ...{ kind: "answer", role: "user", text: text ?? "", askId, data, refused },
+  };
+  return {
+    ...session,
+    lastActivity: envelope.ts,
+    questions: session.questions.map((one) => (one.askId === askId ? { ...one, state, answer } : one)),
+    entries: redacted ? session.entries : [...session.entries, entry],
+  };
+}
+
+/** A message as a model begins to write it; its text is in the call. */
+export function writing(envelope: LlmTokenEnvelope, messageId: string): MessageEntry {
+  return {
+    ...placed(envelope),
+    ...{ kind: "message", state: "streaming", role: "assistant", text: "", messageId, callId: envelope.call_id },
+  };
+}
+
+/** The drafts when a model call has ended: its text may be said now, or it was cut off and does not count. */
+export function draftsAfter(drafts: Drafts, callId: string, state: "written" | "abandoned"): Drafts {
+  return drafts.some((draft) => draft.callId === callId)
+    ? drafts.map((draft) => (draft.callId === callId ? { ...draft, state } : draft))
+    : drafts;
+}
+
+/** Without what was written and never said: the agent went on without it, or it was cut off and is told anew. */
+export function settled(drafts: Drafts): Drafts {
+  return drafts.every((draft) => draft.state === "streaming")
+    ? drafts
+    : drafts.filter((draft) => draft.state === "streaming");
+}
+
+/** Without what a run said; the message that it answers stays, because another run answers it now. */
+export function withoutRun(entries: Entries, runId: string, messageId: string | undefined): Entries {
+  return entries.filter(
+    (entry) => entry.runId !== runId || (entry.kind === "message" && entry.messageId === messageId),
+  );
+}
+
+function placed(envelope: MessageEnvelope | AskUserEnvelope | UserAnswerEnvelope | LlmTokenEnvelope) {
+  return { position: envelope.position, ts: envelope.ts, agent: envelope.agent, runId: envelope.run_id };
+}

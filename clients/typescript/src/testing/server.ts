@@ -1,0 +1,54 @@
+/** A small server of one's own on loopback, for what a real one does only when it is in trouble. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+import type { Envelope } from "../envelope.gen.js";
+
+export type Answer = (request: IncomingMessage, response: ServerResponse, wanted: URLSearchParams) => void;
+
+/** Answers one request after another; the last answer is also that to all further ones. Gives its address. */
+export async function serving(...answers: readonly [Answer, ...Answer[]]): Promise<string> {
+  let count = 0;
+  const server = createServer((request, response) => {
+    const answer = answers[Math.min(count++, answers.length - 1)] ?? answers[0];
+    answer(request, response, new URL(request.url ?? "/", "http://localhost").searchParams);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+export const SSE = { "Content-Type": "text/event-stream" };
+
+export function frames(envelopes: readonly Envelope[]): string {
+  return envelopes.map((one) => `id: ${one.position}\ndata: ${JSON.stringify(one)}\n\n`).join("");
+}
+
+/** The envelopes behind the cursor, as many as said, and then the line is cut. */
+export function cutAfter(envelopes: readonly Envelope[], count: number, half = ""): Answer {
+  return (_, response, wanted) => {
+    const after = Number(wanted.get("after"));
+    response.writeHead(200, SSE);
+    const some = envelopes.filter((one) => one.position > after).slice(0, count);
+    response.write(frames(some) + half, () => response.destroy());
+  };
+}
+
+/** The envelopes behind the cursor; then it stays open. */
+export function whole(envelopes: readonly Envelope[]): Answer {
+  return (_, response, wanted) => {
+    const after = Number(wanted.get("after"));
+    response.writeHead(200, SSE);
+    response.write(`: ping\n\n${frames(envelopes.filter((one) => one.position > after))}`);
+  };
+}
+
+export function problem(status: number, code: string, headers: Record<string, string> = {}): Answer {
+  return (_, response) => {
+    response.writeHead(status, { "Content-Type": "application/problem+json", ...headers });
+    response.end(JSON.stringify({ type: "about:blank", title: code, status, code, detail: `It is ${code}.` }));
+  };
+}

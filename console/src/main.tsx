@@ -1,0 +1,28 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Toasts } from "./parts/Toast";
+import { router } from "./router";
+import { makeQueryClient } from "./server/queries";
+import { KeyDialog } from "./shell/KeyDialog";
+import { showTheme, storedTheme } from "./state/theme";
+import { TextsProvider } from "./texts";
+import "./theme.css";
+
+showTheme(storedTheme());
+
+const root = document.getElementById("root");
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={makeQueryClient()}>
+        <TextsProvider>
+          <Toasts>
+            <RouterProvider router={router} />
+            <KeyDialog />
+          </Toasts>
+        </TextsProvider>
+      </QueryClientProvider>
+    </StrictMode>,
+  );

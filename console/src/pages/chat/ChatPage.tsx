@@ -1,0 +1,66 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { buttonLook } from "../../parts/Button";
+import { EmptyState } from "../../parts/EmptyState";
+import { Icon } from "../../parts/Icon";
+import { Loaded } from "../../parts/Loaded";
+import { Page } from "../../parts/Page";
+import { Trouble } from "../../parts/Trouble";
+import { systems } from "../../server/queries";
+import type { ListedSystem } from "../../server/types";
+import { useTexts } from "../../texts";
+import { useBegin } from "./begin";
+
+export { SessionPage } from "./SessionPage";
+
+export function ChatPage() {
+  const { chat } = useTexts();
+  const query = useQuery(systems);
+  const begin = useBegin();
+  return (
+    <Page title={chat.title} lead={chat.lead}>
+      {begin.error && (
+        <div className="mb-4">
+          <Trouble error={begin.error} />
+        </div>
+      )}
+      <Loaded query={query}>{(found) => <Choices systems={found} onChoose={begin.mutate} />}</Loaded>
+    </Page>
+  );
+}
+
+function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[]; onChoose: (id: string) => void }) {
+  const { chat } = useTexts();
+  if (!found.length)
+    return (
+      <EmptyState icon="systems" title={chat.noSystems}>
+        <Link to="/register" className={buttonLook("primary")}>
+          {chat.register}
+        </Link>
+      </EmptyState>
+    );
+  return (
+    <ul className="grid gap-3 sm:grid-cols-2 xl:grid-cols-3">
+      {found.map(({ id, version }) => (
+        <li key={id}>
+          <button
+            type="button"
+            onClick={() => onChoose(id)}
+            className="flex w-full items-center gap-4 rounded-xl border border-line bg-surface p-4 text-left shadow-card transition-colors hover:border-accent"
+          >
+            <span className="grid size-10 place-items-center rounded-xl bg-accent-soft text-accent">
+              <Icon name="chat" size={20} />
+            </span>
+            <span className="min-w-0">
+              <span className="block truncate font-medium">
+                <span className="sr-only">{chat.beginWith} </span>
+                {id}
+              </span>
+              <span className="text-sm text-muted">{chat.version(version)}</span>
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

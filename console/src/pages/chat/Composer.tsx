@@ -1,0 +1,121 @@
+import type { Session } from "@stellwerk/client";
+import { type KeyboardEvent, useEffect, useRef } from "react";
+import { Button } from "../../parts/Button";
+import { classes } from "../../parts/classes";
+import { Icon } from "../../parts/Icon";
+import { useDraft } from "../../state/draft";
+import { useTexts } from "../../texts";
+import { Attachments } from "./Attachments";
+import { useAttaching } from "./attaching";
+import { StopButton, useStop } from "./StopButton";
+import type { Sending } from "./sending";
+
+interface Props {
+  sid: string;
+  session: Session;
+  /** An earlier moment is looked at: nothing can be said there. */
+  isPast: boolean;
+  sending: Sending;
+}
+
+/** Where one writes. Enter sends, Shift+Enter begins a line, Escape stops what is under way. */
+export function Composer({ sid, session, isPast, sending }: Props) {
+  const { chat } = useTexts();
+  const [draft, setDraft] = useDraft(sid);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const attaching = useAttaching(draft, setDraft);
+  const stop = useStop(sid, session);
+  const isBusy = session.status === "running" && !session.awaitingUserInput;
+  const canSend = draft.text.trim() !== "" && !sending.waiting && attaching.uploads.length === 0;
+  useEffect(() => {
+    if (!matchMedia("(pointer: coarse)").matches) box.current?.focus({ preventScroll: true });
+  }, []);
+  const send = () => {
+    if (!canSend) return;
+    sending.send(draft);
+    setDraft(null);
+    box.current?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      send();
+    } else if (event.key === "Escape" && isBusy) stop.run();
+  };
+  if (isPast) return <p className="border-t border-line px-6 py-4 text-center text-sm text-muted">{chat.replayed}</p>;
+  const placeholder = isBusy
+    ? chat.placeholderBusy
+    : session.awaitingUserInput
+      ? chat.placeholderAsked
+      : chat.placeholder;
+  return (
+    <form
+      className="px-3 pb-3 sm:px-6 sm:pb-5"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <div
+        className={classes(
+          "mx-auto max-w-3xl rounded-2xl border bg-surface p-2 shadow-card focus-within:border-accent",
+          attaching.isOver ? "border-accent bg-accent-soft" : "border-line-strong",
+        )}
+      >
+        <Attachments draft={draft} attaching={attaching} />
+        <textarea
+          ref={box}
+          rows={1}
+          aria-label={chat.message}
+          placeholder={attaching.isOver ? chat.dropHere : placeholder}
+          value={draft.text}
+          maxLength={65_536}
+          onChange={(event) => setDraft({ ...draft, text: event.target.value })}
+          onKeyDown={onKeyDown}
+          onPaste={(event) => event.clipboardData.files.length > 0 && attaching.take(event.clipboardData.files)}
+          className="field-sizing-content block max-h-60 min-h-9 w-full resize-none bg-transparent px-2 py-1.5 outline-none placeholder:text-muted max-md:text-base"
+        />
+        <div className="flex items-center gap-2">
+          <AttachButton onFiles={attaching.take} />
+          <span className="flex-1" />
+          {isBusy && <StopButton stop={stop} />}
+          <Button
+            type="submit"
+            look="primary"
+            square
+            className="rounded-xl"
+            disabled={!canSend}
+            aria-label={isBusy ? chat.queue : chat.send}
+            title={isBusy ? chat.queue : chat.send}
+          >
+            <Icon name="send" />
+          </Button>
+        </div>
+      </div>
+    </form>
+  );
+}
+
+function AttachButton({ onFiles }: { onFiles: (files: FileList) => void }) {
+  const { chat } = useTexts();
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label={chat.attach}
+        onChange={(event) => {
+          if (event.target.files) onFiles(event.target.files);
+          event.target.value = "";
+        }}
+      />
+      <Button look="quiet" square aria-label={chat.attach} title={chat.attach} onClick={() => input.current?.click()}>
+        <Icon name="clip" />
+      </Button>
+    </>
+  );
+}

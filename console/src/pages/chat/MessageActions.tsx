@@ -1,0 +1,58 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { Button } from "../../parts/Button";
+import { Icon, type IconName } from "../../parts/Icon";
+import { useToast } from "../../parts/Toast";
+import { wordsFor } from "../../parts/Trouble";
+import { forkSession } from "../../server/conversation";
+import { sessions } from "../../server/queries";
+import { useTexts } from "../../texts";
+import { useAgain } from "./again";
+import type { MessageItem } from "./items";
+
+/** What can be done with a message: copied, answered anew, gone on from. */
+export function MessageActions({ sid, item, text }: { sid: string; item: MessageItem; text: string }) {
+  const texts = useTexts();
+  const { chat } = texts;
+  const say = useToast();
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const onError = (error: Error) => say(wordsFor(error, texts), true);
+  const again = useAgain(sid);
+  const fork = useMutation({
+    mutationFn: (position: number) => forkSession(sid, position),
+    onSuccess: async ({ id }) => {
+      void queries.invalidateQueries(sessions);
+      await navigate({ to: "/chat/$sid", params: { sid: id } });
+    },
+    onError,
+  });
+  const copy = () => {
+    navigator.clipboard?.writeText(text).then(() => say(chat.copied), onError);
+  };
+  const { forkAt } = item;
+  return (
+    <div className="mt-1 -ml-1.5 flex shrink-0 opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:opacity-100">
+      <Action icon="copy" label={chat.copy} onClick={copy} />
+      {item.isLast && <Action icon="again" label={chat.again} disabled={again.isPending} onClick={again.run} />}
+      {forkAt !== undefined && (
+        <Action icon="fork" label={chat.fork} disabled={fork.isPending} onClick={() => fork.mutate(forkAt)} />
+      )}
+    </div>
+  );
+}
+
+interface ActionProps {
+  icon: IconName;
+  label: string;
+  onClick: () => void;
+  disabled?: boolean;
+}
+
+function Action({ icon, label, ...button }: ActionProps) {
+  return (
+    <Button look="quiet" square className="size-7 w-7" aria-label={label} title={label} {...button}>
+      <Icon name={icon} size={15} />
+    </Button>
+  );
+}

@@ -1,0 +1,107 @@
+import type { SessionDocument } from "@stellwerk/client";
+import { memo } from "react";
+import { Badge } from "../../parts/Badge";
+import { Disclosure } from "../../parts/Disclosure";
+import { Markdown } from "../../parts/Markdown";
+import { useTexts } from "../../texts";
+import { blocksOf } from "./blocks";
+import { FileChip } from "./FileChip";
+import { type MessageItem, nameOf } from "./items";
+import { MessageActions } from "./MessageActions";
+
+interface Props {
+  sid: string;
+  item: MessageItem;
+  text: string;
+  reasoning: string;
+  documents: readonly SessionDocument[];
+  isPast: boolean;
+}
+
+/** A message. Drawn anew only if something of it has changed. */
+export const MessageRow = memo(
+  (props: Props) => (props.item.entry.role === "user" ? <FromUser {...props} /> : <FromAgent {...props} />),
+  (before, after) =>
+    before.text === after.text &&
+    before.reasoning === after.reasoning &&
+    before.documents === after.documents &&
+    before.isPast === after.isPast &&
+    before.item.entry === after.item.entry &&
+    before.item.isQueued === after.item.isQueued &&
+    before.item.isFirst === after.item.isFirst &&
+    before.item.isLast === after.item.isLast &&
+    before.item.forkAt === after.item.forkAt,
+);
+
+function FromUser({ sid, item, text, documents, isPast }: Props) {
+  const { chat } = useTexts();
+  const { entry } = item;
+  const names = new Map(documents.map(({ documentId, name }) => [documentId, name]));
+  return (
+    <div className="group flex flex-col items-end">
+      <p className="sr-only">{entry.author ?? chat.you}</p>
+      <div className="flex max-w-[85%] items-start gap-1">
+        {!isPast && <MessageActions sid={sid} item={item} text={text} />}
+        <div className="min-w-0 rounded-2xl rounded-br-md bg-accent-soft px-4 py-2.5 break-words whitespace-pre-wrap">
+          <span>{text}</span>
+          {entry.documents && entry.documents.length > 0 && (
+            <span className="mt-2 flex flex-wrap gap-1.5">
+              {entry.documents.map((id) => (
+                <FileChip key={id} id={id} name={names.get(id) ?? id} />
+              ))}
+            </span>
+          )}
+        </div>
+      </div>
+      {item.isQueued && (
+        <span className="mt-1">
+          <Badge tone="warn">{chat.queued}</Badge>
+        </span>
+      )}
+    </div>
+  );
+}
+
+function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
+  const { chat } = useTexts();
+  const { entry } = item;
+  const made = item.forkAt === undefined ? [] : documents.filter(({ runId, agent }) => agent && runId === entry.runId);
+  return (
+    <div className="group">
+      {item.isFirst && <p className="mb-1 text-sm font-semibold">{nameOf(entry) ?? chat.assistant}</p>}
+      {reasoning && (
+        <Disclosure className="-ml-2 mb-2 text-sm text-muted" summary={chat.reasoning}>
+          <div className="ml-4 border-l border-line pl-4 whitespace-pre-wrap">{reasoning}</div>
+        </Disclosure>
+      )}
+      {entry.state === "streaming" ? <Growing text={text} /> : <Settled text={text} />}
+      {entry.state === "abandoned" && (
+        <p className="mt-1.5">
+          <Badge tone="warn">{chat.cutOff}</Badge>
+        </p>
+      )}
+      {made.length > 0 && (
+        <p className="mt-3 flex flex-wrap gap-1.5">
+          {made.map(({ documentId, name }) => (
+            <FileChip key={documentId} id={documentId} name={name} />
+          ))}
+        </p>
+      )}
+      {!isPast && item.forkAt !== undefined && <MessageActions sid={sid} item={item} text={text} />}
+    </div>
+  );
+}
+
+/** While it is written, in pieces, of which only the last is read anew. */
+function Growing({ text }: { text: string }) {
+  return (
+    <div className="space-y-3">
+      {blocksOf(text).map((block, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a piece stays where it is
+        <Settled key={index} text={block} />
+      ))}
+    </div>
+  );
+}
+
+const Settled = memo(Markdown);

@@ -1,0 +1,91 @@
+import type { Session } from "@stellwerk/client";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { Badge } from "../../parts/Badge";
+import { Button, buttonLook } from "../../parts/Button";
+import { classes } from "../../parts/classes";
+import { Dialog } from "../../parts/Dialog";
+import { Icon } from "../../parts/Icon";
+import { StatusBadge } from "../../parts/StatusBadge";
+import { useToast } from "../../parts/Toast";
+import { wordsFor } from "../../parts/Trouble";
+import { deleteSession } from "../../server/conversation";
+import { sessions } from "../../server/queries";
+import { useTexts } from "../../texts";
+
+interface Props {
+  sid: string;
+  system: string;
+  session: Session;
+  /** The line is lost, and tried again. */
+  isLost: boolean;
+  onPanel: () => void;
+}
+
+export function SessionHeader({ sid, system, session, isLost, onPanel }: Props) {
+  const { chat } = useTexts();
+  const [isRemoving, setRemoving] = useState(false);
+  const title = chat.session(system);
+  useEffect(() => {
+    document.title = `${title} · Stellwerk`;
+  }, [title]);
+  return (
+    <header className="flex min-h-13 shrink-0 items-center gap-x-3 border-b border-line px-4 py-1.5 sm:px-6">
+      <h1 className="min-w-0 truncate font-semibold tracking-tight">{title}</h1>
+      <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />
+      <span role="status" className="min-w-0 truncate">
+        {isLost && <Badge tone="warn">{chat.reconnecting}</Badge>}
+      </span>
+      <div className="ml-auto flex shrink-0 gap-1">
+        <Button
+          look="quiet"
+          square
+          className="xl:hidden"
+          aria-label={chat.details}
+          title={chat.details}
+          onClick={onPanel}
+        >
+          <Icon name="panel" />
+        </Button>
+        <Link to="/events/$sid" params={{ sid }} className={classes(buttonLook("quiet"), "max-sm:hidden")}>
+          <Icon name="events" /> {chat.events}
+        </Link>
+        <Button look="quiet" square aria-label={chat.remove} title={chat.remove} onClick={() => setRemoving(true)}>
+          <Icon name="trash" />
+        </Button>
+      </div>
+      <Removal sid={sid} isOpen={isRemoving} onClose={() => setRemoving(false)} />
+    </header>
+  );
+}
+
+function Removal({ sid, isOpen, onClose }: { sid: string; isOpen: boolean; onClose: () => void }) {
+  const texts = useTexts();
+  const { chat } = texts;
+  const say = useToast();
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const removal = useMutation({
+    mutationFn: () => deleteSession(sid),
+    onSuccess: async () => {
+      say(chat.removed);
+      await navigate({ to: "/" });
+      void queries.invalidateQueries(sessions);
+    },
+    onError: (error) => say(wordsFor(error, texts), true),
+  });
+  return (
+    <Dialog open={isOpen} onClose={onClose} title={chat.removeTitle}>
+      <p className="mb-5 text-muted">{chat.removeWhy}</p>
+      <div className="flex justify-end gap-2">
+        <Button data-autofocus onClick={onClose}>
+          {chat.removeNo}
+        </Button>
+        <Button look="danger" disabled={removal.isPending} onClick={() => removal.mutate()}>
+          {chat.removeYes}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

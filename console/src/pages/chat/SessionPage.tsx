@@ -1,0 +1,105 @@
+import type { Session } from "@stellwerk/client";
+import { useSession } from "@stellwerk/client/react";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { lazy, Suspense, useDeferredValue, useEffect, useState } from "react";
+import { buttonLook } from "../../parts/Button";
+import { Dialog } from "../../parts/Dialog";
+import { EmptyState } from "../../parts/EmptyState";
+import { Trouble } from "../../parts/Trouble";
+import { Problem } from "../../server/ask";
+import { keyRefused, useKey } from "../../server/key";
+import { session as head } from "../../server/queries";
+import { useClient } from "../../state/client";
+import { useTexts } from "../../texts";
+import { Composer } from "./Composer";
+import { Conversation } from "./Conversation";
+import { SessionHeader } from "./SessionHeader";
+import { useSending } from "./sending";
+
+const SidePanel = lazy(async () => ({ default: (await import("../panel/SidePanel")).SidePanel }));
+const ReplayBar = lazy(async () => ({ default: (await import("../replay/ReplayBar")).ReplayBar }));
+
+/** How long one waits for all that is stored, before what has come is shown. */
+const PATIENCE = 1_500;
+
+export function SessionPage() {
+  const { sid } = useParams({ from: "/chat/$sid" });
+  return <OneSession key={sid} sid={sid} />;
+}
+
+function OneSession({ sid }: { sid: string }) {
+  const { chat } = useTexts();
+  const { session: live, connection, problem } = useSession(useClient(), sid);
+  const [past, setPast] = useState<Session | null>(null);
+  const [isPanelOpen, setPanelOpen] = useState(false);
+  const query = useQuery(head(sid));
+  const key = useKey();
+  useEffect(() => {
+    if (problem?.status === 401) keyRefused(key);
+  }, [problem, key]);
+  const sending = useSending(sid, live);
+  const shown = useDeferredValue(past ?? live); // many envelopes at once are drawn once
+  const isWhole = useWhole(live.position, query.data?.position);
+  const system = query.data?.agent_system_id ?? live.runs.at(-1)?.system ?? "…";
+  if (problem?.status === 404)
+    return (
+      <EmptyState icon="chat" title={chat.gone}>
+        <p>{chat.goneWhy}</p>
+        <Link to="/" className={buttonLook("plain")}>
+          {chat.title}
+        </Link>
+      </EmptyState>
+    );
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <SessionHeader
+        sid={sid}
+        system={system}
+        session={shown}
+        isLost={connection === "waiting"}
+        onPanel={() => setPanelOpen(true)}
+      />
+      {problem && (
+        <div className="px-4 pt-4 sm:px-6">
+          <Trouble error={new Problem(problem.status, problem.code, problem.detail)} />
+        </div>
+      )}
+      <div className="flex min-h-0 flex-1">
+        <div className="flex min-w-0 flex-1 flex-col">
+          <Conversation sid={sid} session={shown} isWhole={isWhole} isPast={past !== null} sending={sending} />
+          <Suspense>
+            <ReplayBar sid={sid} live={live} onShow={setPast} />
+          </Suspense>
+          <Composer sid={sid} session={live} isPast={past !== null} sending={sending} />
+        </div>
+        <aside
+          aria-label={chat.details}
+          className="hidden w-md shrink-0 overflow-y-auto border-l border-line bg-surface empty:hidden xl:block"
+        >
+          <Suspense>
+            <SidePanel sid={sid} session={shown} />
+          </Suspense>
+        </aside>
+      </div>
+      <Dialog open={isPanelOpen} onClose={() => setPanelOpen(false)} title={chat.details} place="right">
+        <Suspense>
+          <SidePanel sid={sid} session={shown} />
+        </Suspense>
+      </Dialog>
+    </div>
+  );
+}
+
+/** Whether all has come that was stored when the page was opened; what is hidden from us may be the last of it. */
+function useWhole(position: number, stored: number | undefined): boolean {
+  const [isLate, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), PATIENCE);
+    return () => clearTimeout(timer);
+  }, []);
+  const [isWhole, setWhole] = useState(false);
+  const now = isWhole || isLate || (stored !== undefined && position >= stored);
+  if (now && !isWhole) setWhole(true);
+  return now;
+}

@@ -1,0 +1,16 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { beginSession, sessions } from "../../server/queries";
+
+/** Begins a session with a system, and goes there. */
+export function useBegin() {
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: beginSession,
+    onSuccess: async ({ id }) => {
+      void queries.invalidateQueries(sessions);
+      await navigate({ to: "/chat/$sid", params: { sid: id } });
+    },
+  });
+}

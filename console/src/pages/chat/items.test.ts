@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { EMPTY, type Envelope, reduce, type Session } from "@stellwerk/client";
+import { expect, test } from "vitest";
+import { type Item, itemsOf } from "./items";
+
+const RUNS = new URL("../../../../tests/golden/runs/", import.meta.url);
+
+function told(name: string): Envelope[] {
+  const lines = readFileSync(new URL(`${name}.jsonl`, RUNS), "utf8")
+    .trim()
+    .split("\n");
+  return lines.map((line, index) => ({ ...JSON.parse(line), position: index + 1 }));
+}
+
+const folded = (name: string): Session => told(name).reduce(reduce, EMPTY);
+const brief = (item: Item): string => (item.kind === "message" ? item.entry.role : item.kind);
+
+test("a question stands where it was asked, with its answer in it", () => {
+  const items = itemsOf(folded("question-answered"));
+  expect(items.map(brief)).toContain("question");
+  expect(items.map(brief)).not.toContain("answer");
+  const asked = items.find((item) => item.kind === "question");
+  expect(asked?.kind === "question" && asked.question.answer?.text).toBe("yes");
+});
+
+test("a run that was stopped or has failed says so, below what it said", () => {
+  for (const name of ["stopped", "failing-run"]) {
+    const last = itemsOf(folded(name)).at(-1);
+    expect(last).toMatchObject({ kind: "end", isLast: true });
+  }
+});
+
+test("only the last answer can be given anew, and branches off where its run is over", () => {
+  const session = folded("plain-answer");
+  const items = itemsOf(session);
+  const said = items.flatMap((item) => (item.kind === "message" && item.entry.role === "assistant" ? [item] : []));
+  expect(said.at(-1)).toMatchObject({ isLast: true, forkAt: session.runs.at(-1)?.endPosition });
+});
+
+test("while a run goes on there is one line for it, and keys are never doubled", () => {
+  for (const name of ["nested-agents", "crashed-resumed", "two-questions", "stopped"]) {
+    let session = EMPTY;
+    for (const envelope of told(name)) {
+      session = reduce(session, envelope);
+      const keys = itemsOf(session).map(({ key }) => key);
+      expect(new Set(keys).size).toBe(keys.length);
+      const working = session.status === "running" && !session.awaitingUserInput;
+      expect(keys.includes("working")).toBe(working);
+    }
+  }
+});
+
+test("what has to wait stands below what goes on, and then above its own answer", () => {
+  const run = told("one-tool");
+  const cut = run.findIndex(({ type }) => type === "tool_start");
+  const user = run.find((one) => one.type === "message" && one.payload.role === "user");
+  const start = run.find(({ type }) => type === "run_start");
+  if (user?.type !== "message" || start?.type !== "run_start") throw new Error("there is no such run");
+  const next = { ...user, run_id: undefined, payload: { ...user.payload, message_id: "next" } };
+  const again = { ...start, call_id: "r2", run_id: "r2", payload: { ...start.payload, round: 2, message_id: "next" } };
+  const log = [...run.slice(0, cut + 1), next, ...run.slice(cut + 1), again].map(
+    (one, index) => ({ ...one, position: index + 1 }) as Envelope,
+  );
+  const waits = itemsOf(log.slice(0, cut + 2).reduce(reduce, EMPTY));
+  expect(waits.slice(-2)).toMatchObject([{ kind: "working" }, { kind: "message", isQueued: true }]);
+  expect(itemsOf(log.reduce(reduce, EMPTY)).slice(-3).map(brief)).toEqual(["assistant", "user", "working"]);
+});

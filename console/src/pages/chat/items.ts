@@ -1,0 +1,130 @@
+import {
+  type AnswerEntry,
+  childrenOf,
+  conversation,
+  type Entry,
+  type MessageEntry,
+  type Question,
+  type Run,
+  type Session,
+} from "@stellwerk/client";
+import type { Outgoing } from "../../state/draft";
+
+/** A line of the conversation, as it is shown. */
+export type Item =
+  | MessageItem
+  | { readonly kind: "question"; readonly key: string; readonly question: Question }
+  | { readonly kind: "answer"; readonly key: string; readonly entry: AnswerEntry }
+  | { readonly kind: "end"; readonly key: string; readonly run: Run; readonly isLast: boolean }
+  | { readonly kind: "waiting"; readonly key: string }
+  | { readonly kind: "working"; readonly key: string; readonly tool: string | null; readonly isWriting: boolean };
+
+export interface MessageItem {
+  readonly kind: "message";
+  readonly key: string;
+  readonly entry: MessageEntry;
+  /** Whether its author is named: the one before it was somebody else's. */
+  readonly isFirst: boolean;
+  /** It waits until the run that is under way is over. */
+  readonly isQueued: boolean;
+  /** Where another session can branch off behind it. */
+  readonly forkAt?: number;
+  /** The answer that can be given anew. */
+  readonly isLast: boolean;
+}
+
+/** The place of what waits for its turn. */
+const LAST = Number.POSITIVE_INFINITY;
+const OVER = new Set<Run["status"]>(["completed", "failed", "stopped"]);
+
+/** The conversation from top to bottom: what was said and asked, how runs ended that ended badly, and what goes on. */
+export function itemsOf(session: Session, waiting: Outgoing | null = null): readonly Item[] {
+  const entries = conversation(session);
+  const runs = new Map(session.runs.map((run) => [run.id, run]));
+  const questions = new Map(session.questions.map((question) => [question.askId, question]));
+  const ends = session.runs.filter(
+    ({ status, replacedBy }) => !replacedBy && (status === "failed" || status === "stopped"),
+  );
+  const lastOf = new Map(entries.map((entry) => [entry.runId, entry.position]));
+  const items: Item[] = [];
+  let ended = 0;
+  const tellEnds = (before: number) => {
+    for (let run = ends[ended]; run && (run.endPosition ?? 0) < before; run = ends[++ended])
+      items.push({ kind: "end", key: `end ${run.id}`, run, isLast: run.id === session.runId });
+  };
+  let isTold = session.status !== "running" || session.awaitingUserInput;
+  const tellWork = () => {
+    if (!isTold) items.push(working(session));
+    isTold = true;
+  };
+  for (const { entry, place } of inTurn(session, entries)) {
+    tellEnds(place);
+    if (place === LAST) tellWork();
+    const run = entry.runId === undefined ? undefined : runs.get(entry.runId);
+    if (entry.kind === "message") {
+      const isEnd = run !== undefined && OVER.has(run.status) && lastOf.get(run.id) === entry.position;
+      const isSpoken = isEnd && entry.role === "assistant" && entry.state === "said";
+      items.push({
+        kind: "message",
+        key: `said ${entry.messageId}`,
+        entry,
+        isFirst: isAnother(items.at(-1), entry),
+        isQueued: place === LAST,
+        ...(isSpoken && run.endPosition !== undefined ? { forkAt: run.endPosition } : {}),
+        isLast: isSpoken && run.id === session.runId,
+      });
+    } else if (entry.kind === "question") {
+      const question = questions.get(entry.askId);
+      if (question) items.push({ kind: "question", key: `asked ${entry.askId}`, question });
+    } else if (!questions.has(entry.askId)) items.push({ kind: "answer", key: `answer ${entry.askId}`, entry });
+  }
+  tellEnds(LAST);
+  tellWork();
+  if (waiting) items.push({ kind: "waiting", key: `waiting ${waiting.key}` });
+  return items;
+}
+
+/** Who speaks, as far as the log says. */
+export const nameOf = (entry: MessageEntry): string | undefined => entry.agent ?? entry.author;
+
+function isAnother(before: Item | undefined, entry: MessageEntry): boolean {
+  if (before?.kind !== "message") return true;
+  return before.entry.role !== entry.role || nameOf(before.entry) !== nameOf(entry);
+}
+
+interface Placed {
+  readonly entry: Entry;
+  readonly place: number;
+}
+
+/** What had to wait stands where it was taken up, above the answer to it; last, while it still waits. */
+function inTurn(session: Session, entries: readonly Entry[]): readonly Placed[] {
+  const placed = entries.map((entry) => ({ entry, place: placeOf(session, entry) }));
+  const late = placed.filter(({ entry, place }) => place > entry.position);
+  const inTime = placed.filter(({ entry, place }) => place <= entry.position);
+  const ordered = inTime.flatMap((one) => {
+    const next = late.findIndex(({ place }) => place > one.place);
+    return [...late.splice(0, next < 0 ? late.length : next), one];
+  });
+  return [...ordered, ...late];
+}
+
+function placeOf(session: Session, entry: Entry): number {
+  if (entry.kind !== "message" || entry.role !== "user" || entry.runId !== undefined) return entry.position;
+  const run = session.runs.find(({ messageId }) => messageId === entry.messageId);
+  if (run) return Math.max(run.startPosition, entry.position);
+  return isQueued(session, entry) ? LAST : entry.position;
+}
+
+/** A message of the user that no run has taken up, while one is under way. */
+function isQueued(session: Session, entry: Entry): boolean {
+  const begun = session.runs.find((run) => run.id === session.runId)?.startPosition ?? 0;
+  return session.status === "running" && entry.position > begun;
+}
+
+function working(session: Session): Item {
+  const run = session.runs.at(-1);
+  const tool = run && childrenOf(session, run).findLast((call) => call.state === "running" && call.kind !== "model");
+  const isWriting = session.drafts.some((draft) => draft.state === "streaming");
+  return { kind: "working", key: "working", tool: tool && tool.kind !== "graph" ? tool.name : null, isWriting };
+}

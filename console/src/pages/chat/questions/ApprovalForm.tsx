@@ -1,0 +1,127 @@
+import type { Question } from "@stellwerk/client";
+import { useMemo, useState } from "react";
+import { Button } from "../../../parts/Button";
+import { Field } from "../../../parts/Field";
+import { JsonTree } from "../../../parts/JsonTree";
+import { useTexts } from "../../../texts";
+import { FormFields } from "./FormFields";
+import { argumentsSchema, fieldOf } from "./schema";
+import { useForm, useReply } from "./useReply";
+
+const DECISIONS = ["approve", "edit", "reject", "respond"] as const;
+type Decision = (typeof DECISIONS)[number];
+
+/** A tool wants to run: it may, with these arguments or others, or not. Whoever decides sees all of them. */
+export function ApprovalForm({ sid, question }: { sid: string; question: Question }) {
+  const { questions } = useTexts();
+  const reply = useReply(sid, question.askId);
+  const [chosen, setChosen] = useState<Decision | null>(null);
+  const open = DECISIONS.filter((one) => !question.options || question.options.includes(one));
+  const back = () => setChosen(null);
+  return (
+    <fieldset disabled={reply.isSent} className="space-y-4">
+      {chosen !== "edit" && <Arguments args={question.args} />}
+      {chosen === null && (
+        <div className="flex flex-wrap gap-2">
+          {open.map((one) => (
+            <Button
+              key={one}
+              look={one === "approve" ? "primary" : one === "reject" ? "danger" : "plain"}
+              onClick={() => (one === "approve" ? reply.answer({ data: { type: one } }) : setChosen(one))}
+            >
+              {questions.decisions[one]}
+            </Button>
+          ))}
+        </div>
+      )}
+      {chosen === "edit" && <Edit question={question} reply={reply} onBack={back} />}
+      {chosen === "reject" && (
+        <Say
+          label={questions.reason}
+          send={questions.decisions.reject}
+          onBack={back}
+          onSend={(text) => reply.answer(text ? { refused: true, text } : { refused: true })}
+        />
+      )}
+      {chosen === "respond" && (
+        <Say
+          label={questions.reply}
+          send={questions.decisions.respond}
+          onBack={back}
+          onSend={(message) => reply.answer({ data: { type: "respond", message } })}
+        />
+      )}
+      {reply.error && chosen !== "edit" && <p className="text-sm text-bad">{reply.error}</p>}
+    </fieldset>
+  );
+}
+
+export function Arguments({ args }: { args: unknown }) {
+  const { questions } = useTexts();
+  if (args === undefined) return null;
+  return (
+    <div className="overflow-x-auto rounded-lg bg-sunken px-3 py-2">
+      <JsonTree value={args} name={questions.arguments} depth={3} />
+    </div>
+  );
+}
+
+type Reply = ReturnType<typeof useReply>;
+
+function Edit({ question, reply, onBack }: { question: Question; reply: Reply; onBack: () => void }) {
+  const { questions } = useTexts();
+  const { schema, args, toolName } = question;
+  const field = useMemo(() => fieldOf(argumentsSchema(schema), args ?? {}), [schema, args]);
+  const form = useForm(field, reply, "data.edited_action.args");
+  const send = () =>
+    form.submit((value) =>
+      reply.answer({ data: { type: "edit", edited_action: { name: toolName, args: value ?? {} } } }),
+    );
+  return (
+    <div className="space-y-4">
+      <FormFields
+        field={field}
+        typed={form.typed}
+        onChange={form.setTyped}
+        errors={form.errors}
+        label={questions.arguments}
+      />
+      {form.rest && <p className="text-sm text-bad">{form.rest}</p>}
+      <div className="flex flex-wrap gap-2">
+        <Button look="primary" onClick={send}>
+          {questions.approveEdited}
+        </Button>
+        <Button onClick={onBack}>{questions.back}</Button>
+      </div>
+    </div>
+  );
+}
+
+interface SayProps {
+  label: string;
+  send: string;
+  onSend: (text: string) => void;
+  onBack: () => void;
+}
+
+function Say({ label, send, onSend, onBack }: SayProps) {
+  const { questions } = useTexts();
+  const [text, setText] = useState("");
+  return (
+    <form
+      className="space-y-3"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSend(text.trim());
+      }}
+    >
+      <Field label={label} value={text} autoComplete="off" onChange={(event) => setText(event.target.value)} />
+      <div className="flex gap-2">
+        <Button type="submit" look="primary">
+          {send}
+        </Button>
+        <Button onClick={onBack}>{questions.back}</Button>
+      </div>
+    </form>
+  );
+}

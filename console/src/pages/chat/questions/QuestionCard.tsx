@@ -1,0 +1,102 @@
+import type { Question } from "@stellwerk/client";
+import { Badge, type Tone } from "../../../parts/Badge";
+import { classes } from "../../../parts/classes";
+import { Icon } from "../../../parts/Icon";
+import { JsonTree } from "../../../parts/JsonTree";
+import { Markdown } from "../../../parts/Markdown";
+import { useTexts } from "../../../texts";
+import type { Texts } from "../../../texts/types";
+import { ApprovalForm, Arguments } from "./ApprovalForm";
+import { words } from "./FormFields";
+import { QuestionForm } from "./QuestionForm";
+import { isSchema } from "./schema";
+
+interface Props {
+  sid: string;
+  question: Question;
+  /** It is looked at as it was, or cannot be answered now. */
+  isPast: boolean;
+}
+
+/** A question in the conversation: a form while it is open, then what was answered. */
+export function QuestionCard({ sid, question, isPast }: Props) {
+  const texts = useTexts();
+  const { questions, chat } = texts;
+  const isOpen = question.state === "open";
+  const isApproval = question.kind === "approval";
+  const title = isApproval
+    ? questions.mayRun(question.toolName ?? "?")
+    : questions.asks(question.agent ?? chat.assistant);
+  const [tone, state] = stateOf(question, texts);
+  return (
+    <section
+      aria-label={title}
+      className={classes(
+        "overflow-hidden rounded-xl border bg-surface shadow-card",
+        isOpen ? "border-warn" : "border-line",
+      )}
+    >
+      <header className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 pt-3">
+        <span className={isOpen ? "text-warn" : "text-muted"}>
+          <Icon name="question" />
+        </span>
+        <h3 className="min-w-0 flex-1 text-sm font-semibold break-words">{title}</h3>
+        <Badge tone={tone}>{state}</Badge>
+      </header>
+      <div className="space-y-4 px-4 pt-2 pb-4">
+        {!isApproval && <Markdown text={question.question} />}
+        {isOpen && !isPast ? (
+          isApproval ? (
+            <ApprovalForm sid={sid} question={question} />
+          ) : (
+            <QuestionForm sid={sid} question={question} />
+          )
+        ) : (
+          <Answered question={question} />
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Answered({ question }: { question: Question }) {
+  const { answer, kind, args } = question;
+  const data = answer?.data;
+  const edited = isSchema(data) && isSchema(data.edited_action) ? data.edited_action.args : undefined;
+  return (
+    <>
+      {kind === "approval" && <Arguments args={edited ?? args} />}
+      {answer?.text && <Given>{answer.text}</Given>}
+      {kind !== "approval" && data !== undefined && <Data value={data} />}
+      {kind === "approval" && isSchema(data) && typeof data.message === "string" && <Given>{data.message}</Given>}
+    </>
+  );
+}
+
+function Data({ value }: { value: unknown }) {
+  return typeof value === "object" && value !== null ? (
+    <JsonTree value={value} depth={2} />
+  ) : (
+    <Given>{words(value)}</Given>
+  );
+}
+
+/** In the colours of what the user says. */
+function Given({ children }: { children: string }) {
+  return (
+    <p className="w-fit max-w-full rounded-2xl rounded-bl-md bg-accent-soft px-4 py-2 break-words whitespace-pre-wrap">
+      {children}
+    </p>
+  );
+}
+
+function stateOf({ state, kind, answer }: Question, { questions }: Texts): [Tone, string] {
+  if (state === "open") return ["warn", questions.open];
+  if (state === "closed") return ["neutral", questions.closed];
+  if (state === "refused") return ["bad", kind === "approval" ? questions.rejected : questions.declined];
+  if (kind !== "approval") return ["good", questions.answered];
+  const type = isSchema(answer?.data) ? answer.data.type : (answer?.data ?? answer?.text);
+  const told = { approve: questions.approved, edit: questions.edited, respond: questions.responded };
+  if (type === "reject") return ["bad", questions.rejected];
+  return ["good", told[type as keyof typeof told] ?? questions.answered];
+}

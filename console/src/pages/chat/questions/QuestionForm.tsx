@@ -1,0 +1,74 @@
+import type { NewAnswer, Question } from "@stellwerk/client";
+import { type FormEvent, useMemo } from "react";
+import { Button } from "../../../parts/Button";
+import { useTexts } from "../../../texts";
+import { FormFields, words } from "./FormFields";
+import { type FormField, fieldOf, isSchema } from "./schema";
+import { useForm, useReply } from "./useReply";
+
+const PLAIN = { type: "string" };
+
+/** A text is sent as text, everything else as data. */
+function answerOf(value: unknown): NewAnswer {
+  return typeof value === "string" ? { text: value } : { data: value };
+}
+
+/** The answer to an open question: one of its options, or what its schema says, or any text. */
+export function QuestionForm({ sid, question }: { sid: string; question: Question }) {
+  const { questions } = useTexts();
+  const reply = useReply(sid, question.askId);
+  const options = question.options ?? [];
+  if (options.length && !isSchema(question.schema))
+    return (
+      <fieldset disabled={reply.isSent}>
+        <legend className="mb-2 text-sm text-muted">{questions.choose}</legend>
+        <div className="flex flex-wrap gap-2">
+          {options.map((option) => (
+            <Button
+              key={words(option)}
+              look={option === question.default ? "primary" : "plain"}
+              className="max-w-full"
+              onClick={() => reply.answer(answerOf(option))}
+            >
+              <span className="truncate">{words(option)}</span>
+            </Button>
+          ))}
+        </div>
+        {reply.error && <p className="mt-2 text-sm text-bad">{reply.error}</p>}
+      </fieldset>
+    );
+  return <SchemaForm question={question} reply={reply} />;
+}
+
+function SchemaForm({ question, reply }: { question: Question; reply: ReturnType<typeof useReply> }) {
+  const { questions } = useTexts();
+  const { schema, default: initial, kind } = question;
+  const field: FormField = useMemo(() => fieldOf(schema ?? PLAIN, initial), [schema, initial]);
+  const form = useForm(field, reply, reply.blamed === "text" ? "text" : "data");
+  const send = (event: FormEvent) => {
+    event.preventDefault();
+    form.submit((value) => reply.answer(answerOf(value)));
+  };
+  return (
+    <form onSubmit={send} noValidate>
+      <fieldset disabled={reply.isSent} className="space-y-4">
+        <FormFields
+          field={field}
+          typed={form.typed}
+          onChange={form.setTyped}
+          errors={form.errors}
+          label={field.label || questions.yourAnswer}
+        />
+        {form.rest && <p className="text-sm text-bad">{form.rest}</p>}
+        <div className="flex gap-2">
+          <Button type="submit" look="primary">
+            {questions.answer}
+          </Button>
+          {kind === "elicitation" && (
+            <Button onClick={() => reply.answer({ refused: true })}>{questions.decline}</Button>
+          )}
+        </div>
+      </fieldset>
+    </form>
+  );
+}

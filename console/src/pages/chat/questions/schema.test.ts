@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { argumentsSchema, fieldOf } from "./schema";
+import { initialOf, typedValue } from "./typed";
+
+const ORDER = {
+  type: "object",
+  required: ["name", "size"],
+  properties: {
+    name: { type: "string", title: "Your name" },
+    size: { enum: ["small", "large"], default: "large" },
+    count: { type: "integer" },
+    gift: { type: "boolean", default: true },
+    note: { anyOf: [{ type: "string" }, { type: "null" }] },
+    toppings: { type: "array", items: { enum: ["a", "b"] } },
+    address: { $ref: "#/$defs/Address" },
+    odd: { oneOf: [{ type: "string" }, { type: "number" }] },
+  },
+  $defs: { Address: { type: "object", required: ["city"], properties: { city: { type: "string" } } } },
+};
+
+test("a schema becomes a form, with its defaults in it", () => {
+  const form = fieldOf(ORDER);
+  expect(form.shape.kind === "object" && form.shape.fields.map(({ label, shape }) => [label, shape.kind])).toEqual([
+    ["Your name", "text"],
+    ["size", "choice"],
+    ["count", "number"],
+    ["gift", "boolean"],
+    ["note", "text"],
+    ["toppings", "several"],
+    ["address", "object"],
+    ["odd", "json"],
+  ]);
+  expect(initialOf(form)).toMatchObject({ size: "1", gift: true, address: { city: "" } });
+});
+
+test("what is typed becomes data, or says what is wrong with it and where", () => {
+  const form = fieldOf(ORDER);
+  const typed = { name: "Ada", size: "0", count: "3", gift: false, toppings: [false, true], address: { city: "Ulm" } };
+  expect(typedValue(form, { ...typed, note: "", odd: "" })).toEqual({
+    value: { name: "Ada", size: "small", count: 3, gift: false, toppings: ["b"], address: { city: "Ulm" } },
+    objections: {},
+  });
+  const wrong = { ...typed, name: "", count: "1.5", odd: "{", address: { city: " " } };
+  expect(typedValue(form, wrong).objections).toEqual({
+    name: "needed",
+    count: "integer",
+    odd: "json",
+    "address.city": "needed",
+  });
+});
+
+test("the arguments of an approval are found inside the schema of its decisions", () => {
+  const schema = {
+    $defs: {
+      Edit: { properties: { edited_action: { $ref: "#/$defs/Action" } } },
+      Action: { properties: { args: { $ref: "#/$defs/Pay" } } },
+      Pay: { type: "object", properties: { to: { type: "string" } } },
+    },
+    discriminator: { mapping: { edit: "#/$defs/Edit" }, propertyName: "type" },
+  };
+  expect(fieldOf(argumentsSchema(schema), { to: "Bob" }).shape.kind).toBe("object");
+  expect(fieldOf(argumentsSchema(schema), { to: "Bob", more: 1 }).shape.kind).toBe("json");
+  expect(fieldOf(argumentsSchema(undefined), { to: "Bob" }).shape.kind).toBe("json");
+});

@@ -1,0 +1,128 @@
+type Schema = Readonly<Record<string, unknown>>;
+
+/** What is typed into, and how it looks. `json`: what no form was made for. */
+export type Shape =
+  | { readonly kind: "text"; readonly isLong: boolean; readonly type: "text" | "email" | "url" | "date" }
+  | { readonly kind: "number"; readonly isInteger: boolean }
+  | { readonly kind: "boolean" }
+  | { readonly kind: "choice" | "several"; readonly options: readonly unknown[] }
+  | { readonly kind: "object"; readonly fields: readonly FormField[] }
+  | { readonly kind: "json" };
+
+export interface FormField {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: string;
+  readonly isNeeded: boolean;
+  readonly shape: Shape;
+  readonly initial?: unknown;
+}
+
+const DEEPEST = 4;
+const FORMATS = { email: "email", uri: "url", date: "date" } as const;
+
+/** The form that a JSON Schema describes. */
+export function fieldOf(schema: unknown, initial?: unknown): FormField {
+  const root = isSchema(schema) ? schema : {};
+  return made(root, "", true, initial, root, 0);
+}
+
+function made(told: Schema, name: string, isNeeded: boolean, given: unknown, root: Schema, depth: number): FormField {
+  const schema = resolved(told, root);
+  const initial = given === undefined ? schema.default : given;
+  return {
+    name,
+    label: text(schema.title) ?? name,
+    ...(text(schema.description) ? { hint: text(schema.description) } : {}),
+    isNeeded,
+    shape: shapeOf(schema, initial, root, depth),
+    ...(initial === undefined ? {} : { initial }),
+  };
+}
+
+function shapeOf(schema: Schema, initial: unknown, root: Schema, depth: number): Shape {
+  if (Array.isArray(schema.enum)) return { kind: "choice", options: schema.enum };
+  if ("const" in schema) return { kind: "choice", options: [schema.const] };
+  switch (schema.type) {
+    case "string":
+      return textShape(schema, initial);
+    case "number":
+    case "integer":
+      return { kind: "number", isInteger: schema.type === "integer" };
+    case "boolean":
+      return { kind: "boolean" };
+    case "array":
+      return arrayShape(schema, root);
+    case "object":
+      return objectShape(schema, initial, root, depth);
+    default:
+      return { kind: "json" };
+  }
+}
+
+function textShape(schema: Schema, initial: unknown): Shape {
+  const format = String(schema.format ?? "");
+  const type = format in FORMATS ? FORMATS[format as keyof typeof FORMATS] : "text";
+  const length = Math.max(Number(schema.maxLength ?? 0), typeof initial === "string" ? initial.length : 0);
+  return { kind: "text", isLong: type === "text" && length > 120, type };
+}
+
+function arrayShape(schema: Schema, root: Schema): Shape {
+  const items = isSchema(schema.items) ? resolved(schema.items, root) : {};
+  return Array.isArray(items.enum) ? { kind: "several", options: items.enum } : { kind: "json" };
+}
+
+function objectShape(schema: Schema, initial: unknown, root: Schema, depth: number): Shape {
+  if (!isSchema(schema.properties) || depth >= DEEPEST) return { kind: "json" };
+  const needed = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const known = isSchema(initial) ? initial : {};
+  if (Object.keys(known).some((name) => !(name in (schema.properties as Schema)))) return { kind: "json" };
+  const fields = Object.entries(schema.properties).map(([name, inner]) =>
+    made(isSchema(inner) ? inner : {}, name, needed.has(name), known[name], root, depth + 1),
+  );
+  return { kind: "object", fields };
+}
+
+/** Behind references, and without the "or null" of what may be left out. */
+function resolved(schema: Schema, root: Schema, steps = 0): Schema {
+  if (steps > DEEPEST) return {};
+  if (typeof schema.$ref === "string") {
+    const { $ref, ...rest } = schema;
+    return { ...resolved(lookedUp($ref as string, root), root, steps + 1), ...rest };
+  }
+  const forms = Array.isArray(schema.anyOf) ? schema.anyOf.filter(isSchema) : [];
+  const others = forms.filter((form) => form.type !== "null");
+  const { anyOf: _, ...rest } = schema;
+  if (forms.length && others.length === 1 && others[0]) return { ...resolved(others[0], root, steps + 1), ...rest };
+  if (Array.isArray(schema.type)) {
+    const types = schema.type.filter((type) => type !== "null");
+    return types.length === 1 ? { ...schema, type: types[0] } : { ...schema, type: undefined };
+  }
+  return schema;
+}
+
+export function lookedUp(reference: string, root: Schema): Schema {
+  let found: unknown = root;
+  for (const step of reference.replace(/^#\/?/, "").split("/")) found = isSchema(found) ? found[step] : undefined;
+  return isSchema(found) ? found : {};
+}
+
+/** What the arguments of a tool look like that wants approval: inside of the schema for its decisions. */
+export function argumentsSchema(schema: unknown): Schema {
+  if (!isSchema(schema)) return {};
+  const mapping = isSchema(schema.discriminator) ? schema.discriminator.mapping : undefined;
+  const edit = isSchema(mapping) && typeof mapping.edit === "string" ? lookedUp(mapping.edit, schema) : schema;
+  const action = inside(edit, "edited_action", schema);
+  return { ...inside(action, "args", schema), $defs: schema.$defs };
+}
+
+function inside(schema: Schema, name: string, root: Schema): Schema {
+  const found = isSchema(schema.properties) ? schema.properties[name] : undefined;
+  return isSchema(found) ? resolved(found, root) : {};
+}
+
+export function isSchema(value: unknown): value is Schema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const text = (value: unknown) => (typeof value === "string" && value ? value : undefined);

@@ -1,0 +1,70 @@
+import type { Envelope } from "@stellwerk/client";
+import { classes } from "../../parts/classes";
+import { useTexts } from "../../texts";
+import { summaryOf } from "./summary";
+
+interface Props {
+  envelope: Envelope;
+  top: number;
+  height: number;
+  /** Which of how many it is. */
+  place: number;
+  of: number;
+  chosen: boolean;
+  /** There is something beside the list. */
+  isNarrow: boolean;
+  onChoose: (position: number) => void;
+}
+
+const TONES: Partial<Record<Envelope["type"], string>> = { error: "text-bad", warning: "text-warn" };
+
+export function EventRow({ envelope, top, height, place, of, chosen, isNarrow, onChoose }: Props) {
+  const { language } = useTexts();
+  const { position, type, agent, ts } = envelope;
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list has the focus, and the keys
+    // biome-ignore lint/a11y/useFocusableInteractive: aria-activedescendant of the list names it
+    <div
+      role="option"
+      id={`event-${position}`}
+      aria-selected={chosen}
+      aria-posinset={place}
+      aria-setsize={of}
+      onClick={() => onChoose(position)}
+      style={{ transform: `translateY(${top}px)`, height }}
+      className={classes(
+        "absolute inset-x-0 top-0 flex cursor-pointer items-center gap-3 border-b border-line px-3 text-sm",
+        chosen ? "bg-accent-soft" : "hover:bg-hover",
+      )}
+    >
+      <span className="w-12 shrink-0 text-right text-xs text-muted tabular-nums">{position}</span>
+      <code className={classes("w-28 shrink-0 truncate text-xs sm:w-36", TONES[type] ?? "text-accent-strong")}>
+        {type}
+      </code>
+      <span
+        className={classes("w-24 shrink-0 truncate text-xs text-muted", isNarrow ? "max-2xl:hidden" : "max-lg:hidden")}
+      >
+        {agent}
+      </span>
+      <span
+        className={classes(
+          "w-24 shrink-0 text-xs text-muted tabular-nums",
+          isNarrow ? "max-xl:hidden" : "max-md:hidden",
+        )}
+      >
+        {clock(ts, language)}
+      </span>
+      <span className="min-w-0 flex-1 truncate">{summaryOf(envelope)}</span>
+    </div>
+  );
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** The time of day to the millisecond; a format is expensive, and there are many rows. */
+function clock(ts: number, language: string): string {
+  const known = formats.get(language);
+  const format = known ?? new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });
+  if (known === undefined) formats.set(language, format);
+  return `${format.format(ts * 1000)}.${String(Math.floor((ts % 1) * 1000)).padStart(3, "0")}`;
+}

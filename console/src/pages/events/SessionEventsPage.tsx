@@ -1,0 +1,110 @@
+import { useMutation } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { Button, buttonLook } from "../../parts/Button";
+import { useCopy } from "../../parts/copy";
+import { EmptyState } from "../../parts/EmptyState";
+import { save } from "../../parts/files";
+import { Icon } from "../../parts/Icon";
+import { useToast } from "../../parts/Toast";
+import { Trouble, wordsFor } from "../../parts/Trouble";
+import { keyRefused, useKey } from "../../server/key";
+import { useClient } from "../../state/client";
+import { useTexts } from "../../texts";
+import { EventDetails } from "./EventDetails";
+import { EventList } from "./EventList";
+import { curlOf, exported } from "./export";
+import { Filters } from "./Filters";
+import { type EventSearch, filterOf, Sieve } from "./filter";
+import { WholeLog } from "./store";
+
+/** The raw log of a session: everything, filtered, and what comes. */
+export function SessionEventsPage() {
+  const { events: words } = useTexts();
+  const { sid } = useParams({ from: "/events/$sid" });
+  const search = useSearch({ from: "/events/$sid" });
+  const navigate = useNavigate();
+  const change = (news: EventSearch) =>
+    void navigate({ to: "/events/$sid", params: { sid }, search: { ...search, ...news }, replace: true });
+
+  const { type, agent, at, profile = "user" } = search;
+  const client = useClient();
+  const log = useMemo(() => new WholeLog(client, sid, profile), [client, sid, profile]);
+  const shown = useSyncExternalStore(log.subscribe, log.get);
+  const key = useKey();
+  useEffect(() => {
+    if (shown.problem?.status === 401) keyRefused(key);
+  }, [shown.problem, key]);
+  const [text, setText] = useState(search.q ?? "");
+  const q = useDeferredValue(text);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another log needs a sieve of its own
+  const sieve = useMemo(() => new Sieve(filterOf({ type, agent, q })), [log, type, agent, q]);
+  const rows = sieve.shake(shown.envelopes);
+  const write = (next: string) => {
+    setText(next);
+    change({ q: next || undefined });
+  };
+  const clear = () => {
+    setText("");
+    change({ type: undefined, agent: undefined, q: undefined });
+  };
+  useEffect(() => {
+    document.title = `${words.of(sid)} · Stellwerk`;
+  }, [words, sid]);
+  return (
+    <div className="flex h-full min-h-96 flex-col gap-3 px-4 py-4 sm:px-6">
+      <header className="flex items-center justify-between gap-x-6 gap-y-2">
+        <h1 className="min-w-0 truncate text-lg font-semibold" title={words.lead}>
+          {words.of(sid)}
+        </h1>
+        <Actions sid={sid} profile={profile} />
+      </header>
+      <Filters shown={shown} search={search} text={text} onWrite={write} onChange={change} />
+      {shown.problem !== undefined && <Trouble error={shown.problem} onRetry={() => log.retry()} />}
+      {shown.length === 0 && shown.state === "live" && <EmptyState icon="events" title={words.none} />}
+      {shown.length > 0 && (
+        <div className="flex min-h-0 flex-1 flex-col gap-3 lg:flex-row">
+          <EventList
+            key={profile}
+            rows={rows}
+            count={rows.length}
+            of={shown.length}
+            live={shown.state === "live"}
+            at={at}
+            onChoose={(position) => change({ at: position })}
+          />
+          {at !== undefined && (
+            <EventDetails {...{ sid, at, shown, rows, profile }} onClear={clear} onChange={change} />
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Actions({ sid, profile }: { sid: string; profile: "user" | "debug" }) {
+  const texts = useTexts();
+  const { events: words } = texts;
+  const say = useToast();
+  const copy = useCopy();
+  const client = useClient();
+  const keyed = useKey() !== null;
+  const exporting = useMutation({
+    mutationFn: () => exported(client, sid, profile),
+    onSuccess: (blob) => save(blob, `${sid}.jsonl`),
+    onError: (error) => say(wordsFor(error, texts), true),
+  });
+  return (
+    <div className="flex shrink-0 gap-1">
+      <Button look="quiet" title={words.copyCurl} onClick={() => copy(curlOf(sid, profile, keyed))}>
+        <Icon name="copy" /> <span className="max-md:sr-only">{words.copyCurl}</span>
+      </Button>
+      <Button look="quiet" title={words.export} disabled={exporting.isPending} onClick={() => exporting.mutate()}>
+        <Icon name="download" /> <span className="max-md:sr-only">{words.export}</span>
+      </Button>
+      <Link to="/chat/$sid" params={{ sid }} title={words.toChat} className={buttonLook("quiet")}>
+        <Icon name="chat" /> <span className="max-md:sr-only">{words.toChat}</span>
+      </Link>
+    </div>
+  );
+}

@@ -1,0 +1,129 @@
+import { type Client, type Envelope, Problem, type Profile } from "@stellwerk/client";
+
+const PAGE = 1000;
+
+export interface Shown {
+  /** The same list all the time; it grows, and `length` says how far. */
+  readonly envelopes: readonly Envelope[];
+  readonly length: number;
+  /** `reading`: what is stored; `live`: that is read, and what comes is shown at once. */
+  readonly state: "reading" | "live";
+  readonly problem?: Problem | undefined;
+  /** How many there are of each type, and which agents were at work. */
+  readonly types: ReadonlyMap<string, number>;
+  readonly agents: ReadonlySet<string>;
+}
+
+/** The pages of a log, up to where it ends now. */
+export async function* pagesOf(
+  client: Client,
+  sid: string,
+  { after = 0, profile }: { after?: number; profile: Profile },
+): AsyncGenerator<readonly Envelope[], void, undefined> {
+  for (let from = after; ; ) {
+    const page = await client.events(sid, { after: from, limit: PAGE, profile });
+    if (page.events.length === 0) return;
+    yield page.events;
+    from = page.next;
+  }
+}
+
+/** A whole log, and what is added to it, for as long as somebody looks; a hidden page lets its connection go. */
+export class WholeLog {
+  readonly #envelopes: Envelope[] = [];
+  readonly #types = new Map<string, number>();
+  readonly #agents = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+  #shown: Shown;
+  #reading: AbortController | undefined;
+  #frame: number | undefined;
+
+  constructor(
+    readonly client: Client,
+    readonly sid: string,
+    readonly profile: Profile,
+  ) {
+    const known = { envelopes: this.#envelopes, types: this.#types, agents: this.#agents };
+    this.#shown = { ...known, length: 0, state: "reading" };
+  }
+
+  readonly get = (): Shown => this.#shown;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    if (this.#listeners.size === 1) {
+      document.addEventListener("visibilitychange", this.#look);
+      this.#look();
+    }
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      document.removeEventListener("visibilitychange", this.#look);
+      this.#stop();
+    };
+  };
+
+  retry(): void {
+    this.#show({ problem: undefined });
+    this.#look();
+  }
+
+  readonly #look = (): void => {
+    if (document.hidden) this.#stop();
+    else if (this.#reading === undefined && this.#shown.problem === undefined) void this.#read();
+  };
+
+  #stop(): void {
+    this.#reading?.abort();
+    this.#reading = undefined;
+  }
+
+  async #read(): Promise<void> {
+    const reading = new AbortController();
+    this.#reading = reading;
+    const { signal } = reading;
+    const { client, sid, profile } = this;
+    try {
+      await this.#readPages(signal).catch(unlessPassing);
+      if (signal.aborted) return;
+      this.#show({ state: "live" });
+      for await (const envelope of client.follow(sid, { after: this.#last, profile, signal })) this.#add(envelope);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      this.#stop();
+      this.#show({ problem });
+    }
+  }
+
+  async #readPages(signal: AbortSignal): Promise<void> {
+    const { client, sid, profile } = this;
+    for await (const page of pagesOf(client, sid, { after: this.#last, profile })) {
+      if (signal.aborted) return;
+      for (const envelope of page) this.#add(envelope);
+    }
+  }
+
+  get #last(): number {
+    return this.#envelopes.at(-1)?.position ?? 0;
+  }
+
+  #add(envelope: Envelope): void {
+    this.#envelopes.push(envelope);
+    this.#types.set(envelope.type, (this.#types.get(envelope.type) ?? 0) + 1);
+    if (envelope.agent) this.#agents.add(envelope.agent);
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = undefined;
+      this.#show({});
+    });
+  }
+
+  #show(news: Partial<Shown>): void {
+    this.#shown = { ...this.#shown, ...news, length: this.#envelopes.length };
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** A server that is away for a while is no end: who follows it comes back by himself, and gets the rest. */
+function unlessPassing(error: unknown): void {
+  if (error instanceof Problem && !error.passing) throw error;
+}

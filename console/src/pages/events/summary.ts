@@ -1,0 +1,63 @@
+import type { Envelope } from "@stellwerk/client";
+import { brief } from "../../parts/json";
+
+const LONGEST = 300;
+
+/** An event in one line, without its type. */
+export function summaryOf(envelope: Envelope): string {
+  const text = told(envelope).replace(/\s+/g, " ");
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
+}
+
+function told(envelope: Envelope): string {
+  switch (envelope.type) {
+    case "run_start":
+      return `${envelope.payload.system} · ${envelope.payload.trigger} · ${envelope.payload.round}`;
+    case "run_end":
+      return joined(envelope.payload.status, envelope.payload.code ?? envelope.payload.reason);
+    case "message":
+      return `${envelope.payload.role}: ${envelope.payload.content.map((part) => (part.type === "text" ? part.text : part.filename)).join(" ")}`;
+    case "llm_start":
+      return joined(envelope.payload.model, envelope.payload.node);
+    case "llm_token":
+      return envelope.payload.text;
+    case "llm_end":
+      return joined(envelope.payload.status, envelope.payload.finish_reason);
+    case "tool_start":
+      return `${envelope.payload.tool_name} ${JSON.stringify(envelope.payload.args ?? {})}`;
+    case "tool_update":
+      return envelope.payload.text ?? JSON.stringify(envelope.payload.data) ?? "";
+    case "tool_end":
+      return joined(`${envelope.payload.tool_name} ${envelope.payload.status}`, envelope.payload.error?.message);
+    case "ask_user":
+      return envelope.payload.question;
+    case "user_answer":
+      return envelope.payload.text ?? JSON.stringify(envelope.payload.data) ?? "";
+    case "state":
+      return `${envelope.payload.name} · ${envelope.payload.version}`;
+    case "document":
+      return joined(envelope.payload.name, envelope.payload.action);
+    case "log":
+      return envelope.payload.message;
+    case "warning":
+    case "error":
+      return `${envelope.payload.code}: ${envelope.payload.message}`;
+    case "stop_request":
+      return joined(envelope.payload.by, envelope.payload.reason);
+    case "subgraph_checkpoint":
+    case "subgraph_resume":
+    case "update":
+      return envelope.payload.node;
+    default:
+      return unknownType(envelope);
+  }
+}
+
+/** Of a newer server: an error for whoever compiles, a summary nevertheless. */
+function unknownType(envelope: never): string {
+  return brief((envelope as Envelope).payload);
+}
+
+function joined(...parts: readonly (string | undefined)[]): string {
+  return parts.filter(Boolean).join(" · ");
+}

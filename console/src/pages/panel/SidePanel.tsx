@@ -1,0 +1,82 @@
+import type { Session } from "@stellwerk/client";
+import { type ReactNode, useCallback, useState } from "react";
+import { EmptyState } from "../../parts/EmptyState";
+import { Tabs } from "../../parts/Tabs";
+import { useTexts } from "../../texts";
+import { Activity } from "./activity/Activity";
+import type { Openness } from "./activity/tree";
+import { Checklist } from "./Checklist";
+import { Documents } from "./Documents";
+import { Log } from "./Log";
+import { shownStates } from "./named";
+import { ProgressBar } from "./ProgressBar";
+import { States } from "./States";
+import { Usage } from "./Usage";
+
+type Tab = "activity" | "checklist" | "state" | "documents" | "progress" | "usage";
+
+/** What happens beside the conversation: calls, tasks, files, progress. It fills the place that it is given. */
+export function SidePanel({ sid, session }: { sid: string; session: Session }) {
+  const { panel } = useTexts();
+  const [tab, setTab] = useState<string>("activity");
+  const [openness, setOpenness] = useState<Openness>({});
+  const onOpen = useCallback((key: string, open: boolean) => setOpenness((known) => ({ ...known, [key]: open })), []);
+  const { checklist, documents, logs, runs, usage } = session;
+  const over = checklist.tasks.filter(({ status }) => status === "completed" || status === "skipped").length;
+  const of = (id: Tab, is: boolean, content: ReactNode, count = "") => ({
+    id,
+    label: <Label text={panel.tabs[id]} count={count} />,
+    content: is ? content : <Nothing tab={id} />,
+  });
+  const activity = <Activity sid={sid} session={session} openness={openness} onOpen={onOpen} />;
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <ProgressBar session={session} />
+      <div className="min-h-0 flex-1">
+        <Tabs
+          filling
+          label={panel.views}
+          value={tab}
+          onChange={setTab}
+          tabs={[
+            of("activity", runs.length > 0, activity),
+            of(
+              "checklist",
+              checklist.version > 0,
+              <Checklist checklist={checklist} />,
+              checklist.tasks.length > 0 ? `${over}/${checklist.tasks.length}` : "",
+            ),
+            of("state", shownStates(session).length > 0, <States sid={sid} session={session} />),
+            of(
+              "documents",
+              documents.length > 0 || checklist.version > 0,
+              <Documents sid={sid} session={session} />,
+              documents.length > 0 ? String(documents.length) : "",
+            ),
+            of("progress", logs.length > 0, <Log sid={sid} logs={logs} />),
+            of("usage", runs.length > 0, <Usage usage={usage} />),
+          ]}
+        />
+      </div>
+    </div>
+  );
+}
+
+function Label({ text, count }: { text: string; count: string }) {
+  return (
+    <>
+      {text}
+      {count && " "}
+      {count && <span className="text-xs font-normal text-muted tabular-nums">{count}</span>}
+    </>
+  );
+}
+
+function Nothing({ tab }: { tab: Tab }) {
+  const { panel } = useTexts();
+  return (
+    <EmptyState icon="events" title={panel.nothing[tab]}>
+      <p className="text-sm">{panel.why[tab]}</p>
+    </EmptyState>
+  );
+}

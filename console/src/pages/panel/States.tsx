@@ -1,0 +1,66 @@
+import type { NamedState, Session } from "@stellwerk/client";
+import { Disclosure } from "../../parts/Disclosure";
+import { JsonTree } from "../../parts/JsonTree";
+import { LongText } from "../../parts/LongText";
+import { useTexts } from "../../texts";
+import { Values } from "./activity/Values";
+import { EventsLink } from "./EventsLink";
+import { filesOf, shownStates, todosOf } from "./named";
+import { TaskBadge } from "./TaskBadge";
+
+/** What agents remember: plans, to-do lists, files in memory, and whatever a graph keeps. */
+export function States({ sid, session }: { sid: string; session: Session }) {
+  return (
+    <div className="divide-y divide-line">
+      {shownStates(session).map(([name, state]) => (
+        <Shown key={name} sid={sid} name={name} state={state} />
+      ))}
+    </div>
+  );
+}
+
+function Shown({ sid, name, state }: { sid: string; name: string; state: NamedState }) {
+  const { panel } = useTexts();
+  const { owner, version, position, value } = state;
+  return (
+    <section className="p-4">
+      <header className="mb-2 flex items-center justify-between gap-2">
+        <div className="min-w-0">
+          <h3 className="truncate text-sm font-semibold">{name}</h3>
+          <p className="text-xs text-muted">
+            {[owner && panel.owner(owner), panel.stateVersion(version)].filter(Boolean).join(" · ")}
+          </p>
+        </div>
+        <EventsLink sid={sid} at={position} of={name} />
+      </header>
+      <Value value={value} />
+    </section>
+  );
+}
+
+function Value({ value }: { value: unknown }) {
+  const todos = todosOf(value);
+  if (todos)
+    return (
+      <ol className="space-y-2">
+        {todos.map(({ content, status }, place) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: it is all that tells two equal lines apart
+          <li key={place} className="flex items-start justify-between gap-3 text-sm">
+            <span className="min-w-0 break-words">{content}</span>
+            <TaskBadge status={status} />
+          </li>
+        ))}
+      </ol>
+    );
+  const files = filesOf(value);
+  if (files)
+    return files.map(([path, text]) => (
+      <Disclosure key={path} summary={<span className="truncate font-mono text-[0.8125rem]">{path}</span>}>
+        <div className="max-h-96 overflow-y-auto rounded-lg bg-sunken p-3">
+          <LongText text={text} />
+        </div>
+      </Disclosure>
+    ));
+  if (typeof value === "object" && value !== null) return <Values of={value} depth={2} />;
+  return <JsonTree value={value} />;
+}

@@ -1,0 +1,41 @@
+import type { ModelUsage, SessionUsage } from "@stellwerk/client";
+import { type Column, Table } from "../../parts/Table";
+import { useTexts } from "../../texts";
+import { duration, number } from "../../texts/figures";
+
+type ModelRow = ModelUsage & { readonly model: string };
+
+/** What the session has used so far. */
+export function Usage({ usage }: { usage: SessionUsage }) {
+  const { panel, language } = useTexts();
+  const rows = Object.entries(usage.models).map(([model, used]) => ({ model, ...used }));
+  const sum = (of: (row: ModelRow) => number) => rows.reduce((total, row) => total + of(row), 0);
+  const told = (value: number) => number(value, language);
+  const columns: Column<ModelRow>[] = [
+    { id: "model", title: panel.model, cell: (row) => <span className="break-all">{row.model}</span> },
+    { id: "input", title: panel.inputTokens, numeric: true, cell: (row) => told(row.inputTokens) },
+    { id: "output", title: panel.outputTokens, numeric: true, cell: (row) => told(row.outputTokens) },
+    { id: "calls", title: panel.counted, numeric: true, cell: (row) => told(row.calls) },
+  ];
+  const facts = [
+    [panel.inputTokens, told(sum((row) => row.inputTokens))],
+    [panel.outputTokens, told(sum((row) => row.outputTokens))],
+    [panel.modelCalls, told(usage.modelCalls)],
+    [panel.toolCalls, told(usage.toolCalls)],
+    [panel.rounds, told(usage.runs)],
+    [panel.seconds, duration(usage.seconds, language)],
+  ];
+  return (
+    <div className="space-y-5 py-4">
+      <dl className="grid grid-cols-2 gap-x-6 gap-y-3 px-4">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt className="text-xs text-muted">{name}</dt>
+            <dd className="text-lg font-semibold tabular-nums">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {rows.length > 0 && <Table label={panel.model} columns={columns} rows={rows} keyOf={(row) => row.model} />}
+    </div>
+  );
+}

@@ -1,0 +1,98 @@
+import type { Call } from "@stellwerk/client";
+import { memo } from "react";
+import { Badge } from "../../../parts/Badge";
+import { classes } from "../../../parts/classes";
+import { Icon } from "../../../parts/Icon";
+import { useTexts } from "../../../texts";
+import { duration, number } from "../../../texts/figures";
+import { EventsLink } from "../EventsLink";
+import { ICONS, indent, LANES, news, type State, TONES } from "./looks";
+import { Stripes } from "./Stripes";
+
+interface Props {
+  sid: string;
+  call: Call;
+  depth: number;
+  open: boolean;
+  waiting: boolean;
+  /** Whose work it is; null for that of the orchestrator. */
+  lane: string | null;
+  colour: number;
+  stripes: string;
+  onOpen: (key: string, open: boolean) => void;
+}
+
+/** One call in a line: what it is, whose, how it stands and what it took. */
+export const CallHeader = memo(function CallHeader(props: Props) {
+  const { sid, call, depth, open, lane, colour, stripes, onOpen } = props;
+  const { panel } = useTexts();
+  const tint = lane === null ? "text-muted" : LANES[colour];
+  const name = call.kind === "agent" && lane !== null ? lane : call.name;
+  return (
+    <div className="group relative pr-3 hover:bg-hover" style={{ paddingLeft: indent(depth) }}>
+      <Stripes of={stripes} />
+      <div className="flex items-center gap-1">
+        <button
+          type="button"
+          data-row={call.id}
+          aria-expanded={open}
+          onClick={() => onOpen(call.id, !open)}
+          className="flex min-w-0 flex-1 items-center gap-2 py-1.5 pl-3 text-left text-sm -outline-offset-2"
+        >
+          <span className={classes("text-muted transition-transform", open && "rotate-90")}>
+            <Icon name="chevron" size={15} />
+          </span>
+          <span className={tint}>
+            <Icon name={ICONS[call.kind]} size={16} />
+          </span>
+          <span className="sr-only">
+            {panel.level(depth + 1)}, {panel.kinds[call.kind]}
+          </span>
+          <span className={classes("truncate", call.kind === "agent" && classes("font-semibold", tint))}>
+            {(call.kind === "tool" && call.title) || name}
+          </span>
+          {call.kind !== "agent" && lane !== null && <span className={classes("truncate text-xs", tint)}>{lane}</span>}
+          <Figures {...props} />
+        </button>
+        <EventsLink sid={sid} at={call.startPosition} of={name} />
+      </div>
+      <News call={call} />
+    </div>
+  );
+});
+
+function Figures({ call, waiting }: Props) {
+  const { panel, language } = useTexts();
+  const state: State = waiting && call.state === "running" ? "waiting" : call.state;
+  const used = call.kind === "model" ? call.usage : undefined;
+  const tokens = (used?.input_tokens ?? 0) + (used?.output_tokens ?? 0);
+  return (
+    <span className="ml-auto flex shrink-0 items-center gap-2 text-xs text-muted tabular-nums">
+      {tokens > 0 && <span>{panel.tokens(number(tokens, language))}</span>}
+      {call.duration !== undefined && <span>{duration(call.duration, language)}</span>}
+      {state === "ok" ? (
+        <span className="text-good" title={panel.states.ok}>
+          <Icon name="check" size={15} />
+          <span className="sr-only">{panel.states.ok}</span>
+        </span>
+      ) : (
+        <Badge tone={TONES[state]}>
+          {state === "running" && <span aria-hidden className="size-1.5 animate-pulse rounded-full bg-current" />}
+          {panel.states[state]}
+        </Badge>
+      )}
+    </span>
+  );
+}
+
+function News({ call }: { call: Call }) {
+  const { panel } = useTexts();
+  const told = news(call);
+  if (told === null) return null;
+  return (
+    <p className="truncate pb-1.5 pl-9 font-mono text-xs text-muted">
+      {told.tool && <span className="font-sans">{panel.writes(told.tool)}: </span>}
+      {told.text}
+    </p>
+  );
+}

@@ -1,0 +1,18 @@
+import { classes } from "../../../parts/classes";
+import { indent, LANES } from "./looks";
+
+/** Lines beside all that an agent does, one for each agent around it. */
+export function Stripes({ of }: { of: string }) {
+  return of.split(" ").map((stripe) => {
+    const [depth, colour] = stripe.split(":").map(Number);
+    if (depth === undefined || colour === undefined) return null;
+    return (
+      <span
+        key={stripe}
+        aria-hidden
+        className={classes("absolute inset-y-0 w-0.5 bg-current", LANES[colour])}
+        style={{ left: indent(depth) + 2 }}
+      />
+    );
+  });
+}

@@ -1,0 +1,107 @@
+import type { Call, Failure, ToolCall } from "@stellwerk/client";
+import { memo } from "react";
+import { JsonTree } from "../../../parts/JsonTree";
+import { LongText } from "../../../parts/LongText";
+import { Markdown } from "../../../parts/Markdown";
+import { ResultView } from "../../../parts/ResultView";
+import { useTexts } from "../../../texts";
+import { indent } from "./looks";
+import { ModelTold } from "./ModelTold";
+import { Section } from "./Section";
+import { Stripes } from "./Stripes";
+import type { ToldRow } from "./tree";
+import { Values } from "./Values";
+
+interface Props {
+  call: Call;
+  depth: number;
+  stripes: string;
+  part: ToldRow["part"];
+}
+
+/** What an open call was given, and what it gave. */
+export const Told = memo(function Told({ call, depth, stripes, part }: Props) {
+  return (
+    <div className="relative pr-3" style={{ paddingLeft: indent(depth) }}>
+      <Stripes of={stripes} />
+      <div className="space-y-3 py-2 pl-5 text-sm">
+        {call.kind === "model" ? (
+          <ModelTold call={call} />
+        ) : (
+          <>
+            {part !== "gave" && <Given call={call} />}
+            {part !== "given" && <Gave call={call} />}
+          </>
+        )}
+      </div>
+    </div>
+  );
+});
+
+function Given({ call }: { call: ToolCall }) {
+  const { panel } = useTexts();
+  const given = Object.keys(call.args).length > 0;
+  return (
+    <>
+      {call.retryOf && <p className="text-xs text-warn">{panel.repeated}</p>}
+      {given && (
+        <Section title={panel.arguments}>
+          <Values of={call.args} />
+        </Section>
+      )}
+      {!given && call.input !== undefined && (
+        <Section title={panel.input}>
+          <JsonTree value={call.input} depth={1} />
+        </Section>
+      )}
+      {!given && call.input === undefined && <p className="text-xs text-muted">{panel.noArguments}</p>}
+    </>
+  );
+}
+
+function Gave({ call }: { call: ToolCall }) {
+  const { panel } = useTexts();
+  const { state, output, data, result, error, outcome } = call;
+  const files = Object.keys(outcome?.files ?? {});
+  return (
+    <>
+      {state === "running" && output && (
+        <Section title={panel.output}>
+          <LongText text={output} />
+        </Section>
+      )}
+      {state === "running" && data !== undefined && (
+        <Section title={panel.output}>
+          <JsonTree value={data} />
+        </Section>
+      )}
+      {error && <Failed error={error} />}
+      {result && (
+        <Section title={panel.result}>
+          {call.kind !== "tool" && result.kind === "text" ? (
+            <Markdown text={result.text} />
+          ) : (
+            <ResultView result={result} name={call.name} />
+          )}
+        </Section>
+      )}
+      {files.length > 0 && (
+        <Section title={panel.files}>
+          <p className="text-sm break-words">{files.join(", ")}</p>
+        </Section>
+      )}
+      {state === "ok" && !result && <p className="text-xs text-muted">{panel.noResult}</p>}
+    </>
+  );
+}
+
+function Failed({ error: { message, code, class: kind } }: { error: Failure }) {
+  const { panel } = useTexts();
+  return (
+    <div className="rounded-lg bg-bad-soft px-3 py-2 text-bad">
+      <p className="text-xs font-semibold">{panel.error}</p>
+      <p className="break-words whitespace-pre-wrap">{message}</p>
+      <p className="font-mono text-xs">{[code, kind].filter(Boolean).join(" · ")}</p>
+    </div>
+  );
+}

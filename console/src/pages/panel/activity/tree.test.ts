@@ -1,0 +1,105 @@
+import { EMPTY, type Envelope, reduce, type Session } from "@stellwerk/client";
+import { expect, test } from "vitest";
+import { neighbour, type Row, rowsOf } from "./tree";
+
+const GOLDEN = import.meta.glob<string>("../../../../../tests/golden/runs/*.jsonl", {
+  query: "?raw",
+  import: "default",
+});
+
+/** A run of the server's own tests, up to a position. */
+async function session(name: string, until = Number.POSITIVE_INFINITY): Promise<Session> {
+  const text = (await GOLDEN[`../../../../../tests/golden/runs/${name}.jsonl`]?.()) ?? "";
+  const envelopes = text
+    .split("\n")
+    .filter(Boolean)
+    .map(
+      (line, place) => ({ position: place + 1, origin: "replay", session_id: "s", ...JSON.parse(line) }) as Envelope,
+    );
+  return envelopes.slice(0, until).reduce(reduce, EMPTY);
+}
+
+const drawn = (rows: readonly Row[]) =>
+  rows.map((row) => {
+    const what = { run: "run", call: row.type === "call" ? row.call.name : "", told: "told", problem: "problem" };
+    const part = row.type === "told" ? ` ${row.part}` : "";
+    return `${"  ".repeat(row.depth)}${what[row.type]}${part}`;
+  });
+
+test("a call stands below the one that made it, between what that was given and what it gave", async () => {
+  expect(drawn(rowsOf(await session("nested-agents"), {}))).toMatchInlineSnapshot(`
+    [
+      "run",
+      "scripted",
+      "researcher",
+      "  told given",
+      "  scripted",
+      "  reader",
+      "    told given",
+      "    scripted",
+      "    note",
+      "    scripted",
+      "    told gave",
+      "  scripted",
+      "  told gave",
+      "scripted",
+    ]
+  `);
+});
+
+test("agents side by side differ in colour, and in number if they have the same name", async () => {
+  const lanes = rowsOf(await session("parallel-agents"), {}).flatMap((row) =>
+    row.type === "call" && row.call.kind === "agent" ? [row.lane] : [],
+  );
+  expect(lanes).toMatchInlineSnapshot(`
+    [
+      {
+        "colour": 0,
+        "name": "noter 1",
+        "stripes": "0:0",
+      },
+      {
+        "colour": 1,
+        "name": "noter 2",
+        "stripes": "0:1",
+      },
+    ]
+  `);
+});
+
+test("what is closed shows nothing of what is inside, and what is opened shows what it tells", async () => {
+  const whole = await session("nested-agents");
+  const run = whole.runs[0];
+  expect(drawn(rowsOf(whole, { [run?.id ?? ""]: false }))).toEqual(["run"]);
+  const model = run?.calls[0] ?? "";
+  expect(drawn(rowsOf(whole, { [model]: true })).slice(0, 3)).toEqual(["run", expect.any(String), "  told both"]);
+});
+
+test("whoever waits for the user says so, and so does all around it", async () => {
+  const told = await session("question-answered");
+  const asked = [...Array(told.position).keys()];
+  for (const until of asked) {
+    const then = await session("question-answered", until);
+    const waiting = rowsOf(then, {}).flatMap((row) => (row.type === "call" && row.waiting ? [row.call.kind] : []));
+    expect(waiting).toEqual(then.questions.some((one) => one.state === "open") ? ["agent", "tool"] : []);
+  }
+});
+
+test("a run that was answered stays open beside the one that goes on from it", async () => {
+  const rows = rowsOf(await session("question-answered"), {});
+  expect(rows.flatMap((row) => (row.type === "run" ? [row.open] : []))).toEqual([true, true]);
+});
+
+test("problems stand where their run ends", async () => {
+  expect(drawn(rowsOf(await session("failing-run"), {}))).toEqual(["run", "scripted", "problem", "problem"]);
+});
+
+test("keys lead to the next call, the one before and the one around it", async () => {
+  const rows = rowsOf(await session("nested-agents"), {});
+  const keys = rows.filter((row) => row.type === "run" || row.type === "call").map((row) => row.key);
+  expect(keys.map((key) => neighbour(rows, key, "down"))).toEqual([...keys.slice(1), null]);
+  expect(keys.map((key) => neighbour(rows, key, "up"))).toEqual([null, ...keys.slice(0, -1)]);
+  const inner = rows.findLast((row) => row.type === "call" && row.depth === 2);
+  expect(neighbour(rows, inner?.key ?? "", "out")).toBe(inner?.type === "call" ? inner.parentKey : "");
+  expect(neighbour(rows, "nobody", "up")).toBeNull();
+});

@@ -1,0 +1,138 @@
+import { type Call, childrenOf, openQuestions, type Run, type Session, type SessionProblem } from "@stellwerk/client";
+
+/** Whose work it is. Those that work side by side differ in name or number, and in colour. */
+export interface Lane {
+  readonly name: string;
+  readonly colour: number;
+  /** The agents that it is inside of, itself the last: each as depth and colour, such as `0:1 2:3`. */
+  readonly stripes: string;
+}
+
+interface Placed {
+  /** Unique, and the same as long as the row is there. */
+  readonly key: string;
+  readonly depth: number;
+}
+
+export interface RunRow extends Placed {
+  readonly type: "run";
+  readonly run: Run;
+  readonly open: boolean;
+  /** One of its problems says in the same words why it ended. */
+  readonly explained: boolean;
+}
+
+export interface CallRow extends Placed {
+  readonly type: "call";
+  readonly call: Call;
+  readonly open: boolean;
+  readonly lane: Lane | null;
+  readonly waiting: boolean;
+  readonly parentKey: string;
+}
+
+/** What an open call tells: of one with others inside, what it was given stands before them and what it gave after. */
+export interface ToldRow extends Placed {
+  readonly type: "told";
+  readonly call: Call;
+  readonly lane: Lane | null;
+  readonly part: "given" | "gave" | "both";
+}
+
+export interface ProblemRow extends Placed {
+  readonly type: "problem";
+  readonly problem: SessionProblem;
+}
+
+export type Row = RunRow | CallRow | ToldRow | ProblemRow;
+
+/** What somebody has opened or closed by hand; the rest is as it is at first. */
+export type Openness = Readonly<Record<string, boolean>>;
+
+export const COLOURS = 6;
+
+/** What is to be seen, from top to bottom. What is closed is not even looked at. */
+export function rowsOf(session: Session, openness: Openness): Row[] {
+  const rows: Row[] = [];
+  const waiting = waitingCalls(session);
+  const trace = session.runs.at(-1)?.traceId;
+  for (const run of session.runs) {
+    const open = openness[run.id] ?? (trace !== undefined ? run.traceId === trace : run === session.runs.at(-1));
+    const problems = open ? session.problems.filter(({ runId }) => runId === run.id) : [];
+    const explained = problems.some(({ message }) => message === run.reason);
+    rows.push({ type: "run", key: run.id, depth: 0, run, open, explained });
+    if (open) addCalls({ session, openness, waiting, rows }, run, run.id, 0, null);
+    for (const problem of problems)
+      rows.push({ type: "problem", key: `${run.id} ${problem.position}`, depth: 0, problem });
+  }
+  return rows;
+}
+
+interface Walk {
+  readonly session: Session;
+  readonly openness: Openness;
+  readonly waiting: ReadonlySet<string>;
+  readonly rows: Row[];
+}
+
+function addCalls(walk: Walk, of: Call | Run, parentKey: string, depth: number, around: Lane | null): void {
+  const calls = childrenOf(walk.session, of);
+  const lanes = lanesOf(calls, depth, around);
+  for (const call of calls) {
+    const { id: key } = call;
+    const lane = lanes.get(key) ?? around;
+    const open = walk.openness[key] ?? startsOpen(call);
+    walk.rows.push({ type: "call", key, depth, call, open, lane, waiting: walk.waiting.has(key), parentKey });
+    if (!open) continue;
+    const inside = depth + 1;
+    if (call.children.length === 0) {
+      walk.rows.push({ type: "told", key: `${key} both`, depth: inside, call, lane, part: "both" });
+      continue;
+    }
+    walk.rows.push({ type: "told", key: `${key} given`, depth: inside, call, lane, part: "given" });
+    addCalls(walk, call, key, inside, lane);
+    if (call.state !== "running")
+      walk.rows.push({ type: "told", key: `${key} gave`, depth: inside, call, lane, part: "gave" });
+  }
+}
+
+const startsOpen = (call: Call): boolean => call.kind === "agent" || call.kind === "graph";
+
+/** Agents that were called by the same: each a colour of its own, and a number if its name is not. */
+function lanesOf(calls: readonly Call[], depth: number, around: Lane | null): Map<string, Lane> {
+  const agents = calls.filter((call) => call.kind === "agent");
+  const counts = new Map<string, number>();
+  for (const { name } of agents) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const seen = new Map<string, number>();
+  return new Map(
+    agents.map(({ id, name }, place) => {
+      const number = (seen.get(name) ?? 0) + 1;
+      seen.set(name, number);
+      const told = (counts.get(name) ?? 0) > 1 ? `${name} ${number}` : name;
+      const colour = ((around?.colour ?? -1) + 1 + place) % COLOURS;
+      return [id, { name: told, colour, stripes: `${around?.stripes ?? ""} ${depth}:${colour}`.trim() }];
+    }),
+  );
+}
+
+/** The calls that wait for the user's answer, and all around them. */
+function waitingCalls(session: Session): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const question of openQuestions(session))
+    for (let id = question.callId; id !== null; id = session.calls.get(id)?.parentId ?? null) found.add(id);
+  return found;
+}
+
+/** The row that a key of the keyboard leads to from this one, or null. */
+export function neighbour(rows: readonly Row[], key: string, step: "up" | "down" | "out"): string | null {
+  const at = rows.findIndex((row) => row.key === key);
+  const row = rows[at];
+  if (row === undefined) return null;
+  if (step === "out") return row.type === "call" ? row.parentKey : null;
+  const way = step === "down" ? 1 : -1;
+  for (let next = at + way; next >= 0 && next < rows.length; next += way) {
+    const found = rows[next];
+    if (found?.type === "run" || found?.type === "call") return found.key;
+  }
+  return null;
+}

@@ -1,0 +1,42 @@
+import type { NamedState, Session, Task } from "@stellwerk/client";
+
+/** Named states without the checklist, which has a view of its own; the one that changed last first. */
+export function shownStates(session: Session): [name: string, state: NamedState][] {
+  return Object.entries(session.states)
+    .filter(([name]) => name !== "checklist")
+    .toSorted(([, left], [, right]) => right.position - left.position);
+}
+
+export interface Todo {
+  readonly content: string;
+  readonly status: Task["status"];
+}
+
+const STATUSES: readonly string[] = ["pending", "blocked", "in_progress", "skipped", "completed"];
+
+/** A to-do list as planning agents write it; null for everything else. */
+export function todosOf(value: unknown): readonly Todo[] | null {
+  return Array.isArray(value) && value.length > 0 && value.every(isTodo) ? value : null;
+}
+
+function isTodo(value: unknown): value is Todo {
+  if (typeof value !== "object" || value === null) return false;
+  const { content, status } = value as Partial<Todo>;
+  return typeof content === "string" && STATUSES.includes(status ?? "");
+}
+
+/** Files in memory: by path, each with its content; null for everything else. */
+export function filesOf(value: unknown): readonly [path: string, text: string][] | null {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  const files = Object.entries(value).map(([path, file]) => [path, contentOf(file)] as const);
+  const texts = files.flatMap(([path, text]): [string, string][] => (text === null ? [] : [[path, text]]));
+  return files.length > 0 && texts.length === files.length ? texts : null;
+}
+
+/** Lines were a list in older logs. */
+function contentOf(file: unknown): string | null {
+  if (typeof file !== "object" || file === null) return null;
+  const { content } = file as { content?: unknown };
+  if (Array.isArray(content)) return content.join("\n");
+  return typeof content === "string" ? content : null;
+}

@@ -1,0 +1,73 @@
+import type { Client, EventPage } from "@stellwerk/client";
+import { Tape } from "./tape";
+
+const PAGE = 1000;
+/** Milliseconds between two pages of what is being written just now. */
+const PAUSE = 250;
+
+export interface Reading {
+  /** How many envelopes are on the tape. */
+  readonly length: number;
+  /** The position up to which the log has been read. */
+  readonly position: number;
+  readonly problem?: unknown;
+}
+
+/** Puts a log on a tape, page by page, as far as somebody wants it. It needs no connection of its own. */
+export class LogReader {
+  readonly tape = new Tape();
+  #reading: Reading = { length: 0, position: 0 };
+  #wanted = 0;
+  #busy = false;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(
+    readonly client: Pick<Client, "events">,
+    readonly sid: string,
+  ) {}
+
+  readonly get = (): Reading => this.#reading;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  want(position: number): void {
+    if (position <= this.#wanted) return;
+    this.#wanted = position;
+    this.retry(); // what has come shows that the server is there
+  }
+
+  retry(): void {
+    if (this.#reading.problem !== undefined) this.#show({ problem: undefined });
+    if (!this.#busy) void this.#read();
+  }
+
+  async #read(): Promise<void> {
+    this.#busy = true;
+    try {
+      while (this.#reading.position < this.#wanted) {
+        const page = await this.#page();
+        this.tape.add(page.events);
+        this.#show({ length: this.tape.length, position: Math.max(page.next, this.tape.end.position) });
+        if (page.events.length === 0) break;
+        if (page.events.length < PAGE) await new Promise((resolve) => setTimeout(resolve, PAUSE));
+        if (this.#listeners.size === 0) break;
+      }
+    } catch (problem) {
+      this.#show({ problem });
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  #page(): Promise<EventPage> {
+    return this.client.events(this.sid, { after: this.#reading.position, limit: PAGE, profile: "user" });
+  }
+
+  #show(news: Partial<Reading>): void {
+    this.#reading = { ...this.#reading, ...news };
+    for (const listener of this.#listeners) listener();
+  }
+}

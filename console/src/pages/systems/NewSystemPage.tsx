@@ -1,0 +1,31 @@
+import { Page } from "../../parts/Page";
+import { useTexts } from "../../texts";
+import { SystemEditor } from "./SystemEditor";
+
+/** Something that works at once, and shows the fields one begins with. */
+const BEGINNING = `version: 1
+system:
+  name: helpdesk
+  description: Answers questions about the weather.
+agents:
+  - id: assistant
+    role: orchestrator
+    system_prompt: You answer questions about the weather.
+    tools:
+      allow: [get_weather, researcher]
+  - id: researcher
+    role: sub-agent
+    description: Looks things up.
+    system_prompt: You find out what is asked, and say where it is from.
+    tools:
+      allow: [get_weather]
+`;
+
+export function NewSystemPage() {
+  const { systems: words } = useTexts();
+  return (
+    <Page title={words.newTitle} lead={words.newLead}>
+      <SystemEditor initial={BEGINNING} fresh />
+    </Page>
+  );
+}

@@ -1,0 +1,118 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { Badge } from "../../parts/Badge";
+import { Button } from "../../parts/Button";
+import { Card } from "../../parts/Card";
+import { useToast } from "../../parts/Toast";
+import { Trouble } from "../../parts/Trouble";
+import { Problem } from "../../server/ask";
+import { registerSystem } from "../../server/queries";
+import { useTexts } from "../../texts";
+import { useBegin } from "../chat/begin";
+import { CodeEditor, type GoesTo } from "./CodeEditor";
+import { MistakeList } from "./MistakeList";
+import { SystemPicture } from "./SystemPicture";
+import { useCheck, type Verdict } from "./useCheck";
+
+/** A description of a system that can be written, checked by the server as one writes, registered and tried. */
+export function SystemEditor({ initial, fresh = false }: { initial: string; fresh?: boolean }) {
+  const { systems: words } = useTexts();
+  const [text, setText] = useState(initial);
+  const [kept, setKept] = useState(fresh ? null : initial);
+  const verdict = useCheck(text);
+  const editor = useRef<GoesTo>(null);
+  const register = useRegister(setKept);
+  const begin = useBegin();
+  const ready = verdict.system !== null;
+  const tryIt = async () => {
+    const { id } = text === kept && verdict.system ? verdict.system : await register.mutateAsync(text);
+    begin.mutate(id);
+  };
+  const failed = register.error ?? begin.error;
+  return (
+    <div className="space-y-5">
+      <Card
+        flush
+        title={<State verdict={verdict} changed={text !== kept} />}
+        actions={
+          <span className="flex gap-2">
+            <Button disabled={!ready || begin.isPending || register.isPending} onClick={() => tryIt().catch(() => {})}>
+              {words.tryIt}
+            </Button>
+            <Button
+              look="primary"
+              title={words.storeKeys}
+              disabled={!ready || text === kept || register.isPending}
+              onClick={() => register.mutate(text)}
+            >
+              {words.store}
+            </Button>
+          </span>
+        }
+      >
+        <CodeEditor
+          ref={editor}
+          label={words.editor}
+          value={text}
+          onChange={setText}
+          marked={new Set(verdict.mistakes.flatMap(({ line }) => (line === null ? [] : [line])))}
+          onSave={() => ready && register.mutate(text)}
+        />
+      </Card>
+      {failed && !(failed instanceof Problem && failed.mistakes.length) && <Trouble error={failed} />}
+      {verdict.error !== null && <Trouble error={verdict.error} />}
+      <Findings verdict={verdict} onGo={(line) => editor.current?.goTo(line)} />
+    </div>
+  );
+}
+
+function State({ verdict, changed }: { verdict: Verdict; changed: boolean }) {
+  const { systems: words } = useTexts();
+  return (
+    <span role="status" className="flex flex-wrap gap-2">
+      {verdict.checking ? (
+        <Badge>{words.checking}</Badge>
+      ) : verdict.mistakes.length ? (
+        <Badge tone="bad">{words.wrong(verdict.mistakes.length)}</Badge>
+      ) : (
+        verdict.system && <Badge tone="good">{words.fine}</Badge>
+      )}
+      {changed && <Badge tone="warn">{words.unsaved}</Badge>}
+    </span>
+  );
+}
+
+function Findings({ verdict, onGo }: { verdict: Verdict; onGo: (line: number) => void }) {
+  const { systems: words } = useTexts();
+  const { mistakes, system } = verdict;
+  return (
+    <>
+      {mistakes.length > 0 && <MistakeList title={words.wrong(mistakes.length)} mistakes={mistakes} onGo={onGo} />}
+      {system && system.warnings.length > 0 && (
+        <MistakeList title={words.warnings} tone="warn" mistakes={system.warnings} onGo={onGo} />
+      )}
+      {system && (
+        <Card title={words.preview}>
+          <SystemPicture system={system} />
+        </Card>
+      )}
+    </>
+  );
+}
+
+function useRegister(onKept: (text: string) => void) {
+  const { systems: words } = useTexts();
+  const say = useToast();
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: registerSystem,
+    onSuccess: async ({ id, version }, text) => {
+      onKept(text);
+      queries.setQueryData(["system-text", id], text);
+      await queries.invalidateQueries({
+        predicate: ({ queryKey }) => ["systems", "system"].includes(String(queryKey[0])),
+      });
+      say(words.stored(id, version));
+    },
+  });
+}

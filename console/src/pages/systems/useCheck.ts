@@ -1,0 +1,44 @@
+import { useEffect, useState } from "react";
+import { type Mistake, Problem } from "../../server/ask";
+import { checkSystem } from "../../server/queries";
+import type { System } from "../../server/types";
+
+const PAUSE = 400;
+
+/** What the server thinks of a text. */
+export interface Verdict {
+  checking: boolean;
+  system: System | null;
+  mistakes: readonly Mistake[];
+  /** Not about the text: the server is away, or does not let us. */
+  error: unknown;
+}
+
+const UNKNOWN: Verdict = { checking: true, system: null, mistakes: [], error: null };
+
+/** Asks the server whenever the writer pauses; an answer that comes too late is not shown. */
+export function useCheck(text: string): Verdict {
+  const [verdict, setVerdict] = useState(UNKNOWN);
+  useEffect(() => {
+    const asked = new AbortController();
+    setVerdict((before) => ({ ...before, checking: true }));
+    const wait = setTimeout(async () => {
+      const found = await judge(text, asked.signal);
+      if (!asked.signal.aborted) setVerdict(found);
+    }, PAUSE);
+    return () => {
+      clearTimeout(wait);
+      asked.abort();
+    };
+  }, [text]);
+  return verdict;
+}
+
+async function judge(text: string, signal: AbortSignal): Promise<Verdict> {
+  try {
+    return { ...UNKNOWN, checking: false, system: await checkSystem(text, signal) };
+  } catch (error) {
+    const mistakes = error instanceof Problem ? error.mistakes : [];
+    return { ...UNKNOWN, checking: false, mistakes, error: mistakes.length ? null : error };
+  }
+}

@@ -1,0 +1,62 @@
+import { type Question as Asked, openQuestions, type Session } from "@stellwerk/client";
+import { useMutation } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { Button, buttonLook } from "../../parts/Button";
+import { Card } from "../../parts/Card";
+import { Field } from "../../parts/Field";
+import { Trouble } from "../../parts/Trouble";
+import { client } from "../../server/client";
+import { useTexts } from "../../texts";
+
+/** What it waits for. The first open question is the one that an answer goes to. */
+export function Question({ id, session }: { id: string; session: Session }) {
+  const { workflows: words } = useTexts();
+  const [question] = openQuestions(session);
+  if (!session.awaitingUserInput || !question) return null;
+  return (
+    <Card title={words.asks(question.agent ?? "")} className="border-warn">
+      {question.kind === "question" ? (
+        <AnswerForm key={question.askId} id={id} question={question} />
+      ) : (
+        <div className="space-y-4">
+          <p>{question.question}</p>
+          <Link to="/chat/$sid" params={{ sid: id }} className={buttonLook("primary")}>
+            {words.answerInChat}
+          </Link>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+function AnswerForm({ id, question }: { id: string; question: Asked }) {
+  const { workflows: words } = useTexts();
+  const [text, setText] = useState(typeof question.default === "string" ? question.default : "");
+  const answer = useMutation({ mutationFn: (prompt: string) => client.workflows.start({ prompt }, id) });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (text.trim()) answer.mutate(text);
+  };
+  const options = question.options?.filter((option) => typeof option === "string") ?? [];
+  return (
+    <form onSubmit={submit} className="space-y-4">
+      {options.length > 0 && (
+        <div className="flex flex-wrap gap-2">
+          {options.map((option) => (
+            <Button key={option} disabled={answer.isPending} onClick={() => answer.mutate(option)}>
+              {option}
+            </Button>
+          ))}
+        </div>
+      )}
+      <Field label={question.question} value={text} onChange={({ target }) => setText(target.value)} />
+      <div className="flex justify-end">
+        <Button type="submit" look="primary" disabled={answer.isPending || !text.trim()}>
+          {words.answer}
+        </Button>
+      </div>
+      {answer.error && <Trouble error={answer.error} />}
+    </form>
+  );
+}

@@ -1,0 +1,79 @@
+import { Link, useParams } from "@tanstack/react-router";
+import { buttonLook } from "../../parts/Button";
+import { Card } from "../../parts/Card";
+import { Icon } from "../../parts/Icon";
+import { Page } from "../../parts/Page";
+import { StatusBadge } from "../../parts/StatusBadge";
+import { Trouble } from "../../parts/Trouble";
+import { useKey } from "../../server/key";
+import { useTexts } from "../../texts";
+import { DeleteButton, StopButton } from "./actions";
+import { madeIn } from "./documents";
+import { Figures } from "./Figures";
+import { LogList } from "./LogList";
+import { MessageList } from "./MessageList";
+import { NextRound } from "./NextRound";
+import { Question } from "./Question";
+import { Results } from "./Results";
+import { Standing } from "./Standing";
+import { TaskList } from "./TaskList";
+import { useWorkflow } from "./useWorkflow";
+
+export function WorkflowPage() {
+  const { id } = useParams({ from: "/workflows/$id" });
+  return <Watched key={`${id} ${useKey()}`} id={id} />;
+}
+
+/** On a narrow page both are one, and what was made comes before what was said. */
+const COLUMN = "max-lg:contents lg:space-y-5";
+
+/** One workflow, from its plan to its results. */
+function Watched({ id }: { id: string }) {
+  const { workflows: words } = useTexts();
+  const { session, connection, error, messages = [], logs = [] } = useWorkflow(id);
+  if (error && !messages.length)
+    return (
+      <Page title={words.title}>
+        <Trouble error={error} />
+      </Page>
+    );
+  const lead = (
+    <span className="flex flex-wrap items-center gap-2">
+      <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />
+      <span>{words.inRound(session.round)}</span>
+      {connection === "waiting" && <span className="text-warn">{words.connectionLost}</span>}
+    </span>
+  );
+  const actions = (
+    <>
+      <Link to="/chat/$sid" params={{ sid: id }} className={buttonLook("plain")}>
+        <Icon name="chat" size={16} /> {words.asChat}
+      </Link>
+      {session.status === "running" ? <StopButton id={id} stopping={session.stopping} /> : <DeleteButton id={id} />}
+    </>
+  );
+  return (
+    <Page title={messages[0]?.content.slice(0, 60) ?? words.title} lead={lead} actions={actions}>
+      <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
+        <div className={COLUMN}>
+          <Standing session={session} logs={logs} />
+          <Question id={id} session={session} />
+          <TaskList session={session} />
+          <div className="space-y-5 max-lg:order-1">
+            <Card title={words.messages}>
+              <MessageList messages={messages} />
+            </Card>
+            {session.status !== "running" && session.round > 0 && <NextRound id={id} />}
+          </div>
+        </div>
+        <div className={COLUMN}>
+          <Results made={madeIn(messages)} working={session.status === "running"} />
+          <div className="space-y-5 max-lg:order-2">
+            <Figures session={session} messages={messages} />
+            <LogList logs={logs} />
+          </div>
+        </div>
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,104 @@
+import type { WorkflowHead } from "@stellwerk/client";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { Button, buttonLook } from "../../parts/Button";
+import { Card } from "../../parts/Card";
+import { EmptyState } from "../../parts/EmptyState";
+import { Icon } from "../../parts/Icon";
+import { Loaded } from "../../parts/Loaded";
+import { Page } from "../../parts/Page";
+import { StatusBadge } from "../../parts/StatusBadge";
+import { type Column, Table } from "../../parts/Table";
+import { useTexts } from "../../texts";
+import { ago } from "../../texts/time";
+import { PAGE, workflows } from "./listing";
+import { RowProgress } from "./RowProgress";
+
+export function WorkflowsPage() {
+  const { workflows: words } = useTexts();
+  const [wanted, setWanted] = useState(PAGE);
+  const query = useQuery(workflows(wanted));
+  const columns = useColumns();
+  return (
+    <Page title={words.title} lead={words.lead} actions={<StartLink />}>
+      <Loaded query={query}>
+        {({ rows, more }) =>
+          rows.length ? (
+            <div className="space-y-4">
+              <Card flush>
+                <Table label={words.title} columns={columns} rows={rows} keyOf={(row) => row.id} />
+              </Card>
+              {more && (
+                <Button onClick={() => setWanted(wanted + PAGE)} disabled={query.isPlaceholderData}>
+                  {words.older}
+                </Button>
+              )}
+            </div>
+          ) : (
+            <EmptyState icon="workflows" title={words.none}>
+              <p>{words.noneWhy}</p>
+              <StartLink />
+            </EmptyState>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+function StartLink() {
+  const { workflows: words } = useTexts();
+  return (
+    <Link to="/workflows/new" className={buttonLook("primary")}>
+      <Icon name="plus" size={16} /> {words.startOne}
+    </Link>
+  );
+}
+
+function useColumns(): Column<WorkflowHead>[] {
+  const { workflows: words } = useTexts();
+  return [
+    { id: "name", title: words.name, cell: (row) => <Name workflow={row} /> },
+    {
+      id: "status",
+      title: words.status,
+      cell: ({ status, awaitingUserInput }) => <StatusBadge status={status} awaiting={awaitingUserInput} />,
+    },
+    { id: "progress", title: words.progress, wide: true, cell: (row) => <RowProgress workflow={row} /> },
+    { id: "round", title: words.round, numeric: true, wide: true, cell: ({ currentRound }) => currentRound },
+    { id: "activity", title: words.activity, wide: true, cell: (row) => <Activity workflow={row} /> },
+  ];
+}
+
+/** On a phone it has the other columns below it. */
+function Name({ workflow }: { workflow: WorkflowHead }) {
+  const { workflows: words } = useTexts();
+  const { id, name, currentRound } = workflow;
+  return (
+    <>
+      <Link
+        to="/workflows/$id"
+        params={{ id }}
+        className="line-clamp-2 font-medium break-words text-accent hover:underline"
+      >
+        {name || id}
+      </Link>
+      <span className="mt-1 block text-muted sm:hidden">
+        {words.inRound(currentRound)} · <Activity workflow={workflow} />
+      </span>
+      <span className="mt-1 block sm:hidden">
+        <RowProgress workflow={workflow} />
+      </span>
+    </>
+  );
+}
+
+function Activity({ workflow: { lastActivity } }: { workflow: WorkflowHead }) {
+  const { language } = useTexts();
+  return (
+    <time dateTime={lastActivity} className="whitespace-nowrap">
+      {ago(Date.parse(lastActivity) / 1000, Date.now() / 1000, language)}
+    </time>
+  );
+}

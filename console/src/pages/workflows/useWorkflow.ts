@@ -1,0 +1,26 @@
+import type { Session } from "@stellwerk/client";
+import { useSession } from "@stellwerk/client/react";
+import { useQuery } from "@tanstack/react-query";
+import { client } from "../../server/client";
+import { logs, messages } from "./reading";
+import { useNews } from "./useNews";
+
+/**
+ * A workflow as it goes on. Its stream tells plan, tasks and questions; messages and log entries are asked for by the
+ * id of the last one that is known, when the stream says that there are new ones.
+ */
+export function useWorkflow(id: string) {
+  const { session, connection, problem } = useSession(client, id);
+  const said = useQuery(messages(id));
+  const log = useQuery(logs(id));
+  const news = newsOf(session);
+  useNews(said, news);
+  useNews(log, news);
+  return { session, connection, error: problem ?? said.error ?? log.error, messages: said.data, logs: log.data };
+}
+
+/** Changes whenever a message or a log entry may have come, and not with every word that a model writes. */
+function newsOf({ status, awaitingUserInput, runs, entries, logs: lines, problems, questions }: Session): string {
+  const counts = [runs.length, runs.at(-1)?.attempt, entries.length, lines.length, problems.length, questions.length];
+  return [status, awaitingUserInput, ...counts].join(" ");
+}

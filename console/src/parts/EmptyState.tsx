@@ -1,0 +1,21 @@
+import type { ReactNode } from "react";
+import { Icon, type IconName } from "./Icon";
+
+interface Props {
+  icon: IconName;
+  title: string;
+  children?: ReactNode;
+}
+
+/** Where nothing is yet: what would be here, and what to do for it. */
+export function EmptyState({ icon, title, children }: Props) {
+  return (
+    <div className="mx-auto flex max-w-md flex-col items-center gap-3 px-6 py-16 text-center">
+      <span className="grid size-12 place-items-center rounded-2xl bg-accent-soft text-accent">
+        <Icon name={icon} size={24} />
+      </span>
+      <p className="text-base font-semibold">{title}</p>
+      {children && <div className="flex flex-col items-center gap-4 text-muted">{children}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+import { useState } from "react";
+import { useTexts } from "../texts";
+import { brief, type Entry, entriesOf } from "./json";
+
+const PAGE = 100;
+
+interface Props {
+  value: unknown;
+  name?: string;
+  /** How many levels are unfolded at first. */
+  depth?: number;
+}
+
+/** Any JSON value, foldable. What is folded is not built, so that a large one costs nothing. */
+export function JsonTree({ value, name, depth = 1 }: Props) {
+  const entries = entriesOf(value);
+  if (entries === null) return <Leaf value={value} name={name} />;
+  return <Branch value={value} name={name} depth={depth} entries={entries} />;
+}
+
+function Branch({ value, name, depth = 1, entries }: Props & { entries: Entry[] }) {
+  const [open, setOpen] = useState(depth > 0);
+  const [shown, setShown] = useState(PAGE);
+  const { parts } = useTexts();
+  return (
+    <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)} className="font-mono text-[0.8125rem]">
+      <summary className="rounded py-0.5 pl-0.5 marker:text-muted hover:bg-hover">
+        {name !== undefined && <Name name={name} />}
+        <span className="text-muted">{brief(value)}</span>
+      </summary>
+      {open && (
+        <div className="ml-1.5 border-l border-line pl-4">
+          {entries.slice(0, shown).map(([key, inner]) => (
+            <JsonTree key={key} value={inner} name={key} depth={depth - 1} />
+          ))}
+          {entries.length > shown && (
+            <button type="button" className="py-0.5 text-accent underline" onClick={() => setShown(shown + PAGE)}>
+              {parts.showMore(entries.length - shown)}
+            </button>
+          )}
+        </div>
+      )}
+    </details>
+  );
+}
+
+function Leaf({ value, name }: { value: unknown; name?: string | undefined }) {
+  return (
+    <div className="py-0.5 pl-4 font-mono text-[0.8125rem] break-words whitespace-pre-wrap">
+      {name !== undefined && <Name name={name} />}
+      <span className={typeof value === "string" ? "text-good" : "text-accent-strong"}>{brief(value)}</span>
+    </div>
+  );
+}
+
+const Name = ({ name }: { name: string }) => <span className="text-ink">{name}: </span>;

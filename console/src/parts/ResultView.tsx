@@ -1,0 +1,24 @@
+import type { ToolResult } from "@stellwerk/client";
+import { DataTable } from "./DataTable";
+import { FilePreview } from "./FilePreview";
+import { storedFile } from "./files";
+import { JsonTree } from "./JsonTree";
+import { LongText } from "./LongText";
+
+/** What a tool gave back, each kind as it is best read. `name`: of whoever gave it. */
+export function ResultView({ result, name }: { result: ToolResult; name: string }) {
+  switch (result.kind) {
+    case "table":
+      return <DataTable label={name} columns={result.columns} rows={result.rows} total={result.total} />;
+    case "file_ref": {
+      const { document_id: id, filename, mime, size } = result;
+      return <FilePreview file={storedFile(id, filename, mime, size)} />;
+    }
+    case "json":
+      return <JsonTree value={result.data} depth={2} />;
+    case "text":
+      return <LongText text={result.text} />;
+    default:
+      return <JsonTree value={result satisfies never} depth={2} />;
+  }
+}

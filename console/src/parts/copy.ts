@@ -1,0 +1,20 @@
+import { useCallback } from "react";
+import { useTexts } from "../texts";
+import { useToast } from "./Toast";
+
+/** Puts a text where it can be pasted from, and says so. */
+export function useCopy(): (text: string) => Promise<void> {
+  const say = useToast();
+  const { parts } = useTexts();
+  return useCallback(
+    async (text) => {
+      try {
+        await navigator.clipboard.writeText(text);
+        say(parts.copied);
+      } catch {
+        say(parts.notCopied, true); // not allowed, or a page without https
+      }
+    },
+    [say, parts],
+  );
+}

@@ -1,0 +1,8 @@
+const SCHEMES = new Set(["http:", "https:", "mailto:"]);
+
+/** The address that a text may link to, or null. Nothing relative: a text has no place that it could be relative to. */
+export function safeLink(address: string | undefined): string | null {
+  if (!address || !URL.canParse(address)) return null;
+  const url = new URL(address);
+  return SCHEMES.has(url.protocol) ? url.href : null;
+}

@@ -1,0 +1,66 @@
+import {
+  createHashHistory,
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+} from "@tanstack/react-router";
+import { placeFrom, searchOf } from "./pages/events/filter";
+import { Broken, NotFound } from "./shell/Elsewhere";
+import { Shell } from "./shell/Shell";
+
+const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: Broken });
+const at = <P extends string>(path: P, component: ReturnType<typeof lazyRouteComponent>) =>
+  createRoute({ getParentRoute: () => root, path, component });
+
+/** Each page is a chunk of its own, fetched when somebody goes there. */
+const chat = () => import("./pages/chat/ChatPage");
+const systems = () => import("./pages/systems/SystemsPage");
+const events = () => import("./pages/events/EventsPage");
+const editing = () => import("./pages/systems/NewSystemPage");
+const tools = () => import("./pages/tools/ToolsPage");
+const workflows = () => import("./pages/workflows/WorkflowsPage");
+const starting = () => import("./pages/workflows/NewWorkflowPage");
+const watching = () => import("./pages/workflows/WorkflowPage");
+
+/** Addresses that name a position of the log. */
+const conversation = createRoute({
+  getParentRoute: () => root,
+  path: "/chat/$sid",
+  component: lazyRouteComponent(chat, "SessionPage"),
+  validateSearch: ({ at }: Record<string, unknown>): { at?: number | undefined } => ({ at: placeFrom(at) }),
+});
+const log = createRoute({
+  getParentRoute: () => root,
+  path: "/events/$sid",
+  component: lazyRouteComponent(() => import("./pages/events/SessionEventsPage"), "SessionEventsPage"),
+  validateSearch: searchOf,
+});
+
+const routeTree = root.addChildren([
+  at("/", lazyRouteComponent(chat, "ChatPage")),
+  conversation,
+  at("/workflows", lazyRouteComponent(workflows, "WorkflowsPage")),
+  at("/workflows/new", lazyRouteComponent(starting, "NewWorkflowPage")),
+  at("/workflows/$id", lazyRouteComponent(watching, "WorkflowPage")),
+  at("/systems", lazyRouteComponent(systems, "SystemsPage")),
+  at("/systems/$id", lazyRouteComponent(systems, "SystemPage")),
+  at("/register", lazyRouteComponent(editing, "NewSystemPage")),
+  at("/tools", lazyRouteComponent(tools, "ToolsPage")),
+  at("/events", lazyRouteComponent(events, "EventsPage")),
+  log,
+]);
+
+export const router = createRouter({
+  routeTree,
+  history: createHashHistory(), // the server may be mounted anywhere, and knows one page only
+  defaultPreload: "intent",
+  defaultNotFoundComponent: NotFound,
+  defaultErrorComponent: Broken,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,50 @@
+import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { ask, askText, Problem } from "./ask";
+import type { ListedSystem, Session, System, Tool } from "./types";
+
+/** A problem is an answer: asking again gives the same one. Only a server that is away is asked again. */
+export function makeQueryClient(): QueryClient {
+  const retry = (count: number, error: Error) => error instanceof Problem && error.status === 0 && count < 3;
+  return new QueryClient({ defaultOptions: { queries: { retry, staleTime: 2_000 } } });
+}
+
+export const sessions = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: async ({ signal }) => (await ask<{ sessions: Session[] }>("/sessions?limit=100", { signal })).sessions,
+});
+
+export const session = (id: string) =>
+  queryOptions({
+    queryKey: ["session", id],
+    queryFn: ({ signal }) => ask<Session>(`/sessions/${encodeURIComponent(id)}`, { signal }),
+  });
+
+export const systems = queryOptions({
+  queryKey: ["systems"],
+  queryFn: async ({ signal }) =>
+    (await ask<{ agent_systems: ListedSystem[] }>("/agent-systems?limit=200", { signal })).agent_systems,
+});
+
+export const system = (id: string) =>
+  queryOptions({
+    queryKey: ["system", id],
+    queryFn: ({ signal }) => ask<System>(`/agent-systems/${encodeURIComponent(id)}`, { signal }),
+  });
+
+export const systemText = (id: string) =>
+  queryOptions({
+    queryKey: ["system-text", id],
+    queryFn: ({ signal }) => askText(`/agent-systems/${encodeURIComponent(id)}/text`, { signal }),
+  });
+
+export const tools = queryOptions({
+  queryKey: ["tools"],
+  queryFn: async ({ signal }) => (await ask<{ tools: Tool[] }>("/tools", { signal })).tools,
+});
+
+export const beginSession = (systemId: string) =>
+  ask<Session>("/sessions", { method: "POST", json: { agent_system_id: systemId } });
+export const checkSystem = (yaml: string, signal?: AbortSignal) =>
+  ask<System>("/agent-systems?dry_run=true", { method: "POST", yaml, signal });
+export const registerSystem = (yaml: string) =>
+  ask<{ id: string; version: number; warnings: System["warnings"] }>("/agent-systems", { method: "POST", yaml });

@@ -1,0 +1,43 @@
+import { useQueryClient } from "@tanstack/react-query";
+import type { FormEvent } from "react";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { Field } from "../parts/Field";
+import { putKeyOff, showKey, useHasKey, useKeyWanted } from "../server/key";
+import { useTexts } from "../texts";
+
+/** Comes up whenever the server says 401; then everything is asked for again. */
+export function KeyDialog() {
+  const { shell } = useTexts();
+  const open = useKeyWanted() === "asked";
+  const hadKey = useHasKey();
+  const queries = useQueryClient();
+  const send = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const key = String(new FormData(event.currentTarget).get("key") ?? "").trim();
+    if (!key) return;
+    showKey(key);
+    queries.resetQueries();
+  };
+  return (
+    <Dialog open={open} onClose={() => open && putKeyOff()} title={shell.keyTitle}>
+      <form onSubmit={send} className="space-y-5">
+        <p className="text-muted">{shell.keyWhy}</p>
+        <Field
+          label={shell.keyLabel}
+          name="key"
+          type="password"
+          autoComplete="off"
+          placeholder="sw_…"
+          data-autofocus
+          error={hadKey && shell.keyWrong}
+        />
+        <div className="flex justify-end">
+          <Button type="submit" look="primary">
+            {shell.keySend}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

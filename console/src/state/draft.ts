@@ -1,0 +1,54 @@
+import { useCallback, useMemo } from "react";
+import { freshKey } from "../server/conversation";
+import { type Stored, stored, useStored } from "./stored";
+
+export interface Attached {
+  id: string;
+  name: string;
+}
+
+/** What somebody is about to say in a session. */
+export interface Draft {
+  text: string;
+  files: readonly Attached[];
+}
+
+/** What was sent and not yet acknowledged. Its key stays the same, however often it is sent. */
+export interface Outgoing extends Draft {
+  key: string;
+}
+
+export const NOTHING: Draft = { text: "", files: [] };
+
+const places = new Map<string, Stored>();
+
+function placeOf(name: string): Stored {
+  const place = places.get(name) ?? stored(name, () => sessionStorage);
+  places.set(name, place);
+  return place;
+}
+
+/** Lives as long as the tab, over reloads, and is the same for all who ask; null if there is none. */
+function useKept<T>(name: string): [T | null, (value: T | null) => void] {
+  const place = placeOf(name);
+  const text = useStored(place);
+  const value = useMemo(() => parsed<T>(text), [text]);
+  return [value, useCallback((next: T | null) => place.set(next === null ? null : JSON.stringify(next)), [place])];
+}
+
+function parsed<T>(text: string | null): T | null {
+  try {
+    return text === null ? null : (JSON.parse(text) as T);
+  } catch {
+    return null;
+  }
+}
+
+export function useDraft(sid: string) {
+  const [kept, setKept] = useKept<Draft>(`draft.${sid}`);
+  return [kept ?? NOTHING, setKept] as const;
+}
+
+export const useOutgoing = (sid: string) => useKept<Outgoing>(`outgoing.${sid}`);
+
+export const outgoing = (draft: Draft): Outgoing => ({ ...draft, text: draft.text.trim(), key: freshKey() });

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { typed } from "./shortcuts";
+
+const KNOWN = ["?", "g s", "g c", "n"];
+
+test("one key is enough for some", () => {
+  expect(typed("", "?", KNOWN)).toEqual({ hit: "?", rest: "" });
+});
+
+test("others wait for the second key", () => {
+  expect(typed("", "g", KNOWN)).toEqual({ hit: null, rest: "g" });
+  expect(typed("g", "s", KNOWN)).toEqual({ hit: "g s", rest: "" });
+});
+
+test("a second key that fits nothing may begin something else", () => {
+  expect(typed("g", "n", KNOWN)).toEqual({ hit: "n", rest: "" });
+  expect(typed("g", "x", KNOWN)).toEqual({ hit: null, rest: "" });
+});

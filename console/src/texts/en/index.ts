@@ -1,0 +1,25 @@
+import { chat, questions } from "./chat";
+import { events } from "./events";
+import { panel } from "./panel";
+import { parts, problems, status } from "./parts";
+import { replay } from "./replay";
+import { shell } from "./shell";
+import { systems } from "./systems";
+import { tools } from "./tools";
+import { workflows } from "./workflows";
+
+export const en = {
+  language: "en",
+  parts,
+  problems,
+  status,
+  shell,
+  chat,
+  questions,
+  events,
+  panel,
+  replay,
+  systems,
+  tools,
+  workflows,
+};

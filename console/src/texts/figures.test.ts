@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { bytes, duration, number } from "./figures";
+
+test("a duration is as exact as one wants to know it", () => {
+  const told = [0, 0.0404, 0.9996, 1.44, 59.96, 125, 7260].map((seconds) => duration(seconds, "en"));
+  expect(told).toEqual(["0 ms", "40 ms", "1 s", "1.4 s", "1 min 0 s", "2 min 5 s", "2 h 1 min"]);
+  expect(duration(1.44, "de")).toBe("1,4 s");
+});
+
+test("sizes and numbers are written as the language has it", () => {
+  expect([0, 999, 1500, 81_234, 999_600, 25_000_000].map((size) => bytes(size, "en"))).toEqual([
+    "0 B",
+    "999 B",
+    "1.5 kB",
+    "81 kB",
+    "1 MB",
+    "25 MB",
+  ]);
+  expect(number(12345, "de")).toBe("12.345");
+});

@@ -1,0 +1,19 @@
+/** How long something took: "40 ms", "1.4 s", "2 min 5 s". */
+export function duration(seconds: number, language: string): string {
+  if (seconds < 0.9995) return `${Math.max(0, Math.round(seconds * 1000))} ms`;
+  if (seconds < 59.95) return `${number(seconds, language, 1)} s`;
+  const whole = Math.round(seconds);
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+}
+
+/** How large a file is: "812 bytes" is "812 B", then kB and MB. */
+export function bytes(size: number, language: string): string {
+  if (size < 1000) return `${size} B`;
+  if (size < 999_500) return `${number(size / 1000, language, size < 10_000 ? 1 : 0)} kB`;
+  return `${number(size / 1_000_000, language, 1)} MB`;
+}
+
+export function number(value: number, language: string, places = 0): string {
+  return value.toLocaleString(language, { maximumFractionDigits: places });
+}

@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { LANGUAGES, languageOf } from ".";
+import { ago } from "./time";
+
+const leaves = (value: unknown, path = ""): string[] =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${path}.${key}`))
+    : [`${path}:${typeof value}${value === "" ? " empty" : ""}`];
+
+test("every language has the same texts, and none is empty", () => {
+  const english = leaves(LANGUAGES.en);
+  expect(leaves(LANGUAGES.de)).toEqual(english);
+  expect(english.filter((leaf) => leaf.endsWith("empty"))).toEqual([]);
+});
+
+test("the language is what was chosen, else what the browser speaks, else English", () => {
+  expect(languageOf("en", ["de-DE"])).toBe("en");
+  expect(languageOf(null, ["fr", "de-AT", "en"])).toBe("de");
+  expect(languageOf("xx", ["fr"])).toBe("en");
+});
+
+test("how long ago it was is told in words", () => {
+  expect(ago(1000, 1003, "en")).toBe("now");
+  expect(ago(0, 3 * 3600 + 5, "de")).toBe("vor 3 Stunden");
+  expect(ago(0, 90, "en")).toBe("1 minute ago");
+});

@@ -1,0 +1,10 @@
+import type { en } from "./en";
+
+/** The shape of the English dictionary: any text where it has a text, the same function where it has one. */
+type Shape<T> = T extends string
+  ? string
+  : T extends (...args: infer A) => string
+    ? (...args: A) => string
+    : { readonly [K in keyof T]: Shape<T[K]> };
+
+export type Texts = Shape<typeof en>;

@@ -1,0 +1,110 @@
+"""Retention: old sessions in less room, and older ones no more, as the operator says for each tenant.
+
+Done beside everything else and in small pieces, with a pause after each. It
+goes by what is stored, so whatever cuts it off costs nothing: the next round
+finds what is left. A session that is at work is never touched.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.documents.store import DocumentStore
+from stellwerk.errors import Conflict, NotFound, StellwerkError
+from stellwerk.ids import Clock
+from stellwerk.log.compaction import Piece, compact_many
+from stellwerk.log.durable import DurableLog
+from stellwerk.log.tables import Overtaken
+from stellwerk.runs.sessions import Sessions
+from stellwerk.spec.operator import RetentionOfAll, seconds
+from stellwerk.tenants.audit import Audit
+from stellwerk.tenants.principals import Principal
+
+logger = structlog.get_logger(__name__)
+
+_EVERY = 300.0
+_PAUSE = 0.01
+_PAGE = 100
+_WHO = "retention"
+"""So the audit calls whoever deletes by age."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    database: Database
+    log: DurableLog
+    documents: DocumentStore
+    sessions: Sessions
+    audit: Audit
+    wanted: RetentionOfAll
+    clock: Clock
+
+    def tell_unknown(self, tenants: Collection[str]) -> None:
+        """What is said of a tenant that there is not: it may be made later, or be misspelled."""
+        for name in sorted(self.wanted.tenants.keys() - set(tenants)):
+            logger.warning("retention_of_unknown_tenant", tenant=name)
+
+    async def keep_doing(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except (StellwerkError, OSError) as error:  # a disk that is full or gone, or a file that cannot be removed
+                logger.warning("retention_failed", error=str(error))
+            await asyncio.sleep(_EVERY)
+
+    async def look(self) -> None:
+        """Do what is due by now: first what must be gone, as the rest may take long."""
+        tenants = await self.database.read(
+            lambda tx: {*tx.rows("tenants_of_sessions"), *tx.rows("tenants_of_documents")}
+        )
+        now = self.clock.now()
+        wanted = {tenant: self.wanted.of(tenant) for (tenant,) in sorted(tenants)}
+        for tenant, its in wanted.items():
+            if (age := seconds(its.delete_after)) is not None:
+                await self._delete(tenant, now - age)
+        for tenant, its in wanted.items():
+            if (age := seconds(its.compact_after)) is not None:
+                await self._compact(tenant, now - age)
+
+    async def _delete(self, tenant: str, before: float) -> None:
+        async for _, session_id, position in self._found("sessions_to_delete", tenant, before, (0, "")):
+            try:
+                await self.documents.give_up_uploads(tenant, session_id)
+                await self.sessions.delete(tenant, session_id, position=position)
+            except (NotFound, Overtaken):  # somebody was faster
+                continue
+            self.log.tally.expired.add()
+            await self._record(tenant, "DELETE /sessions/{sid}", sid=session_id)
+        async for (document_id,) in self._found("uploads_to_delete", tenant, before, ("",)):
+            try:
+                await self.documents.drop(tenant, document_id)
+            except Conflict:
+                continue
+            await self._record(tenant, "DELETE /files/{file_id}", file_id=document_id)
+
+    async def _compact(self, tenant: str, before: float) -> None:
+        async for _, session_id in self._found("sessions_to_compact", tenant, before, (0, "")):
+            piece = Piece(tenant, session_id, before)
+            while (saved := await self.database.submit(compact_many, piece)) is not None:
+                self.log.tally.saved.add(by=saved)
+                await asyncio.sleep(_PAUSE)
+
+    async def _found(self, query: str, tenant: str, before: float, cursor: Row) -> AsyncIterator[Row]:
+        """Page by page, in the order of the cursor, with which each row begins. What cannot be done now is passed over
+        until the next round."""
+        while page := await self.database.read(partial(_page, query, tenant, before, cursor)):
+            for row in page:
+                yield row
+                await asyncio.sleep(_PAUSE)
+            cursor = page[-1][: len(cursor)]
+
+    async def _record(self, tenant: str, what: str, **on: str) -> None:
+        await self.audit.record(Principal(tenant, "admin", _WHO), what, 204, on=on, origin="")
+
+
+def _page(query: str, tenant: str, before: float, cursor: Row, tx: Transaction) -> list[Row]:
+    return tx.rows(query, tenant, before, *cursor, _PAGE)

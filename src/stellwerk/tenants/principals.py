@@ -1,0 +1,44 @@
+"""Principals: who asks, on behalf of which tenant, and what he may do there.
+
+A tenant is never named by a request: it follows from the credential alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Role = Literal["reader", "member", "admin"]
+Scope = Literal["read", "run", "register", "administer", "metrics"]
+
+LOCAL_TENANT = "local"
+"""The operator's own: everything is its, as long as nobody made an API key."""
+SCOPES: Mapping[Role, frozenset[Scope]] = {
+    "reader": frozenset({"read"}),
+    "member": frozenset({"read", "run"}),
+    "admin": frozenset(get_args(Scope)),
+}
+"""What each role may at most; a key can be given less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    tenant: str
+    role: Role
+    user: str | None = None
+    scopes: frozenset[Scope] | None = None
+    """None is everything that the role may."""
+    key_id: str | None = None
+    until: float | None = None
+    """When what was shown expires, if it says so itself."""
+
+    def may(self, scope: Scope) -> bool:
+        return scope in SCOPES[self.role] and (self.scopes is None or scope in self.scopes)
+
+    @property
+    def operates(self) -> bool:
+        """Tenants are made by whoever runs the server: an admin of its own tenant."""
+        return self.tenant == LOCAL_TENANT and self.may("administer")
+
+
+LOCAL = Principal(LOCAL_TENANT, "admin")
+"""Whoever reaches a server that has no keys; that can only be somebody on the same machine."""

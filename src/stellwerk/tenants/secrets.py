@@ -1,0 +1,252 @@
+"""Secrets of a tenant, or of one agent system of his: written, used, and never read out.
+
+They are sealed in the database, each for its tenant, system and name, so that a
+row which is moved opens for nobody. All are held in memory, because what is
+written is searched for every one of them.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import structlog
+from pydantic import SecretStr
+
+from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.envelope.redaction import Redactors
+from stellwerk.errors import Conflict, InvalidField, NotFound
+from stellwerk.ids import Clock
+from stellwerk.tenants.master_key import KeySource, MasterKeys, Unopened
+
+logger = structlog.get_logger(__name__)
+R = TypeVar("R")
+
+MOST = 100
+"""Secrets of one tenant: whatever is written is searched for each of them."""
+SHORTEST, LONGEST = 8, 8192
+"""Characters. A shorter one would be found in texts that mean something else."""
+_REMEMBERED = 20
+"""Values that were replaced or deleted, and are still kept out of what is written: a run may be using them."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_PLAIN_WORD = re.compile(r"[a-z_. -]{1,24}")
+"""What stands in every log, such as ``tool_start``: it cannot be taken out."""
+_NO_NAME = "small letters, digits and underscores, a letter first, 64 at most"
+
+
+class Place(NamedTuple):
+    tenant: str
+    system: str
+    """Empty for one that all agent systems of the tenant use."""
+    name: str
+
+    def about(self) -> bytes:
+        return "|".join(self).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A secret without its value."""
+
+    name: str
+    system: str | None
+    created_at: float
+    updated_at: float
+    readable: bool
+    """False if it cannot be opened with the keys that are here; then it counts as not stored."""
+
+
+class Rotated(NamedTuple):
+    key: str
+    """The name of the one that seals now."""
+    sealed: int
+    left: int
+    """Those that could not be opened. As long as there are any, the old keys are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    place: Place
+    key: str
+    sealed: bytes
+    at: float
+
+
+class Secrets:
+    """Made by ``open_secrets``."""
+
+    def __init__(
+        self, database: Database, source: KeySource, keys: MasterKeys, redactors: Redactors, clock: Clock
+    ) -> None:
+        self._database, self._source, self._keys = database, source, keys
+        self._redactors, self._clock = redactors, clock
+        self._values: dict[Place, SecretStr] = {}
+        self._gone: dict[str, deque[SecretStr]] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        self._changing = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    def open(self, rows: Iterable[Row]) -> None:
+        for tenant, system, name, key, sealed in rows:
+            place = Place(tenant, system, name)
+            try:
+                self._values[place] = SecretStr(self._keys.open(key, sealed, place.about()))
+            except Unopened as error:
+                logger.error("secret_not_opened", tenant=tenant, system=system, name=name, reason=str(error))
+        for tenant in {place.tenant for place in self._values}:
+            self._redactors.renew(tenant, self._known(tenant))
+
+    def find(self, tenant: str, system: str, name: str) -> str | None:
+        """That of the system, or else that of the tenant."""
+        found = self._values.get(Place(tenant, system, name)) or self._values.get(Place(tenant, "", name))
+        return None if found is None else found.get_secret_value()
+
+    def _known(self, tenant: str) -> Iterator[str]:
+        """What must not be written anywhere; also what was stored until a short while ago."""
+        held = [value for place, value in self._values.items() if place.tenant == tenant]
+        yield from (value.get_secret_value() for value in (*held, *self._gone.get(tenant, ())))
+
+    def when_changed(self, listener: Callable[[str], None]) -> None:
+        """It is told the tenant."""
+        self._listeners.append(listener)
+
+    async def list(self, tenant: str) -> list[Stored]:
+        rows = await self._database.read(lambda tx: tx.rows("secrets_of", tenant))
+        return [
+            Stored(name, system or None, created, updated, Place(tenant, system, name) in self._values)
+            for system, name, created, updated in rows
+        ]
+
+    async def put(self, tenant: str, name: str, value: str, *, system: str | None = None) -> None:
+        """Store it, in the place of what is stored there.
+
+        Raises:
+            InvalidField: it cannot be called so, or is too short or too long.
+            Conflict: the tenant has too many.
+        """
+        place = Place(tenant, system or "", _checked_name(name))
+        await self._whole(self._put(place, _checked_value(value)))
+
+    async def _put(self, place: Place, value: str) -> None:
+        async with self._changing:
+            sealed = _Sealed(place, *self._keys.seal(value, place.about()), self._clock.now())
+            await self._database.submit(_put_many, sealed)
+            self._replace(place, SecretStr(value))
+
+    async def delete(self, tenant: str, name: str, *, system: str | None = None) -> None:
+        """
+        Raises:
+            NotFound: there is no such secret.
+        """
+        await self._whole(self._delete(Place(tenant, system or "", name)))
+
+    async def _delete(self, place: Place) -> None:
+        async with self._changing:
+            if not await self._database.submit(_delete_many, place, urgent=True):
+                raise NotFound("secret", place.name, remedy="GET /secrets lists those that there are")
+            self._replace(place, None)
+
+    async def rotate(self) -> Rotated:
+        """Seal every secret anew, with a new master key, or with the one that the command tells first now.
+
+        Whatever interrupts this, everything can be opened afterwards, and it can be done again.
+
+        Raises:
+            SettingsError: there is no new key, or it cannot be kept.
+        """
+        return await self._whole(self._rotate())
+
+    async def _rotate(self) -> Rotated:
+        async with self._changing:
+            keys = await asyncio.to_thread(self._source.begin)
+            self._keys = keys
+            sealed, left = await self._database.submit(_rewrap_many, keys)
+            if not left:
+                await asyncio.to_thread(self._source.finish, keys)
+            await self._database.truncate()
+            return Rotated(keys.current, sealed, left)
+
+    async def _whole(self, change: Coroutine[Any, Any, R]) -> R:
+        """In a task of its own: whoever gives up meanwhile must not leave us with what is stored no longer."""
+        changing = asyncio.create_task(change)
+        self._under_way.add(changing)
+        changing.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(changing)
+
+    def _replace(self, place: Place, value: SecretStr | None) -> None:
+        before = self._values.pop(place, None)
+        if before is not None:
+            self._gone.setdefault(place.tenant, deque(maxlen=_REMEMBERED)).append(before)
+        if value is not None:
+            self._values[place] = value
+        self._redactors.renew(place.tenant, self._known(place.tenant))
+        for listener in self._listeners:
+            listener(place.tenant)
+
+
+async def open_secrets(database: Database, source: KeySource, redactors: Redactors, clock: Clock) -> Secrets:
+    """All that are stored; from now on the redactors know them.
+
+    Raises:
+        SettingsError: there is no master key that could be used.
+    """
+    rows = await database.read(lambda tx: tx.rows("sealed_secrets"))
+    keys = await asyncio.to_thread(source.read, may_make=not rows)
+    secrets = Secrets(database, source, keys, redactors, clock)
+    secrets.open(rows)
+    return secrets
+
+
+def _checked_name(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise InvalidField(f"name: {name[:80]!r} cannot be a secret's; {_NO_NAME}", field="name")
+    return name
+
+
+def _checked_value(value: str) -> str:
+    """Without the white space around it, which is nobody's intent."""
+    value = value.strip()
+    if not SHORTEST <= len(value) <= LONGEST:
+        said = f"a secret has {SHORTEST} to {LONGEST} characters, without the white space around it"
+        raise InvalidField(f"value: {said}; a shorter one would be found everywhere", field="value")
+    if _PLAIN_WORD.fullmatch(value):
+        raise InvalidField("value: this is a plain word; take one with digits or capitals in it", field="value")
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidField("value: there is a character in it that no text has; take it out", field="value")
+    return value
+
+
+def _put_many(tx: Transaction, items: Sequence[_Sealed]) -> list[None | Exception]:
+    return [_put(tx, item) for item in items]
+
+
+def _put(tx: Transaction, item: _Sealed) -> Exception | None:
+    others = tx.row("count_other_secrets", *item.place)
+    if others is not None and others[0] >= MOST:
+        said = f"a tenant has at most {MOST} secrets; delete one that nobody uses"
+        return Conflict(said, code="too_many_secrets")
+    tx.run("put_secret", *item.place, item.key, item.sealed, item.at)
+    return None
+
+
+def _delete_many(tx: Transaction, items: Sequence[Place]) -> list[bool | Exception]:
+    return [tx.run("delete_secret", *place) > 0 for place in items]
+
+
+def _rewrap_many(tx: Transaction, items: Sequence[MasterKeys]) -> list[tuple[int, int] | Exception]:
+    return [_rewrap(tx, keys) for keys in items]
+
+
+def _rewrap(tx: Transaction, keys: MasterKeys) -> tuple[int, int]:
+    """How many were sealed anew, and how many left as they are."""
+    renewed, left = list[tuple[object, ...]](), 0
+    for tenant, system, name, key, sealed in tx.rows("sealed_secrets"):
+        place = Place(tenant, system, name)
+        try:
+            renewed.append((*place, *keys.seal(keys.open(key, sealed, place.about()), place.about())))
+        except Unopened:
+            left += 1
+    tx.run_many("rewrap_secret", renewed)
+    return len(renewed), left

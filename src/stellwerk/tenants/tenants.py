@@ -1,0 +1,93 @@
+"""The tenants of a server: each has a name, and a number for clients that count their mandates."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TypeVar
+
+from stellwerk.database.port import Database, Transaction
+from stellwerk.errors import Conflict, InvalidField, NotFound
+from stellwerk.ids import Clock
+from stellwerk.tenants.principals import LOCAL_TENANT
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+Folder = TypeVar("Folder", bound=PurePath)
+
+
+def folder_of(data: Folder, tenant: str) -> Folder:
+    """Where everything lies that tools and agents of a tenant keep in files; the operator's own is the whole."""
+    return data if tenant == LOCAL_TENANT else data / "tenants" / tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    number: int
+    name: str
+    created_at: float
+    locked: bool = False
+    """Its credentials open nothing, and what they had opened is closed."""
+
+
+class Tenants:
+    """All are held in memory: there are few, and workflows show their numbers."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+        self._known: dict[str, Tenant] = {}
+
+    async def open(self) -> None:
+        rows = await self._database.read(lambda tx: tx.rows("tenants"))
+        self._known = {name: Tenant(number, name, at, locked=bool(locked)) for number, name, at, locked in rows}
+
+    def all(self) -> list[Tenant]:
+        return list(self._known.values())
+
+    def find(self, name: str) -> Tenant | None:
+        return self._known.get(name)
+
+    async def make(self, name: str) -> Tenant:
+        """
+        Raises:
+            InvalidField: it cannot be called so.
+            Conflict: there is one of this name.
+        """
+        if _NAME.fullmatch(name) is None:
+            said = "lower-case letters, digits and dashes, a letter first, 63 at most"
+            raise InvalidField(f"name: {name[:80]!r} cannot be a tenant's; {said}", field="name")
+        made = Tenant(*await self._database.submit(_make_many, (name, self._clock.now())))
+        self._known[name] = made
+        return made
+
+    async def lock(self, name: str, *, locked: bool) -> None:
+        """From now on, and after a restart. Once more changes nothing.
+
+        Raises:
+            InvalidField: it is the operator's own, and nobody could unlock it.
+            NotFound: there is no such tenant.
+        """
+        if name == LOCAL_TENANT:
+            raise InvalidField(f"name: {name!r} is whoever runs the server; revoke its keys one by one", field="name")
+        if name not in self._known:
+            raise NotFound("tenant", name, remedy="GET /tenants lists those that there are")
+        await self._database.submit(_lock_many, (name, locked), urgent=True)
+        self._known[name] = replace(self._known[name], locked=locked)
+
+
+def _make_many(tx: Transaction, items: Sequence[tuple[str, float]]) -> list[tuple[int, str, float] | Exception]:
+    return [_make(tx, *item) for item in items]
+
+
+def _lock_many(tx: Transaction, items: Sequence[tuple[str, bool]]) -> list[None | Exception]:
+    tx.run_many("lock_tenant", items)
+    return [None] * len(items)
+
+
+def _make(tx: Transaction, name: str, at: float) -> tuple[int, str, float] | Exception:
+    if not tx.run("insert_tenant", name, at):
+        return Conflict(f"there is a tenant {name!r} already; choose another name", code="tenant_exists")
+    number = tx.row("tenant_number", name)
+    assert number is not None
+    return number[0], name, at

@@ -1,0 +1,94 @@
+"""JWT bearer tokens of an issuer whom the operator trusts; his public keys lie in a file."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from joserfc import jwt
+from joserfc.errors import ClaimError, ExpiredTokenError, JoseError
+from joserfc.jwk import KeySet
+
+from stellwerk.errors import SettingsError, Unauthorized
+from stellwerk.ids import Clock
+from stellwerk.tenants.principals import Principal, Role
+
+_SIGNED_BY = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]
+"""Never by a shared secret, and never by nobody."""
+_LEEWAY = 30
+"""Seconds by which two clocks may differ."""
+_LATEST = 253_402_300_800
+"""The end of the year 9999: a token that says it is good for longer was not made with care."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    issuer: str
+    audience: str
+    jwks: str
+    """The file with his public keys."""
+    tenant_claim: str
+    role_claim: str
+
+
+class Tokens:
+    def __init__(self, issuer: Issuer, clock: Clock) -> None:
+        """
+        Raises:
+            SettingsError: the file with the keys cannot be read.
+        """
+        self._issuer = issuer
+        self._keys = _key_set(Path(issuer.jwks))
+        self._claims = jwt.JWTClaimsRegistry(
+            now=lambda: int(clock.now()),
+            leeway=_LEEWAY,
+            iss={"essential": True, "value": issuer.issuer},
+            aud={"essential": True, "value": issuer.audience},
+            exp={"essential": True},
+            sub={"essential": True},
+        )
+
+    def principal(self, token: str) -> Principal:
+        """Whose token this is.
+
+        Raises:
+            Unauthorized: it was not made by the issuer, or not for us; it says why.
+        """
+        try:
+            found = jwt.decode(token, self._keys, algorithms=_SIGNED_BY)
+        except (
+            JoseError,
+            ValueError,
+            TypeError,
+        ) as error:  # the last if fields of its header are not what they must be
+            raise _not_taken("it is no JWT that is signed with a key of the issuer") from error
+        try:
+            self._claims.validate(found.claims)
+        except ExpiredTokenError as error:
+            raise _not_taken("it has expired") from error
+        except ClaimError as error:
+            raise _not_taken(f"its claim {error.claim!r} is not as it must be") from error
+        except (JoseError, ValueError, TypeError) as error:
+            raise _not_taken("its claims cannot be read") from error
+        return self._understood(found.claims)
+
+    def _understood(self, claims: dict[str, Any]) -> Principal:
+        tenant, role = claims.get(self._issuer.tenant_claim), claims.get(self._issuer.role_claim, "member")
+        if not isinstance(tenant, str):
+            raise _not_taken(f"its claim {self._issuer.tenant_claim!r} names no tenant")
+        if role not in get_args(Role):
+            raise _not_taken(f"its claim {self._issuer.role_claim!r} is no role; {', '.join(get_args(Role))} are")
+        if not claims["exp"] < _LATEST:
+            raise _not_taken("its claim 'exp' is no time")
+        return Principal(tenant, role, str(claims["sub"])[:128], until=float(claims["exp"]))
+
+
+def _not_taken(why: str) -> Unauthorized:
+    return Unauthorized(f"this token is not taken: {why}; ask your issuer for another")
+
+
+def _key_set(path: Path) -> KeySet:
+    try:
+        return KeySet.import_key_set(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, JoseError) as error:
+        raise SettingsError(f"cannot use the keys of the issuer in {path}: {error}; it must be a JWKS file") from error

@@ -1,0 +1,86 @@
+"""Where the server connects to: only to places that its operator named. So no address of a tenant's needs a guard."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stellwerk.agents import models, tools
+from stellwerk.api.conversation import NewAnswer, NewMessage
+from stellwerk.api.stream_test import StreamAgentRequest
+from stellwerk.api.workflows import UserInputRequest
+from stellwerk.spec.model import AgentSystem
+
+PACKAGE = Path(tools.__file__).parents[1]
+CONNECTING = {"httpx2", "httpx", "requests", "aiohttp", "urllib", "urllib3", "http", "socket", "websockets", "mcp"}
+OUTGOING = {
+    "agents/mcp_call.py": "MCP servers of the operator's file",
+    "agents/mcp_http.py": "MCP servers of the operator's file",
+    "agents/mcp_pipes.py": "MCP servers of the operator's file",
+    "agents/mcp_session.py": "MCP servers of the operator's file",
+    "client/client.py": "commands, which are no part of the server",
+    "client/following.py": "commands, which are no part of the server",
+    "client/problems.py": "commands, which are no part of the server",
+    "api/server.py": "the socket it listens on",
+}
+ADDRESSES = ("url", "uri", "host", "endpoint", "proxy", "address", "base", "header", "webhook", "port")
+LIVE = {"port"}
+"""Parts of words that also stand in others, such as report."""
+
+
+def named(schema: Any) -> Iterator[str]:
+    """Every name of a field in a JSON schema, and every format."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", ())
+        if isinstance(schema.get("format"), str):
+            yield schema["format"]
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from named(part)
+
+
+def is_address(name: str) -> bool:
+    words = name.lower().replace("-", "_").split("_")
+    return any(part in words if part in LIVE else part in name.lower() for part in ADDRESSES)
+
+
+def test_a_tenant_has_no_field_for_an_address() -> None:
+    for model in (AgentSystem, NewMessage, NewAnswer, StreamAgentRequest, UserInputRequest):
+        assert [name for name in named(model.model_json_schema()) if is_address(name)] == [], model.__name__
+    assert is_address("base_url")
+    assert is_address("openai_proxy")
+
+
+def test_of_a_model_a_tenant_sets_nothing_that_could_be_one() -> None:
+    assert set(models._SETTINGS) == {"temperature", "top_p", "max_tokens"}
+
+
+def test_no_tool_that_comes_with_the_server_takes_an_address() -> None:
+    found = tools.discover()
+    assert len(found.names()) > 5
+    for spec in found.specs():
+        assert [field for field in named(spec.input_schema) if is_address(field)] == [], spec.name
+
+
+def test_only_these_modules_can_connect_to_anything() -> None:
+    connecting = set()
+    for path in PACKAGE.rglob("*.py"):
+        imported = set(re.findall(r"^ *(?:import|from) ([\w.]+)", path.read_text("utf-8"), re.MULTILINE))
+        if {module.partition(".")[0] for module in imported - {"urllib.parse", "http"}} & CONNECTING:
+            connecting.add(path.relative_to(PACKAGE).as_posix())
+    assert connecting == set(OUTGOING)
+
+
+def test_a_document_is_read_by_somebody_who_can_call_nobody() -> None:
+    """Were a reader of some format to follow a link, an upload would choose where to."""
+    tries = (
+        "import socket; socket.create_connection(('127.0.0.1', 9))",
+        "import socket; socket.getaddrinfo('evil.test', 80)",
+        "import os; os.system('true')",
+        "import subprocess; subprocess.run(['true'])",
+    )
+    caught = "\n".join(f"try: exec({line!r})\nexcept PermissionError as e: print(e)" for line in tries)
+    code = f"from stellwerk.documents.reading.worker import limit\nlimit(1 << 30, 20)\n{caught}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.count("a document is read without ") == len(tries), done.stdout

@@ -1,0 +1,98 @@
+"""What pages in a browser may do: those of others nothing, those that the operator named everything."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from stellwerk.settings import Settings
+from tests.api.documented import examples, operations
+from tests.conftest import running_server
+
+FRIEND = "https://app.example.org"
+JSON = {"Content-Type": "application/json"}
+BEGIN = {"agent_system_id": "demo"}
+FOREIGN = ("https://evil.test", "http://app.example.org", f"{FRIEND}.evil.test", f"{FRIEND}:444", "*", "")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that one page of another origin may use."""
+    serving = running_server(Settings(data=tmp_path_factory.mktemp("visited"), origins=f"{FRIEND}, https://b.example"))
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving) as found:
+        yield found
+
+
+@pytest.fixture
+async def client(address: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """What is asked here is not in the published document: OPTIONS, for example."""
+    async with httpx2.AsyncClient(base_url=address, timeout=60) as made:
+        yield made
+
+
+async def test_a_page_of_others_can_do_nothing_on_any_route(
+    client: httpx2.AsyncClient, published: dict[str, Any]
+) -> None:
+    before = (await client.get("/sessions")).json()
+    every = [("null", method, path) for method, path, _ in operations(published)]
+    some = [(origin, method, "/sessions") for origin in FOREIGN for method in ("GET", "POST", "OPTIONS")]
+    for origin, method, path in (*every, *some, ("null", "GET", "/docs")):
+        asks = {"Origin": origin, "Access-Control-Request-Method": method}
+        refused = await client.request(method, path, headers=asks)
+        assert (refused.status_code, refused.json()["code"]) == (403, "refused"), (method, path)
+        assert not [name for name in refused.headers if name.startswith("access-control")]
+    assert (await client.get("/sessions")).json() == before
+
+
+async def test_what_a_form_can_send_is_taken_by_no_route(client: httpx2.AsyncClient, published: dict[str, Any]) -> None:
+    """A form needs no permission of ours to send these kinds; so without an Origin they must do nothing, either."""
+    before = (await client.get("/sessions")).json()
+    for method, path, described in operations(published):
+        media = described.get("requestBody", {}).get("content", {}).get("application/json")
+        if method == "POST" and media and described["requestBody"].get("required"):
+            body = json.dumps(next(iter(examples(media).values())))
+            for kind in ("text/plain", "application/x-www-form-urlencoded", "text/plain; application/json"):
+                answer = await client.post(path, content=body, headers={"Content-Type": kind})
+                assert answer.status_code in (400, 404, 415, 422), (path, kind)
+    assert (await client.get("/sessions")).json() == before
+
+
+async def test_a_page_that_the_operator_named_may_use_everything_and_read_it(client: httpx2.AsyncClient) -> None:
+    page = {"Origin": FRIEND}
+    wanted = {"Access-Control-Request-Method": "DELETE", "Access-Control-Request-Headers": "authorization"}
+    asked = await client.options("/sessions/x", headers={**page, **wanted})
+    assert asked.status_code == 204
+    allowed = asked.headers["access-control-allow-headers"].lower().split(", ")
+    assert {"authorization", "last-event-id", "idempotency-key", "if-none-match", "content-type"} <= set(allowed)
+    assert "DELETE" in asked.headers["access-control-allow-methods"]
+    begun = await client.post("/sessions", json=BEGIN, headers=page)
+    sid = begun.json()["id"]
+    missing = await client.get("/sessions/nobody", headers=page)
+    large = await client.post("/sessions", content=b"x" * 2**21, headers={**page, **JSON})
+    async with client.stream("GET", f"/sessions/{sid}/stream", headers=page) as stream:
+        for answer, status in ((asked, 204), (begun, 201), (missing, 404), (large, 413), (stream, 200)):
+            assert answer.status_code == status
+            assert answer.headers["access-control-allow-origin"] == FRIEND
+            assert "origin" in answer.headers["vary"].lower()
+            assert "access-control-allow-credentials" not in answer.headers
+            assert "Location" in answer.headers["access-control-expose-headers"]
+    assert "access-control-allow-origin" not in (await client.get("/sessions")).headers
+
+
+async def test_every_answer_tells_browsers_to_be_careful(client: httpx2.AsyncClient, sid: str) -> None:
+    file = (await client.post("/files", files={"file": ("a.html", b"<script>alert(1)</script>")})).json()
+    paths = ("/sessions", f"/sessions/{sid}", "/nothing", "/healthz", "/openapi.json", f"/files/{file['id']}", "/docs")
+    for path in (*paths, f"/sessions/{sid}/artifacts/todolist.md", "/static-offline-docs/swagger-ui.css"):
+        told = (await client.get(path)).headers
+        assert (told["x-content-type-options"], told["x-frame-options"]) == ("nosniff", "DENY"), path
+        assert told["referrer-policy"] == "no-referrer"
+        assert "default-src 'none'" in told["content-security-policy"]
+        assert told["cache-control"] in ("no-store", "private, no-cache")
+        assert "server" not in told
+    page = await client.get("/docs")
+    script = page.headers["content-security-policy"].split("script-src ")[1].split(";")[0]
+    assert script.startswith("'self' 'sha256-")
+    assert "unsafe" not in script

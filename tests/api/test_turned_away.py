@@ -1,0 +1,87 @@
+"""Who is turned away is seen, in the log and in an audit; and so is what the operator does to a tenant."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+import structlog
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from stellwerk.api.turned_away import TOLD, TurnedAway
+from tests.api.tenants import Shared, shared_server, using
+
+
+@pytest.fixture
+async def shared(tmp_path: Path) -> AsyncIterator[Shared]:
+    async with shared_server(tmp_path / "data") as made:
+        yield made
+
+
+async def audit(client: httpx2.AsyncClient) -> list[tuple[str, str, int]]:
+    entries = (await client.get("/audit?limit=500")).json()["entries"]
+    return [(each["who"], each["what"], each["outcome"]) for each in entries]
+
+
+async def test_what_the_operator_does_and_what_was_refused_is_in_the_audit_of_the_tenant(shared: Shared) -> None:
+    await shared.operator.put("/tenants/acme/limits", json={"runs": 5})
+    await shared.operator.post("/keys", json={"name": "x", "tenant": "acme", "role": "reader", "scopes": ["run"]})
+    await shared.other.post("/keys", json={"name": "x", "tenant": "acme"})
+    made = ("POST /tenants", "POST /keys", "PUT /tenants/{name}/limits")
+    assert await audit(shared.acme) == list(zip(["operator"] * 3, made, [201, 201, 200], strict=True))
+    entries = (await shared.acme.get("/audit")).json()["entries"]
+    assert not any("origin" in each or "key_id" in each for each in entries)
+    assert {what for _, what, _ in await audit(shared.operator)} == set(made)
+
+    # Refusals are recorded for whoever is known, and logged for everybody.
+    async with (
+        shared.client("acme", name="ada's", user="ada", role="reader") as ada,
+        shared.client("acme", name="bob's", user="bob", scopes=["run"]) as bob,
+        using(shared.address, "sw_abcdefghijkl_" + "x" * 43) as nobody,
+    ):
+        with structlog.testing.capture_logs() as logged:
+            assert (await ada.get("/audit")).status_code == 403
+            assert (await nobody.get("/sessions?canary=1")).status_code == 401
+            key = {"Authorization": bob.headers["authorization"]}
+            with pytest.raises(InvalidStatus):
+                async with connect(f"ws{shared.address[4:]}/sessions/s/ws", additional_headers=key):
+                    pass
+            async with asyncio.timeout(20):  # it is refused before it is recorded
+                while ("bob", "WS /sessions/{sid}/ws", 403) not in (recorded := await audit(shared.acme)):
+                    pass
+    assert ("ada", "GET /audit", 403) in recorded
+    assert {line["event"] for line in logged} == {"request_refused"}
+    told = [line for line in logged if line["event"] == "request_refused"]
+    assert (told[0]["status"], told[0]["route"], told[0]["origin"]) == (403, "/audit", "127.0.0.1")
+    assert (told[1]["status"], told[1]["route"], told[1]["key"]) == (401, "/sessions", "abcdefghijkl")
+    assert "canary" not in str(told) and "xxx" not in str(told)
+
+
+async def test_so_many_refusals_are_logged_in_a_minute_and_no_more() -> None:
+    turned_away, asked = TurnedAway(), {"type": "http", "headers": [], "client": ("192.0.2.1", 1)}
+    with structlog.testing.capture_logs() as logged:
+        for _ in range(TOLD + 5):
+            turned_away.tell(asked, 401)
+    assert len(logged) == TOLD
+    turned_away._since -= 60
+    with structlog.testing.capture_logs() as logged:
+        turned_away.tell(asked, 401)
+    assert (logged[0]["not_told_before"], logged[0]["origin"], logged[0]["key"]) == (5, "192.0.2.1", None)
+
+
+async def test_a_download_does_not_go_on_when_its_key_was_revoked(shared: Shared) -> None:
+    size = 24 * 1024 * 1024
+    key = await shared.key("acme", role="member", name="reads")
+    stored = await shared.acme.post("/files", files={"file": ("a.bin", bytes(size))})
+    assert stored.status_code == 201
+    async with asyncio.timeout(50), using(shared.address, key["token"]) as client:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            async with client.stream("GET", f"/files/{stored.json()['id']}") as answer:
+                pieces, got = answer.aiter_raw(), 0
+                got += len(await anext(pieces))
+                await shared.acme.delete(f"/keys/{key['id']}")
+                async for piece in pieces:
+                    got += len(piece)
+        assert got < size

@@ -1,0 +1,65 @@
+"""What every test of the console uses: a real server, a real browser, and a page that nothing may go wrong on.
+
+Tests of a file share a server, a browser and an event loop; each has a page of its own, with nothing stored in it.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from stellwerk.api.console_page import BUILT
+from tests.browser.browsers import find
+from tests.browser.watched import Watched, watched
+
+IMAGES = Path(__file__).parents[2] / "docs/images"
+Screenshot = Callable[[object, str], Awaitable[None]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[object]:
+    playwright = pytest.importorskip("playwright.async_api", reason="`make browser` installs Playwright")
+    program = find()
+    if program is None:
+        pytest.skip("there is no Chrome or Chromium; `make browser` says why")
+    if not (BUILT / "index.html").is_file():
+        pytest.skip("the console is not built; `make console` builds it")
+    async with playwright.async_playwright() as playing:
+        opened = await playing.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        await opened.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_page(browser: object, shared_address: str) -> AsyncIterator[Callable[..., Awaitable[Watched]]]:
+    """Opens pages of this server; options are those of a browser context. When the test is over, all was well on each.
+
+    ``await new_page(color_scheme="dark", viewport=PHONE)``
+    """
+    async with watched(browser, shared_address) as opening:
+        yield opening
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(new_page: Callable[..., Awaitable[Watched]]) -> Watched:
+    """A wide page in English."""
+    return await new_page()
+
+
+@pytest.fixture
+def screenshot(pytestconfig: pytest.Config) -> Screenshot:
+    """``await screenshot(page, "systems-dark")`` writes docs/images/systems-dark.png, with --screenshots."""
+
+    async def take(page: object, name: str) -> None:
+        if pytestconfig.getoption("--screenshots"):
+            IMAGES.mkdir(exist_ok=True)
+            await page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")  # type: ignore[attr-defined]
+
+    return take

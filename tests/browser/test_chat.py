@@ -1,0 +1,247 @@
+"""Chat in the console: what is said, asked, stopped, forked; over reloads, in many tabs, and at length."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.browser.chatting import begin, downloaded, register, say, spoken, stands, streams, words
+from tests.browser.conftest import Screenshot
+from tests.browser.watched import PHONE, Watched, accessible, of_server
+
+Opening = Callable[..., Awaitable[Watched]]
+TEXTS = {
+    "weather": "It is sunny. This is what the tool said:",
+    "table": "A table keeps its columns and types",
+    "file": "The bytes are stored once",
+    "delegate": "The researcher says:",
+    "plan": "the list is done:",
+    "fail": "the script of the demo says that this run fails",
+}
+HIDDEN = """(hidden) => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+async def test_every_word_of_the_demo_is_answered(page: Watched) -> None:
+    await begin(page)
+    await accessible(page)
+    for word, text in TEXTS.items():
+        await say(page, word)
+        await page.get_by_label("Conversation").get_by_text(text).last.wait_for()
+        await stands(page, "failed" if word == "fail" else "completed")
+        if word == "file":
+            assert "You said: file" in await downloaded(page, "Report.md")
+    await spoken(page).get_by_text("scripted_failure").wait_for()
+    await accessible(page)
+    await page.get_by_role("button", name="Answer anew").click()
+    await stands(page, "running")
+    await stands(page, "failed")
+    await page.locator("li", has_text="the list is done").get_by_role("button", name="Go on from here").click()
+    await page.wait_for_function("url => location.href !== url", arg=page.url)
+    await page.get_by_label("Conversation").get_by_text(TEXTS["plan"]).wait_for()
+    assert "scripted_failure" not in await words(page)
+
+
+async def test_stopped_means_stopped_and_what_waits_is_shown(page: Watched, screenshot: Screenshot) -> None:
+    sid = await begin(page)
+    await say(page, "slow")
+    await spoken(page).get_by_text("wait_a_while is at work").wait_for()
+    await say(page, "and then this")
+    await page.get_by_text("waits for its turn").wait_for()
+    await spoken(page).get_by_text("Now I speak slowly").wait_for()
+    await page.get_by_text("writing …", exact=True).last.wait_for()
+    await screenshot(page, "chat")
+    await page.get_by_role("textbox", name="Message").press("Escape")
+    await spoken(page).get_by_text("Stopped", exact=True).wait_for()
+    await spoken(page).get_by_text("cut off").wait_for()
+    told = {event["type"]: event["ts"] for event in (await of_server(page, f"/sessions/{sid}/events"))["events"]}
+    assert told["run_end"] - told["stop_request"] < 1
+    said = await words(page)
+    assert "and then this" not in said, "what waited is withdrawn"
+    await page.reload()
+    await spoken(page).get_by_text("Stopped", exact=True).wait_for()
+    assert await words(page) == said
+
+
+async def test_a_question_is_answered_after_a_reload_and_in_another_tab_it_is_seen(
+    page: Watched, screenshot: Screenshot
+) -> None:
+    sid = await begin(page)
+    await say(page, "ask")
+    await page.get_by_role("button", name="blue").wait_for()
+    await stands(page, "asks you")
+    await accessible(page)
+    await screenshot(page, "question")
+    await page.get_by_role("textbox", name="Message").fill("a thought, not sent")
+    await page.reload()
+    await page.get_by_role("button", name="blue").wait_for()
+    assert await page.get_by_role("textbox", name="Message").input_value() == "a thought, not sent"
+    other = await page.context.new_page()
+    await other.goto(page.url)
+    await other.get_by_role("button", name="blue").click()
+    for each in (page, other):
+        await spoken(each).get_by_text("You answered: blue").wait_for()
+        await each.get_by_role("region", name="assistant asks").get_by_text("answered").wait_for()
+    listed = page.get_by_role("complementary", name="Sessions").locator(f'a[href*="{sid}"]')
+    await listed.get_by_text("completed").wait_for()
+    await other.get_by_role("button", name="Delete session").click()
+    await other.get_by_role("button", name="Delete it").click()
+    await other.get_by_role("heading", name="Begin a session").wait_for()
+    await page.get_by_text("This session is not there").wait_for()
+    await listed.wait_for(state="detached")
+
+
+async def test_a_tool_runs_as_the_user_has_changed_it_or_not_at_all(page: Watched, shared_address: str) -> None:
+    await register(shared_address, "odd")
+    await page.reload()
+    await begin(page, "odd")
+    await say(page, "weather")
+    card = page.get_by_role("region", name="May get_weather run?")
+    await card.get_by_text("Berlin").wait_for()
+    await accessible(page)
+    await card.get_by_role("button", name="Change the arguments").click()
+    await card.get_by_label("City").fill("Ulm")
+    await card.get_by_role("button", name="Approve with these arguments").click()
+    await card.get_by_text("approved with changes").wait_for()
+    await spoken(page).get_by_text("It says:").wait_for()
+    assert "Ulm" in await words(page)
+    await say(page, "weather again")
+    await card.last.get_by_role("button", name="Reject").click()
+    await card.last.get_by_label("Why not?").fill("it is late")
+    await page.keyboard.press("Enter")
+    await card.last.get_by_text("rejected").wait_for()
+    assert await card.last.get_by_text("it is late").count() == 1
+    await stands(page, "completed")
+
+
+async def test_what_is_sent_again_because_a_line_was_lost_is_said_once(page: Watched) -> None:
+    sid = await begin(page)
+    await say(page, "good morning")
+    await stands(page, "completed")
+    lost: list[Any] = []
+
+    async def lose(route: Any) -> None:
+        if lost:
+            await route.continue_()
+            return
+        lost.append(await route.fetch())  # the server has it, and the page never learns that
+        await route.abort()
+
+    await page.route("**/messages", lose)
+    await say(page, "hello")
+    await page.get_by_text("being sent").wait_for()
+    await spoken(page).get_by_text("You said “hello”").wait_for()
+    await page.get_by_text("being sent").wait_for(state="detached")
+    await stands(page, "completed")
+    assert [response.status for response in lost] == [202]
+    told = (await of_server(page, f"/sessions/{sid}/messages"))["messages"]
+    assert [entry["role"] for entry in told] == ["user", "assistant"] * 2
+
+
+async def test_files_are_dropped_sent_and_downloaded(page: Watched, tmp_path: Path) -> None:
+    await begin(page)
+    await page.evaluate("""() => {
+        const files = new DataTransfer();
+        files.items.add(new File(["dropped here"], "dropped.txt", { type: "text/plain" }));
+        document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+    }""")
+    await page.get_by_role("button", name="Leave dropped.txt out").wait_for()
+    (tmp_path / "chosen.txt").write_text("chosen here", "utf-8")
+    await page.locator("input[type=file]").set_input_files(tmp_path / "chosen.txt")
+    await page.get_by_role("button", name="Leave chosen.txt out").wait_for()
+    await page.reload()
+    await page.get_by_role("button", name="Leave dropped.txt out").click()
+    await say(page, "hello")
+    await stands(page, "completed")
+    assert await downloaded(page, "chosen.txt") == "chosen here"
+    assert "dropped.txt" not in await words(page)
+
+
+async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, shared_address: str) -> None:
+    """The page is watched: a request to another origin, or one that the policy stops, fails the test."""
+    await register(shared_address, "odd")
+    await page.reload()
+    await begin(page, "odd")
+    await say(page, "attack")
+    await spoken(page).get_by_text("The attack is over.").wait_for()
+    await stands(page, "completed")
+    assert await page.evaluate("window.attacked") is None
+    said = page.get_by_label("Conversation")
+    assert await said.locator("script, img, iframe, style, object, [onclick], [onerror], [onload]").count() == 0
+    links = await said.locator("a").evaluate_all("all => all.map((one) => [one.protocol, one.rel])")
+    assert {protocol for protocol, _ in links} == {"https:", "mailto:"}
+    assert all("noopener" in rel and "nofollow" in rel for _, rel in links)
+
+
+async def test_eight_tabs_work_at_once_because_hidden_ones_hold_no_connection(page: Watched) -> None:
+    """A browser has six connections for a server."""
+    sid = await begin(page)
+    tabs, held = [page], [streams(page)]
+    for _ in range(7):
+        await tabs[-1].evaluate(HIDDEN, True)
+        tabs.append(await page.context.new_page())
+        held.append(streams(tabs[-1]))
+        await tabs[-1].goto(page.url)
+        await tabs[-1].get_by_role("textbox", name="Message").wait_for()
+    await say(tabs[-1], "weather")
+    await spoken(tabs[-1]).get_by_text("It is sunny.").wait_for()
+    await stands(tabs[-1], "completed")
+    assert not any(held[:-1]), "they have let go"
+    for tab in (tabs[0], tabs[3]):
+        await tabs[-1].evaluate(HIDDEN, True)
+        assert "sunny" not in await words(tab)
+        await tab.evaluate(HIDDEN, False)
+        await spoken(tab).get_by_text("It is sunny.").wait_for()
+        assert await words(tab) == await words(tabs[-1])
+        await tab.evaluate(HIDDEN, True)
+    assert sid in tabs[0].url
+
+
+async def test_a_very_long_session_opens_quickly_and_scrolls(
+    page: Watched, shared_address: str, record_property: Callable[[str, object], None]
+) -> None:
+    await register(shared_address, "odd")
+    earlier = [{"role": ("user", "assistant")[i % 2], "content": f"**Message** number {i}."} for i in range(490)]
+    async with httpx2.AsyncClient(base_url=shared_address, timeout=120) as client:
+        body = {"messages": [*earlier, {"role": "user", "content": "much"}], "agent_system_id": "odd"}
+        sid = (await client.post("/stream-test", json=body)).headers["stellwerk-session"]
+        position = (await client.get(f"/sessions/{sid}")).json()["position"]
+    assert position > 5000
+    await page.goto(page.url.partition("#")[0] + f"#/chat/{sid}")
+    await page.evaluate("window.began = performance.now()")
+    await page.get_by_label("Conversation").get_by_text("word4599").last.wait_for()
+    took = await page.evaluate("performance.now() - window.began")
+    record_property("a session of 5,000 events opened in milliseconds", took)
+    items = page.get_by_label("Conversation").locator("ol > li[data-index]")
+    assert await items.count() < 40, "only what can be seen is built"
+    box = page.get_by_label("Conversation")
+    await box.evaluate("box => box.scrollTo({ top: 0 })")
+    await spoken(page).get_by_text("number 0.").wait_for()
+    assert await items.count() < 60
+    async with httpx2.AsyncClient(base_url=shared_address, timeout=120) as client:
+        await client.post(f"/sessions/{sid}/messages", json={"text": "somebody else"})
+    await page.wait_for_function("count => document.querySelector('ol > li[data-index]').ariaSetSize > count", arg=492)
+    assert await box.evaluate("box => box.scrollTop") == 0, "whoever reads is left alone"
+    await page.get_by_role("button", name="To the end").click()
+    await spoken(page).get_by_text("You said: somebody else").wait_for()
+
+
+async def test_it_looks_well_in_the_dark_on_a_phone_and_in_german(
+    page: Watched, new_page: Opening, screenshot: Screenshot
+) -> None:
+    sid = await begin(page)
+    await say(page, "ask")
+    await page.get_by_role("button", name="blue").wait_for()
+    looks: dict[str, dict[str, object]] = {
+        "chat-dark": {"color_scheme": "dark"},
+        "chat-phone": {"viewport": PHONE, "locale": "de-DE", "has_touch": True},
+    }
+    for name, options in looks.items():
+        other = await new_page(f"#/chat/{sid}", **options)
+        await other.get_by_role("button", name="blue").wait_for()
+        await accessible(other)
+        await screenshot(other, name)
+        assert await other.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

@@ -1,0 +1,122 @@
+"""What stands beside the conversation: calls, tasks, files, progress and usage, as the demo system makes them."""
+
+import base64
+import csv
+import io
+from asyncio import to_thread
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.browser.test_shell import Opening
+from tests.browser.watched import PHONE, Watched, accessible
+from tests.runs.talking import begin, rest_of_run, send
+
+DOT = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgTioGAAFcAOEwhXtBAAAAAElFTkSuQmCC")
+
+
+async def session_that_said(address: str, *words: str, image: bytes = b"") -> str:
+    """A session in which all this was said, each in a round of its own, with an image beside it."""
+    async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        sid = await begin(client)
+        files = {"file": ("dot.png", image, "image/png")}
+        documents = [(await client.post("/files", files=files)).json()["id"]] if image else []
+        for word in words:
+            sent = await send(client, sid, word, documents=documents)
+            await rest_of_run(client, sid, sent["after"])
+    return sid
+
+
+@pytest.mark.requirement("001.frontend.tool-activity-rendered", "002.adapter.nested-calls-can-be-rendered")
+async def test_the_calls_of_an_agent_are_inside_it_and_unfold_by_the_keyboard(
+    new_page: Opening, shared_address: str
+) -> None:
+    sid = await session_that_said(shared_address, "delegate: what is the time?")
+    page = await new_page(f"#/chat/{sid}")
+    panel = page.get_by_role("complementary", name="Details")
+    researcher = panel.get_by_role("button", name="Agent researcher")
+    await researcher.wait_for()
+    inner = panel.get_by_role("button", name="level 2, Tool count_words")
+    await inner.wait_for()
+    await researcher.focus()
+    await page.keyboard.press("ArrowLeft")
+    await inner.wait_for(state="hidden")
+    await page.keyboard.press("ArrowRight")
+    await inner.wait_for()
+    while await page.evaluate("document.activeElement.textContent.includes('count_words')") is False:
+        await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await panel.get_by_text("characters: ").wait_for()
+    await accessible(page)
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("ArrowLeft")
+    assert "researcher" in await page.evaluate("document.activeElement.textContent"), "left leads to the one around"
+    assert "tokens" in str(await panel.get_by_role("button", name="Round 1").text_content())
+    link = panel.get_by_role("link", name="Events of count_words")
+    assert str(await link.get_attribute("href")).startswith(f"#/events/{sid}?at=")
+
+
+async def test_a_table_is_sorted_and_taken_along_as_csv(page: Watched, shared_address: str) -> None:
+    sid = await session_that_said(shared_address, "table")
+    await page.goto(f"{shared_address}/#/chat/{sid}")
+    await page.get_by_role("button", name="Tool make_table").click()
+    table = page.get_by_role("region", name="make_table")
+    first = table.locator("tbody tr").first
+    await page.get_by_role("button", name="inhabitants").click()
+    await first.get_by_text("Utrecht").wait_for()
+    await page.get_by_role("button", name="inhabitants").click()
+    await first.get_by_text("Berlin").wait_for()
+    assert await table.get_by_role("columnheader", name="inhabitants").get_attribute("aria-sort") == "descending"
+    await accessible(page)
+    rows = list(csv.reader(io.StringIO(await saved(page, "Download CSV"))))
+    assert rows[0] == ["town", "country", "inhabitants"]
+    assert rows[1] == ["Berlin", "Germany", "3878000"], "in the order that is shown"
+    assert len(rows) == 6
+
+
+async def saved(page: Watched, button: str) -> str:
+    """What a button gives the browser to keep."""
+    async with page.expect_download() as awaited:
+        await page.get_by_role("button", name=button).click()
+    path = await (await awaited.value).path()
+    return await to_thread(Path(path).read_text, "utf-8-sig")
+
+
+async def test_tasks_files_and_usage_have_views_of_their_own(new_page: Opening, shared_address: str) -> None:
+    sid = await session_that_said(shared_address, "plan", "write a file", image=DOT)
+    page = await new_page(f"#/chat/{sid}")
+    await page.get_by_role("progressbar", name="Progress").wait_for()
+    await page.get_by_role("tab", name="Tasks 2/2").click()
+    await page.get_by_text("2 of 2 tasks done").last.wait_for()
+    await accessible(page)
+    await page.get_by_role("tab", name="Files 2").click()
+    await page.get_by_role("button", name="Look into report.md").click()
+    report = page.get_by_role("region", name="report.md")
+    await report.get_by_role("heading", name="Report").wait_for()
+    assert (await saved(page, "Download report.md")).startswith("# Report\n\nYou said: write a file\n")
+    await page.get_by_role("button", name="Look into dot.png").click()
+    await page.get_by_role("img", name="dot.png").and_(page.locator("img[src^='data:image/png']")).wait_for()
+    await page.get_by_role("button", name="Look into todolist.md").click()
+    await page.get_by_role("region", name="todolist.md").get_by_text("Look at the weather").wait_for()
+    await accessible(page)
+    await page.get_by_role("tab", name="Usage").click()
+    await page.get_by_role("cell", name="scripted").wait_for()
+    phone = await new_page(f"#/chat/{sid}", viewport=PHONE, color_scheme="dark")
+    await phone.get_by_role("button", name="Details").click()
+    await phone.get_by_role("dialog").get_by_role("tab", name="Files").click()
+    await phone.get_by_role("dialog").get_by_text("report.md").wait_for()
+    await accessible(phone)
+    for empty, word in {"State": "No plan or state", "Log": "No word on progress"}.items():
+        await page.get_by_role("tab", name=empty).click()
+        await page.get_by_text(word).wait_for()
+        await accessible(page)
+
+
+async def test_a_run_that_fails_says_why(page: Watched, shared_address: str) -> None:
+    sid = await session_that_said(shared_address, "fail")
+    await page.goto(f"{shared_address}/#/chat/{sid}")
+    panel = page.get_by_role("complementary", name="Details")
+    await panel.get_by_text("Error: the script of the demo says that this run fails").wait_for()
+    await panel.get_by_role("button", name="Model scripted").get_by_text("failed").wait_for()
+    await accessible(page)

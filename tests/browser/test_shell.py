@@ -1,0 +1,97 @@
+"""What is around every page of the console: navigation, keyboard, colours, languages, the key."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from anyio.from_thread import start_blocking_portal
+
+from stellwerk.settings import Settings
+from tests.browser.conftest import Screenshot
+from tests.browser.watched import PHONE, Watched, accessible, watched
+from tests.conftest import running_server
+
+Opening = Callable[..., Awaitable[Watched]]
+
+
+async def heading(page: Watched, text: str) -> None:
+    await page.get_by_role("heading", level=1, name=text).wait_for()
+
+
+async def test_every_page_is_reached_by_the_navigation_and_by_the_keyboard(page: Watched) -> None:
+    await heading(page, "Begin a session")
+    places = {"Workflows": "w", "Systems": "s", "Tools": "t", "Events": "e", "Chat": "c"}
+    headings = {"Systems": "Agent systems", "Chat": "Begin a session"}
+    for name in places:
+        await page.get_by_role("navigation").get_by_role("link", name=name).click()
+        await heading(page, headings.get(name, name))
+        await accessible(page)
+    for name, key in places.items():
+        await page.keyboard.press("g")
+        await page.keyboard.press(key)
+        await heading(page, headings.get(name, name))
+    await page.keyboard.press("?")
+    await page.get_by_role("dialog", name="Keyboard shortcuts").wait_for()
+    await accessible(page)
+    await page.keyboard.press("Escape")
+    await page.goto(page.url.partition("#")[0] + "#/nowhere")
+    await page.get_by_text("There is nothing here").wait_for()
+
+
+async def test_a_session_that_is_begun_stands_in_the_sidebar(page: Watched) -> None:
+    await page.get_by_role("button", name="Begin with demo").click()
+    await heading(page, "Session with demo")
+    sid = page.url.rpartition("/")[2]
+    await page.get_by_role("complementary").locator(f'a[href*="{sid}"][aria-current=page]').wait_for()
+
+
+async def test_colours_and_language_are_chosen_and_stay(new_page: Opening) -> None:
+    page = await new_page(locale="de-DE", color_scheme="dark")
+    await heading(page, "Eine Sitzung beginnen")
+    dark = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    await page.get_by_role("button", name="Farben: Wie das System").click()
+    light = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert light != dark
+    await page.get_by_role("button", name="Sprache: Deutsch").click()
+    await heading(page, "Begin a session")
+    await page.reload()
+    await heading(page, "Begin a session")
+    assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == light
+    assert await page.evaluate("document.documentElement.lang") == "en"
+
+
+async def test_on_a_phone_the_sessions_are_in_a_drawer(new_page: Opening, screenshot: Screenshot) -> None:
+    page = await new_page(viewport=PHONE)
+    await heading(page, "Begin a session")
+    await accessible(page)
+    await page.get_by_role("button", name="Show the sessions").click()
+    drawer = page.get_by_role("dialog", name="Sessions")
+    await drawer.get_by_role("link", name="New session").wait_for()
+    await accessible(page)
+    await page.keyboard.press("Escape")
+    await drawer.wait_for(state="hidden")
+    overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert overflow <= 0, "nothing stands out at the side"
+
+
+async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Path) -> None:
+    """The key is asked for, kept for the tab, sent with each request, and never in an address."""
+    serving = running_server(Settings(data=tmp_path / "data"))
+    with start_blocking_portal() as thread, thread.wrap_async_context_manager(serving) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as anybody:
+            token = (await anybody.post("/keys", json={"name": "ada", "role": "admin"})).json()["token"]
+        async with watched(browser, address) as opening:
+            page = await opening("#/tools")
+            box = page.get_by_role("dialog", name="Your key, please").get_by_label("API key")
+            await box.wait_for()
+            await page.keyboard.type("sw_wrong_wrong")  # it has the focus
+            await page.keyboard.press("Enter")
+            await page.get_by_text("This key is not taken").wait_for()
+            await accessible(page)
+            await box.fill(token)
+            await page.keyboard.press("Enter")
+            await page.get_by_text("get_weather").first.wait_for()
+            await page.reload()
+            await page.get_by_text("get_weather").first.wait_for()
+            assert "sw_" not in page.url

@@ -1,0 +1,131 @@
+"""The audit: a chain in which nothing can be changed unseen."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from stellwerk.api.audit_trail import AuditTrail
+from stellwerk.database.folder import DATABASE
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.envelope.redaction import Redactors
+from stellwerk.offline import make_key, verified
+from stellwerk.tenants.audit import REFUSALS, Audit, Verdict, verdict
+from stellwerk.tenants.principals import Principal
+from tests.samples import StillClock
+
+WHAT = "DELETE /sessions/{sid}"
+
+
+async def filled(database: Sqlite) -> Audit:
+    audit = Audit(database, StillClock())
+    for number in range(6):
+        who = Principal("acme" if number % 2 else "local", "member", "ada")
+        await audit.record(who, WHAT, 204, on={"sid": "s1"}, origin="127.0.0.1")
+    return audit
+
+
+async def judged(database: Sqlite, tenant: str) -> Verdict:
+    return await database.read(lambda tx: verdict(tx, tenant))
+
+
+async def test_each_tenant_has_a_chain_that_counts_for_itself(database: Sqlite) -> None:
+    audit = await filled(database)
+    page = await audit.page("acme", after=0, limit=2)
+    assert [entry.number for entry in page] == [1, 2]
+    assert [entry.number for entry in await audit.page("acme", after=2, limit=2)] == [3]
+    assert (page[0].who, page[0].what, page[0].outcome, page[0].on) == ("ada", WHAT, 204, {"sid": "s1"})
+    for tenant in ("acme", "local"):
+        found = await judged(database, tenant)
+        assert (found.entries, found.whole) == (3, True)
+
+
+async def test_of_refusals_so_many_are_recorded_in_a_minute(database: Sqlite) -> None:
+    clock = StillClock()
+    audit = Audit(database, clock)
+
+    async def refuse(times: int) -> int:
+        who = Principal("acme", "reader", "ada")
+        await asyncio.gather(*(audit.record(who, WHAT, 403, on={}, origin="") for _ in range(times)))
+        return len(await audit.page("acme", after=0, limit=500))
+
+    assert await refuse(REFUSALS + 5) == REFUSALS
+    await audit.record(Principal("acme", "admin"), WHAT, 204, on={}, origin="")
+    clock.pass_by(60)
+    assert await refuse(2) == REFUSALS + 3
+
+
+async def test_a_name_that_somebody_asks_for_is_kept_without_his_secrets_and_not_at_any_length(
+    database: Sqlite,
+) -> None:
+    redactors = Redactors()
+    redactors.renew("acme", ["sk-canary-4711"])
+    audit = Audit(database, StillClock(), redactors)
+    asked = {"name": "sk-canary-4711", "sid": "x" * 60_000}
+    await audit.record(Principal("acme", "admin"), "DELETE /secrets/{name}", 404, on=asked, origin="")
+    (entry,) = await audit.page("acme", after=0, limit=2)
+    assert entry.on == {"name": "[redacted]", "sid": "x" * 200}
+
+
+@pytest.mark.parametrize(
+    ("tampering", "seen_at"),
+    [
+        ("UPDATE audit SET entry = replace(entry, 'ada', 'bob') WHERE tenant = 'acme' AND number = 2", 2),
+        ("DELETE FROM audit WHERE tenant = 'acme' AND number = 1", 1),
+        ("DELETE FROM audit WHERE tenant = 'acme' AND number = 2", 2),
+        ("UPDATE audit SET tenant = 'acme', number = 4 WHERE tenant = 'local' AND number = 3", 4),
+        ("UPDATE audit SET hash = zeroblob(32) WHERE tenant = 'acme' AND number = 3", 3),
+    ],
+)
+async def test_whoever_changes_removes_or_moves_an_entry_is_found(
+    database: Sqlite, tmp_path: Path, tampering: str, seen_at: int
+) -> None:
+    await filled(database)
+    with sqlite3.connect(tmp_path / "test.db") as other:
+        assert other.execute(tampering).rowcount == 1
+    other.close()
+    found = await judged(database, "acme")
+    assert (found.entries, found.whole) == (seen_at - 1, False)
+
+
+async def test_a_key_that_was_made_without_a_server_is_in_it(tmp_path: Path) -> None:
+    await make_key(tmp_path / "data", {"name": "me", "role": "admin"})
+    with closing(sqlite3.connect(tmp_path / "data" / DATABASE)) as beside:
+        beside.execute("INSERT INTO tenant (name, created_at) VALUES ('acme', 1)")
+        beside.commit()
+    await make_key(tmp_path / "data", {"name": "theirs", "tenant": "acme"})
+    found = [(each.tenant, each.entries, each.whole) for each in verified(tmp_path / "data")]
+    assert found == [("acme", 1, True), ("local", 2, True)]
+
+
+async def test_a_chain_that_was_removed_whole_is_found(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    await make_key(data, {"name": "me", "role": "admin"})
+    with sqlite3.connect(data / "stellwerk.db") as other:
+        other.execute("INSERT INTO tenant (name, created_at) VALUES ('acme', 0)")
+    other.close()
+    assert {each.tenant: each.whole for each in verified(data)} == {"acme": False, "local": True}
+    key, _ = await make_key(data, {"name": "ada", "tenant": "acme"})
+    assert {each.tenant: (each.entries, each.whole) for each in verified(data)} == {
+        "acme": (1, True),
+        "local": (2, True),
+    }
+    assert key.tenant == "acme"
+
+
+async def test_what_fails_by_a_bug_of_ours_is_in_the_audit_too(database: Sqlite) -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ZeroDivisionError
+
+    audit = Audit(database, StillClock())
+    app = SimpleNamespace(state=SimpleNamespace(audit=audit))
+    asked = {"type": "http", "method": "DELETE", "app": app, "route": SimpleNamespace(path="/keys/{key_id}")}
+    scope = {**asked, "path_params": {"key_id": "k"}, "principal": Principal("acme", "admin")}
+    with pytest.raises(ZeroDivisionError):
+        await AuditTrail(broken)(scope, None, None)  # type: ignore[arg-type]
+    (entry,) = await audit.page("acme", after=0, limit=2)
+    assert (entry.what, entry.outcome, entry.on) == ("DELETE /keys/{key_id}", 500, {"key_id": "k"})

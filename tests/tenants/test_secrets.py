@@ -1,0 +1,223 @@
+"""Secrets at rest: sealed for their place, under a key that nobody else reads, and sealed anew when it changes."""
+
+import asyncio
+import sqlite3
+import sys
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stellwerk.database.sqlite import Sqlite
+from stellwerk.envelope.redaction import Redactors
+from stellwerk.errors import Conflict, InvalidField, NotFound, SettingsError
+from stellwerk.tenants import secrets as module
+from stellwerk.tenants.master_key import FILE, KeyCommand, KeyFile, MasterKeys, Unopened, key_source
+from stellwerk.tenants.secrets import Secrets, open_secrets
+from tests.samples import StillClock
+
+CANARY = "sk-Canary-4711-and-more"
+
+
+async def opened(database: Sqlite, folder: Path, redactors: Redactors | None = None) -> Secrets:
+    return await open_secrets(database, KeyFile(folder / FILE), redactors or Redactors(), StillClock())
+
+
+def holding(text: str, folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+async def test_a_system_has_its_own_or_else_its_tenants(database: Sqlite, tmp_path: Path) -> None:
+    secrets = await opened(database, tmp_path)
+    await secrets.put("acme", "openai_api_key", "of-the-Tenant")
+    await secrets.put("acme", "openai_api_key", "of-the-System", system="desk")
+    again = await opened(database, tmp_path)
+    for each in (secrets, again):
+        assert each.find("acme", "desk", "openai_api_key") == "of-the-System"
+        assert each.find("acme", "other", "openai_api_key") == "of-the-Tenant"
+        assert each.find("other", "desk", "openai_api_key") is None
+    assert [(found.name, found.system, found.readable) for found in await again.list("acme")] == [
+        ("openai_api_key", None, True),
+        ("openai_api_key", "desk", True),
+    ]
+    await again.delete("acme", "openai_api_key", system="desk")
+    assert again.find("acme", "desk", "openai_api_key") == "of-the-Tenant"
+    with pytest.raises(NotFound):
+        await again.delete("other", "openai_api_key")
+
+
+@pytest.mark.parametrize("name", ["", "A", "1a", "a-b", "a" * 65, "a|b", "ä", "a/b"])
+async def test_a_name_that_could_be_something_else_is_refused(database: Sqlite, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidField):
+        await (await opened(database, tmp_path)).put("acme", name, CANARY)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "short1", "   x       ", "tool_start", "A" * 8193, "nul\0-in-it1", "half\ud800-1234"]
+)
+async def test_a_value_that_could_not_be_kept_out_of_texts_is_refused_and_not_repeated(
+    database: Sqlite, tmp_path: Path, value: str
+) -> None:
+    with pytest.raises(InvalidField) as refused:
+        await (await opened(database, tmp_path)).put("acme", "token", value)
+    assert not value.strip() or value not in str(refused.value)
+
+
+async def test_a_tenant_has_only_so_many(database: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 2)
+    secrets = await opened(database, tmp_path)
+    for name in ("one", "two", "two"):
+        await secrets.put("acme", name, CANARY)
+    with pytest.raises(Conflict):
+        await secrets.put("acme", "three", CANARY)
+    await secrets.put("other", "three", CANARY)
+
+
+async def test_the_redactor_of_a_tenant_knows_what_is_stored_and_what_was_a_moment_ago(
+    database: Sqlite, tmp_path: Path
+) -> None:
+    redactors = Redactors(["of-the-Operator"])
+    secrets, acme, other = await opened(database, tmp_path, redactors), redactors.of("acme"), redactors.of("other")
+    await secrets.put("acme", "token", "First-Value-1")
+    await secrets.put("acme", "token", "Second-Value-2")
+    said = "First-Value-1 Second-Value-2 of-the-Operator"
+    assert acme.redact_text(said) == "[redacted] [redacted] [redacted]"
+    assert other.redact_text(said) == "First-Value-1 Second-Value-2 [redacted]"
+    assert redactors.redact_all(said) == "[redacted] [redacted] [redacted]"
+    await opened(database, tmp_path, fresh := Redactors())
+    assert fresh.of("acme").redact_text(said) == "First-Value-1 [redacted] of-the-Operator"
+
+
+async def test_nothing_of_a_value_is_in_the_files_and_a_row_that_was_moved_opens_for_nobody(
+    database: Sqlite, tmp_path: Path
+) -> None:
+    secrets = await opened(database, tmp_path)
+    await secrets.put("acme", "token", CANARY)
+    await secrets.put("other", "token", "Others-Own-1")
+    assert not holding(CANARY, tmp_path)
+    with sqlite3.connect(tmp_path / "test.db") as thief:
+        thief.execute(
+            "UPDATE secret SET sealed = (SELECT sealed FROM secret WHERE tenant = 'acme') WHERE tenant = 'other'"
+        )
+    thief.close()
+    again = await opened(database, tmp_path)
+    assert again.find("other", "", "token") is None
+    assert again.find("acme", "", "token") == CANARY
+    assert [found.readable for found in await again.list("other")] == [False]
+    assert (await again.rotate())[1:] == (1, 1)
+    assert len((tmp_path / FILE).read_text().split()) == 2, "the old key is kept as long as something needs it"
+
+
+async def test_rotation_seals_everything_anew_and_the_old_key_is_gone(database: Sqlite, tmp_path: Path) -> None:
+    secrets = await opened(database, tmp_path)
+    for tenant in ("acme", "other"):
+        await secrets.put(tenant, "token", f"{CANARY}-{tenant}")
+    old = (tmp_path / FILE).read_text()
+    done = await secrets.rotate()
+    assert (done.sealed, done.left) == (2, 0)
+    new = (tmp_path / FILE).read_text()
+    assert len(new.split()) == 1
+    assert old.strip() not in new
+    await secrets.put("acme", "another", CANARY)
+    again = await opened(database, tmp_path)
+    assert again.find("other", "", "token") == f"{CANARY}-other"
+    assert again.find("acme", "", "another") == CANARY
+    rows = await database.read(lambda tx: tx.rows("sealed_secrets"))
+    assert {row[3] for row in rows} == {done.key}
+
+
+async def test_whoever_gives_up_while_a_secret_is_stored_leaves_memory_and_disk_agreed(
+    database: Sqlite, tmp_path: Path
+) -> None:
+    secrets = await opened(database, tmp_path, redactors := Redactors())
+    storing = asyncio.create_task(secrets.put("acme", "token", CANARY))
+    await asyncio.sleep(0)  # it has begun
+    storing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await storing
+    await secrets.put("acme", "another", "stored-Afterwards")  # in the order of asking
+    again = await opened(database, tmp_path)
+    assert secrets.find("acme", "", "token") == again.find("acme", "", "token") == CANARY
+    assert redactors.of("acme").redact_text(CANARY) == "[redacted]"
+
+
+async def test_rotation_under_load_loses_nothing_and_fails_nobody(database: Sqlite, tmp_path: Path) -> None:
+    secrets = await opened(database, tmp_path)
+    await secrets.put("acme", "token", CANARY)
+
+    async def use(number: int) -> None:
+        await secrets.put("acme", f"token_{number}", f"{CANARY}-{number}")
+        assert secrets.find("acme", "", "token") == CANARY
+        assert all(found.readable for found in await secrets.list("acme"))
+
+    await asyncio.gather(*(use(number) for number in range(20)), *(secrets.rotate() for _ in range(3)))
+    again = await opened(database, tmp_path)
+    assert {again.find("acme", "", f"token_{number}") for number in range(20)} == {f"{CANARY}-{n}" for n in range(20)}
+    assert len((tmp_path / FILE).read_text().split()) == 1
+
+
+async def test_a_rotation_that_was_cut_off_leaves_everything_readable(database: Sqlite, tmp_path: Path) -> None:
+    secrets = await opened(database, tmp_path)
+    await secrets.put("acme", "token", CANARY)
+    KeyFile(tmp_path / FILE).begin()
+    again = await opened(database, tmp_path)
+    assert again.find("acme", "", "token") == CANARY
+    assert (await again.rotate()).sealed == 1
+    assert len((tmp_path / FILE).read_text().split()) == 1
+
+
+async def test_the_key_is_made_once_for_its_owner_alone_and_never_made_up_again(
+    database: Sqlite, tmp_path: Path
+) -> None:
+    secrets, file = await opened(database, tmp_path), tmp_path / FILE
+    assert file.stat().st_mode & 0o777 == 0o600
+    await secrets.put("acme", "token", CANARY)
+    text = file.read_text()
+    file.chmod(0o640)
+    with pytest.raises(SettingsError, match="chmod 600"):
+        await opened(database, tmp_path)
+    file.unlink()
+    with pytest.raises(SettingsError, match="put it back"):
+        await opened(database, tmp_path)
+    for wrong in ("", "x\n", text + "AAAA\n"):
+        file.write_text(wrong)
+        file.chmod(0o600)
+        with pytest.raises(SettingsError, match="no master key"):
+            await opened(database, tmp_path)
+
+
+async def test_a_command_tells_the_keys_and_neither_they_nor_its_words_are_repeated(
+    database: Sqlite, tmp_path: Path
+) -> None:
+    old, new = (b64encode(bytes([number]) * 32).decode() for number in (1, 2))
+    told = tmp_path / "told"
+    told.write_text(old)
+    source = key_source(tmp_path, f"cat {told}")
+    secrets = await open_secrets(database, source, Redactors(), StillClock())
+    await secrets.put("acme", "token", CANARY)
+    told.write_text(f"{new}\n{old}\n")
+    assert (await secrets.rotate()).sealed == 1
+    told.write_text(new)
+    again = await open_secrets(database, source, Redactors(), StillClock())
+    assert again.find("acme", "", "token") == CANARY
+    assert not (tmp_path / FILE).exists()
+    cry = f"{sys.executable} -c 'import sys; sys.exit(\"{CANARY}\")'"
+    for broken in (cry, f"echo {CANARY}", "no-such-program-here", "echo '"):
+        with pytest.raises(SettingsError) as refused:
+            KeyCommand(broken).read(may_make=True)
+        assert CANARY not in str(refused.value)
+
+
+@given(st.text(min_size=1).filter(lambda text: text.isprintable()), st.binary(), st.binary())
+def test_what_is_sealed_opens_for_its_place_and_for_no_other(value: str, about: bytes, other: bytes) -> None:
+    keys = MasterKeys((b"k" * 32,))
+    key, sealed = keys.seal(value, about)
+    assert keys.open(key, sealed, about) == value
+    assert keys.seal(value, about)[1] != sealed
+    moved = [(key, sealed, other)] if other != about else []
+    for attempt in [*moved, (key, sealed[:-1], about), (key, b"", about), ("0" * 12, sealed, about)]:
+        with pytest.raises(Unopened):
+            keys.open(*attempt)
+    assert "kkkk" not in repr(keys)

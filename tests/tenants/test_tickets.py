@@ -1,0 +1,37 @@
+"""Tickets: one stream, once, soon."""
+
+import pytest
+
+from stellwerk.errors import Overloaded
+from stellwerk.tenants.principals import Principal
+from stellwerk.tenants.tickets import AT_ONCE, LASTS, Tickets
+from tests.samples import StillClock
+
+ADA = Principal("acme", "reader", "ada")
+
+
+def test_a_ticket_is_good_once_for_its_session_and_not_for_long() -> None:
+    clock = StillClock()
+    tickets = Tickets(clock)
+    ticket, other, late = (tickets.sell(ADA, "s1") for _ in range(3))
+    assert tickets.take(ticket.value, "s1") == ADA
+    assert tickets.take(ticket.value, "s1") is None
+    assert tickets.take(other.value, "s2") is None
+    assert tickets.take(other.value, "s1") is None
+    clock.pass_by(LASTS)
+    assert tickets.take(late.value, "s1") is None
+    assert tickets.take("", "s1") is None
+
+
+def test_a_tenant_that_takes_all_its_tickets_takes_none_from_others() -> None:
+    clock = StillClock()
+    tickets = Tickets(clock)
+    sold = [tickets.sell(ADA, "s1") for _ in range(AT_ONCE)]
+    with pytest.raises(Overloaded):
+        tickets.sell(ADA, "s1")
+    assert tickets.take(tickets.sell(Principal("other", "reader"), "s2").value, "s2") is not None
+    assert tickets.take(sold[0].value, "s1") == ADA
+    tickets.sell(ADA, "s1")
+    clock.pass_by(LASTS)
+    tickets.sell(ADA, "s1")
+    assert len(tickets._sold) == 1

@@ -1,0 +1,165 @@
+"""A backup taken under load restores to a server in which every session is complete up to a position."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from stellwerk.backups import MARK, backup, restore
+from stellwerk.documents.files import folder_name
+from stellwerk.errors import SettingsError
+from stellwerk.settings import Settings
+from tests.commands import Command
+from tests.conftest import own_server
+
+Log = dict[str, list[tuple[int, bytes]]]
+
+
+def log_of(data: Path) -> Log:
+    found: Log = {}
+    with closing(sqlite3.connect(data / "stellwerk.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        for (sid,) in connection.execute("SELECT id FROM session").fetchall():
+            found[sid] = connection.execute(
+                "SELECT position, body FROM event WHERE session_id = ? ORDER BY position", (sid,)
+            ).fetchall()
+        heads = dict(connection.execute("SELECT id, last_position FROM session").fetchall())
+    assert {sid: [position for position, _ in told] for sid, told in found.items()} == {
+        sid: list(range(1, head + 1)) for sid, head in heads.items()
+    }
+    return found
+
+
+async def talking(client: httpx2.AsyncClient, words: str, rounds: int) -> None:
+    sid = (await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"]
+    for n in range(rounds):
+        upload = (await client.post("/files", files={"file": ("a.txt", f"{sid} {n}".encode())})).json()
+        sent = await client.post(f"/sessions/{sid}/messages", json={"text": words, "documents": [upload["id"]]})
+        assert sent.status_code == 202, sent.text
+        if words != "slow":
+            after = {"until": "run_end", "after": str(sent.json()["after"])}
+            await client.get(f"/sessions/{sid}/stream", params=after)
+    if words == "table":  # deleted while others are copied
+        await client.delete(f"/sessions/{sid}")
+
+
+async def loaded(client: httpx2.AsyncClient, data: Path, folder: Path) -> list[Path]:
+    """Backups that were made one after the other, all of them while runs were under way."""
+    await client.post("/sessions", json={"agent_system_id": "demo"})
+    load = [
+        asyncio.create_task(talking(client, words, rounds))
+        for words, rounds in (("slow", 1), ("file", 2), ("table", 1), ("plan", 1), ("weather", 2))
+    ]
+    made = [folder / str(n) for n in range(2)]
+    for target in made:
+        await asyncio.to_thread(backup, data, target)
+    await asyncio.gather(*load)
+    return made
+
+
+async def test_a_backup_under_load_restores_to_sessions_that_are_complete_up_to_a_position(tmp_path: Path) -> None:
+    data, again = tmp_path / "data", tmp_path / "again"
+    async with own_server(Settings(data=data)) as client:
+        backups = await loaded(client, data, tmp_path / "backups")
+        await asyncio.to_thread(backup, data, tmp_path / "last")
+        for sid in log_of(data):
+            await stopped(client, sid)
+    whole = log_of(data)
+    for made in (*backups, tmp_path / "last"):
+        for sid, told in log_of(made).items():
+            assert sid not in whole or told == whole[sid][: len(told)]
+    assert log_of(tmp_path / "last").keys() == whole.keys()
+
+    await asyncio.to_thread(restore, tmp_path / "last", again)
+    under_way = {
+        sid for sid, told in log_of(again).items() if told and not told[-1][1].startswith(b'{"type":"run_end"')
+    }
+    assert under_way
+    async with own_server(Settings(data=again)) as client:
+        for sid in whole:
+            await stopped(client, sid)
+        await every_document_can_be_read(client, again)
+    for sid, told in log_of(again).items():
+        kept = log_of(tmp_path / "last")[sid]
+        assert told[: len(kept)] == kept
+        assert not told or told[-1][1].startswith(b'{"type":"run_end"')
+
+
+async def stopped(client: httpx2.AsyncClient, sid: str) -> None:
+    """What was cut off goes on at the start; half a minute of it need not be awaited."""
+    assert (await client.post(f"/sessions/{sid}/stop")).json()["status"] in ("idle", "completed", "stopped")
+
+
+async def every_document_can_be_read(client: httpx2.AsyncClient, data: Path) -> None:
+    with closing(sqlite3.connect(data / "stellwerk.db")) as connection:
+        named = connection.execute("SELECT DISTINCT document_id, size FROM document").fetchall()
+    assert len(named) >= 6
+    for document_id, size in named:
+        answer = await client.get(f"/files/{document_id}")
+        assert (answer.status_code, len(answer.content)) == (200, size)
+
+
+async def test_what_tools_and_graphs_keep_is_in_it_and_neither_locks_nor_deleted_documents_are(tmp_path: Path) -> None:
+    data, made, again = tmp_path / "data", tmp_path / "made", tmp_path / "again"
+    async with own_server(Settings(data=data)) as client:
+        await client.post("/files", files={"file": ("a.txt", b"kept")})
+        gone = (await client.post("/files", files={"file": ("b.txt", b"gone")})).json()["id"]
+        await client.delete(f"/files/{gone}")
+        (data / "tenants/acme").mkdir(parents=True)
+        (data / "tenants/acme/notes.txt").write_text("a tool's own")
+        (data / "tenants/acme/fake.db").write_bytes(b"SQLite format 3\x00 it is not")
+        (data / "link").symlink_to("/etc/hostname")
+        with closing(sqlite3.connect(data / "tool.db")) as tool:
+            tool.execute("PRAGMA journal_mode=WAL")
+            tool.execute("CREATE TABLE t (x)")
+            tool.execute("INSERT INTO t VALUES (1)")
+            tool.commit()  # in its WAL, and not in the file itself
+            assert await asyncio.to_thread(backup, data, made) == 1
+    assert (data / "master.key").is_file(), "which must not lie beside what it opens"
+    assert restore(made, again) == 1
+    names = {path.relative_to(again).as_posix() for path in again.rglob("*") if not path.is_dir()}
+    kept = {name for name in names if name.startswith("documents/")}
+    assert len(kept) == 1 and all(name.startswith(f"documents/{folder_name('local')}/") for name in kept)
+    others = {"stellwerk.db", "lock", "store.db", "tool.db", "link", "tenants/acme/notes.txt", "tenants/acme/fake.db"}
+    assert names - kept == others
+    assert (again / "link").is_symlink()
+    assert again.stat().st_mode & 0o777 == 0o700
+    with closing(sqlite3.connect(again / "tool.db")) as tool:
+        assert tool.execute("SELECT x FROM t").fetchall() == [(1,)]
+
+
+async def test_what_is_no_backup_or_damaged_is_refused_and_nothing_is_overwritten(
+    tmp_path: Path, command: Command
+) -> None:
+    data, made = tmp_path / "data", tmp_path / "made"
+    assert "no database" in (await asyncio.to_thread(command, "backup", str(made), "--data", str(data))).stderr
+    async with own_server(Settings(data=data)) as client:
+        await client.post("/files", files={"file": ("a.txt", b"bytes")})
+    done = await asyncio.to_thread(command, "backup", str(made), "--data", str(data))
+    assert (done.returncode, done.stderr) == (0, "") and "1 documents" in done.stdout
+    again = await asyncio.to_thread(command, "restore", str(made), "--data", str(tmp_path / "again"))
+    assert (again.returncode, again.stderr) == (0, "")
+    for refused, why in (
+        (("backup", str(made), "--data", str(data)), "is not empty"),
+        (("restore", str(made), "--data", str(data)), "is not empty"),
+        (("restore", str(data), "--data", str(tmp_path / "new")), "is no backup"),
+    ):
+        done = await asyncio.to_thread(command, *refused)
+        assert done.returncode == 2 and why in done.stderr
+    with pytest.raises(SettingsError, match="in every later backup"):
+        backup(data, data / "backups" / "monday")
+    with pytest.raises(SettingsError, match="lies in the backup"):
+        restore(made, made / "again")
+    (document,) = (made / "documents").glob("*/*")
+    document.write_bytes(b"other")
+    with pytest.raises(SettingsError, match="damaged"):
+        restore(made, tmp_path / "new")
+    document.unlink()
+    with pytest.raises(SettingsError, match="cannot restore"):
+        restore(made, tmp_path / "newer")
+    (made / MARK).unlink()
+    with pytest.raises(SettingsError, match="is no backup"):
+        restore(made, tmp_path / "newest")
