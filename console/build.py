@@ -18,7 +18,13 @@ BUILT = ROOT / "src/stellwerk/console/index.html"
 STAMP = ROOT / "console/.built"
 INSTALLED = ROOT / "node_modules/.installed-from"
 PACKAGES = ("package.json", "package-lock.json", "console/package.json", "clients/typescript/package.json")
-SOURCES = ("console/index.html", "console/vite.config.ts", "console/src", "clients/typescript/src")
+SOURCES = (
+    "console/index.html",
+    "console/vite.config.ts",
+    "console/tsconfig.json",
+    "console/src",
+    "clients/typescript/src",
+)
 NO_NODE = 3
 
 

@@ -2,9 +2,14 @@
 
 import asyncio
 import gc
+import re
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx2
 import pytest
@@ -13,10 +18,13 @@ from hypothesis import settings
 
 from stellwerk.api.server import listener
 from stellwerk.database.sqlite import Sqlite
+from stellwerk.demo import built_in
 from stellwerk.serving import serving
 from stellwerk.settings import Settings
 from tests import keyed
 from tests.commands import Command
+from tests.runs import floor as floor_of
+from tests.runs.floor import Floor, Gates
 
 # No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties; and the same ones
 # each time, so that a change is judged by itself. `--hypothesis-profile=default` looks for others,
@@ -70,6 +78,38 @@ def _nobody_outside_is_trusted(tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _servers_end_at_once() -> Iterator[None]:
+    """uvicorn looks ten times a second whether it is to end, and then waits as long: hundreds of servers end here."""
+    often = SimpleNamespace(**{**vars(asyncio), "sleep": lambda seconds: asyncio.sleep(seconds / 10)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("uvicorn.server.asyncio", often)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _what_is_installed_is_looked_up_once() -> Iterator[None]:
+    """Hundreds of servers start here, and each would read the entry points of all that is installed, twice."""
+
+    @cache
+    def found(group: str, _: tuple[str, ...]) -> EntryPoints:
+        return entry_points(group=group)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("tools", "graphs"):
+            patch.setattr(f"stellwerk.agents.{module}.entry_points", lambda *, group: found(group, tuple(sys.path)))
+        yield
+
+
+@pytest.fixture(scope="module")
+def hurried() -> Iterator[None]:
+    """What comes with the servers of a module speaks without pauses: for tests that only want to hear the end."""
+    with pytest.MonkeyPatch.context() as patch:
+        texts = {source: re.sub(r"pace: [0-9.]+", "pace: 0", text) for source, text in built_in().items()}
+        patch.setattr("stellwerk.app.built_in", lambda: texts)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _keys_are_shown(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
@@ -98,6 +138,14 @@ async def running_server(
                 await running
 
 
+@contextmanager
+def server_beside(settings: Settings, *, own: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The same in another thread, so that it outlives the event loop of a test."""
+    serving_one = running_server(settings, own=own)
+    with start_blocking_portal() as another_thread, another_thread.wrap_async_context_manager(serving_one) as found:
+        yield found
+
+
 @asynccontextmanager
 async def own_server(settings: Settings) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of a server that nobody else speaks to."""
@@ -122,8 +170,7 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
 @pytest.fixture(scope="module")
 def shared_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One server for all tests of a module that leave nothing behind that another of them would see."""
-    serving_one = running_server(Settings(data=tmp_path_factory.mktemp("shared") / "data"))
-    with start_blocking_portal() as another_thread, another_thread.wrap_async_context_manager(serving_one) as found:
+    with server_beside(Settings(data=tmp_path_factory.mktemp("shared") / "data")) as found:
         yield found
 
 
@@ -138,6 +185,21 @@ async def sid(client: httpx2.AsyncClient) -> str:
     """A new session with the demo system."""
     answer = await client.post("/sessions", json={"agent_system_id": "demo"})
     return str(answer.json()["id"])
+
+
+@pytest.fixture
+def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
+    made = Gates()  # for this test, as an event loop has its own
+    monkeypatch.setattr(floor_of, "gates", made)
+    return made
+
+
+@pytest.fixture
+async def floor(tmp_path: Path) -> AsyncIterator[Floor]:
+    made = Floor(tmp_path)
+    await made.up()
+    yield made
+    await made.down()
 
 
 @pytest.fixture

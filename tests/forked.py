@@ -8,6 +8,7 @@ import fcntl
 import multiprocessing
 import os
 import resource
+import runpy
 import signal
 import sys
 import termios
@@ -23,6 +24,8 @@ _FORKS.set_forkserver_preload(["stellwerk.serving", "stellwerk.terminal.run", "t
 
 _PATIENCE = 240
 
+FOURTH = 100
+"""Far from all that a forked process has open."""
 Limits = tuple[int, int]
 
 
@@ -30,12 +33,21 @@ class Forked:
     """What a test needs of ``subprocess.Popen``."""
 
     def __init__(
-        self, arguments: Sequence[str], *, files: Sequence[int], cwd: Path, environment: Mapping[str, str]
+        self,
+        arguments: Sequence[str],
+        *,
+        files: Sequence[int],
+        cwd: Path,
+        environment: Mapping[str, str],
+        module: str = "stellwerk",
     ) -> None:
-        """``files`` are its standard input, output and error; if the first is a terminal, it is its own."""
+        """``files`` are its standard input, output and error; if the first is a terminal, it is its own.
+
+        A fourth is its descriptor ``FOURTH``. Another ``module`` is run as ``python -m`` would.
+        """
         given = [Connection(os.dup(file)) for file in files]
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._process = _FORKS.Process(target=_become, args=(arguments, given, cwd, environment, limits))
+        self._process = _FORKS.Process(target=_become, args=(module, arguments, given, cwd, environment, limits))
         self._process.start()
         for each in given:
             each.close()
@@ -88,7 +100,12 @@ def surroundings() -> dict[str, str]:
 
 
 def _become(
-    arguments: Sequence[str], files: Sequence[Connection], cwd: Path, environment: Mapping[str, str], limits: Limits
+    module: str,
+    arguments: Sequence[str],
+    files: Sequence[Connection],
+    cwd: Path,
+    environment: Mapping[str, str],
+    limits: Limits,
 ) -> None:
     from stellwerk.cli import app
 
@@ -99,12 +116,14 @@ def _become(
     # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _take(files)
-    sys.argv = ["stellwerk", *arguments]
-    app(arguments, prog_name="stellwerk")
+    sys.argv = [module, *arguments]
+    if module == "stellwerk":
+        app(arguments, prog_name=module)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _take(files: Sequence[Connection]) -> None:
-    for number, file in enumerate(files):
+    for number, file in zip((0, 1, 2, FOURTH), files, strict=False):
         os.dup2(file.fileno(), number)
         file.close()
     if os.isatty(0):

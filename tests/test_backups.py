@@ -1,6 +1,8 @@
 """A backup taken under load restores to a server in which every session is complete up to a position."""
 
 import asyncio
+import shutil
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from stellwerk.backups import MARK, backup, restore
 from stellwerk.documents.files import folder_name
 from stellwerk.errors import SettingsError
+from stellwerk.offline import make_key
 from stellwerk.settings import Settings
 from tests.commands import Command
 from tests.conftest import own_server
@@ -119,7 +122,9 @@ async def test_what_tools_and_graphs_keep_is_in_it_and_neither_locks_nor_deleted
             tool.commit()  # in its WAL, and not in the file itself
             assert await asyncio.to_thread(backup, data, made) == 1
     assert (data / "master.key").is_file(), "which must not lie beside what it opens"
+    in_it = set(made.rglob("*"))
     assert restore(made, again) == 1
+    assert set(made.rglob("*")) == in_it, "which stays as it is, also where a graph's store was open"
     names = {path.relative_to(again).as_posix() for path in again.rglob("*") if not path.is_dir()}
     kept = {name for name in names if name.startswith("documents/")}
     assert len(kept) == 1 and all(name.startswith(f"documents/{folder_name('local')}/") for name in kept)
@@ -163,3 +168,35 @@ async def test_what_is_no_backup_or_damaged_is_refused_and_nothing_is_overwritte
     (made / MARK).unlink()
     with pytest.raises(SettingsError, match="is no backup"):
         restore(made, tmp_path / "newest")
+
+
+def _press_ctrl_c(*_copied: Path, **_wished: bool) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may have it ignored
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["a new folder", "an empty folder"])
+def test_ctrl_c_leaves_neither_half_a_backup_nor_half_a_restored_folder(
+    there: bool, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, made, again = tmp_path / "data", tmp_path / "made", tmp_path / "again"
+    asyncio.run(make_key(data, {"name": "me", "role": "admin"}))
+    (data / "tenants" / "acme").mkdir(parents=True)
+    (data / "tenants" / "acme" / "notes.txt").write_text("a tool's own")
+    if there:
+        made.mkdir()
+        again.mkdir()
+
+    def interrupted(*arguments: str, place: Path) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(shutil, "copy2", _press_ctrl_c)
+            done = command(*arguments, "--data", str(data if place == made else again))
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+        assert place.exists() == there and not (there and list(place.iterdir()))
+
+    interrupted("backup", str(made), place=made)
+    backup(data, made)
+    held = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
+    interrupted("restore", str(made), place=again)
+    restore(made, again)
+    assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == held

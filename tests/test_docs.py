@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import runpy
 import sys
 from pathlib import Path
 from typing import get_args
@@ -93,10 +94,10 @@ async def test_the_tour_of_the_readme_works_as_it_stands(tmp_path: Path) -> None
     assert '"rows":[["Berlin","sunny",21]]' in output
 
 
-async def test_the_library_example_runs_and_the_readme_quotes_it() -> None:
+def test_the_library_example_runs_and_the_readme_quotes_it(capfd: pytest.CaptureFixture[str]) -> None:
     program = ROOT / "examples/library/shop.py"
-    process = await asyncio.create_subprocess_exec(sys.executable, str(program), stdout=asyncio.subprocess.PIPE)
-    output = (await process.communicate())[0].decode()
+    runpy.run_path(str(program), run_name="__main__")
+    output = capfd.readouterr().out
     assert output.startswith("It costs 20 euros.\nRunStart ")
     assert "rows=(('lamp', 20),)" in output
     quoted = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)

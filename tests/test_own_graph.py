@@ -66,15 +66,16 @@ async def test_two_graphs_of_one_file_are_served_under_names_of_their_own(tmp_pa
 SYSTEM = {"version": 1, "system": {"name": "echo"}, "agents": [{"id": "a"}]}
 
 
-@pytest.mark.parametrize("name", ["mine.yaml", "mine.yml", "mine.json"])
-async def test_an_agent_system_is_registered_at_the_start_under_the_name_that_it_has(name: str, tmp_path: Path) -> None:
-    file = tmp_path / name
-    file.write_text(json.dumps(SYSTEM), "utf-8")
-    own = systems_of([str(file)])
-    assert own == {"echo": str(file)}
+async def test_an_agent_system_is_registered_at_the_start_under_the_name_that_it_has(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"mine.{name}" for name in ("yaml", "yml", "json")}
+    for name, file in files.items():
+        file.write_text(json.dumps(SYSTEM | {"system": {"name": name}}), "utf-8")
+    own = systems_of([str(file) for file in files.values()])
+    assert own == {name: str(file) for name, file in files.items()}
     async with running_server(Settings(data=tmp_path / "data"), own=own) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
-            assert (await round_with(client, "echo", "hello"))[-1]["payload"]["status"] == "completed"
+            for name in files:
+                assert (await round_with(client, name, "hello"))[-1]["payload"]["status"] == "completed"
 
 
 async def test_an_agent_system_that_is_wrong_stops_the_start_with_all_that_is_wrong(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""The package as it is installed: the console is in the wheel, and without Node there is still a wheel."""
+"""The package as it is installed: the console is in sdist and wheel, and without Node there is still a wheel."""
 
 import importlib.util
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -23,12 +24,15 @@ def building() -> ModuleType:
     return module
 
 
-def test_the_wheel_has_the_console_with_all_that_its_page_names(tmp_path: Path, building: ModuleType) -> None:
+def test_sdist_and_wheel_have_the_console_with_all_that_its_page_names(tmp_path: Path, building: ModuleType) -> None:
     if building.main([]) == building.NO_NODE:
         pytest.skip("there is no Node; `make node` installs it")
-    build = [sys.executable, "-m", "uv", "build", "--quiet", "--wheel", "--offline", "--no-build-isolation"]
+    build = [sys.executable, "-m", "uv", "build", "--quiet", "--offline", "--no-build-isolation"]
     subprocess.run([*build, "--python", sys.executable, "--out-dir", tmp_path, ROOT], check=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    (sdist,), (wheel,) = tmp_path.glob("*.tar.gz"), tmp_path.glob("*.whl")
+    with tarfile.open(sdist) as files:
+        inside = {name.partition("/")[2] for name in files.getnames()}
+    assert {"src/stellwerk/console/index.html", "console/.built"} <= inside, "no Node is needed to build from it"
     with zipfile.ZipFile(wheel) as files:
         page = files.read("stellwerk/console/index.html").decode()
         named = re.findall(r'(?:src|href)="\./(assets/[^"]+)"', page)

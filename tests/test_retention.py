@@ -26,7 +26,6 @@ from tests.api.reading import without_origin
 from tests.api.workflow_client import PATH, get
 from tests.conftest import running_server
 from tests.crash.waiting import eventually
-from tests.runs import floor as floor_of
 from tests.runs.floor import Floor, Gates
 from tests.runs.talking import answer, begin, events, rest_of_run, send
 from tests.samples import StillClock
@@ -120,21 +119,6 @@ def stored_bytes(tmp_path: Path, sid: str) -> int:
     with closing(sqlite3.connect(tmp_path / "data" / DATABASE)) as database:
         (size,) = database.execute("SELECT sum(length(body)) FROM event WHERE session_id = ?", (sid,)).fetchone()
     return int(size)
-
-
-@pytest.fixture
-def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
-    made = Gates()  # for this test, as an event loop has its own
-    monkeypatch.setattr(floor_of, "gates", made)
-    return made
-
-
-@pytest.fixture
-async def floor(tmp_path: Path) -> AsyncIterator[Floor]:
-    made = Floor(tmp_path)
-    await made.up()
-    yield made
-    await made.down()
 
 
 async def look(floor: Floor, days: float, **wanted: Any) -> None:

@@ -16,6 +16,7 @@ const at = <P extends string>(path: P, component: ReturnType<typeof lazyRouteCom
 /** Each page is a chunk of its own, fetched when somebody goes there. */
 const chat = () => import("./pages/chat/ChatPage");
 const systems = () => import("./pages/systems/SystemsPage");
+const system = () => import("./pages/systems/SystemPage");
 const events = () => import("./pages/events/EventsPage");
 const editing = () => import("./pages/systems/NewSystemPage");
 const tools = () => import("./pages/tools/ToolsPage");
@@ -44,7 +45,7 @@ const routeTree = root.addChildren([
   at("/workflows/new", lazyRouteComponent(starting, "NewWorkflowPage")),
   at("/workflows/$id", lazyRouteComponent(watching, "WorkflowPage")),
   at("/systems", lazyRouteComponent(systems, "SystemsPage")),
-  at("/systems/$id", lazyRouteComponent(systems, "SystemPage")),
+  at("/systems/$id", lazyRouteComponent(system, "SystemPage")),
   at("/register", lazyRouteComponent(editing, "NewSystemPage")),
   at("/tools", lazyRouteComponent(tools, "ToolsPage")),
   at("/events", lazyRouteComponent(events, "EventsPage")),

@@ -15,7 +15,7 @@ import stellwerk
 from stellwerk import logs
 from stellwerk.agents import graphs, journal, tools
 from stellwerk.agents.checkpoints import prove_strict
-from stellwerk.agents.operator_file import read_operator
+from stellwerk.agents.operator_file import read_operator, redactors_of
 from stellwerk.agents.pools import Pools
 from stellwerk.agents.references import both
 from stellwerk.agents.targets import graphs_among, served, text_of
@@ -46,7 +46,6 @@ from stellwerk.documents.extraction import Extractor
 from stellwerk.documents.numbers import FileNumbers
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
-from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import Clock, SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
@@ -58,7 +57,7 @@ from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.stores import Stores
-from stellwerk.settings import LOOPBACK, Settings, listed, provider_keys
+from stellwerk.settings import LOOPBACK, Settings, listed
 from stellwerk.spec.operator import Operator
 from stellwerk.systems import rows as system_rows
 from stellwerk.systems.registry import Systems
@@ -201,7 +200,7 @@ async def _stores(data: Path, operator: Operator, wakes: Wakes, clock: Clock, op
     database = Sqlite(data / DATABASE)
     await database.open()
     opened.push_async_callback(database.close)
-    log = DurableLog(database, wakes, _redactors(operator))
+    log = DurableLog(database, wakes, redactors_of(operator))
     quotas = Quotas(database, clock)
     await quotas.open()
     log.tally.when_grown(quotas.grew)
@@ -265,12 +264,6 @@ def _pools(
     found = both(lambda: tools.discover(operator.tools), lambda: graphs.discover(named, inputs=operator.graph_inputs))
     redactors = stores.log.redactors
     return Pools(stores.database, stores.data, operator, *found, journal.keep, secrets, redactors, opened)
-
-
-def _redactors(operator: Operator) -> Redactors:
-    """What the operator knows and nobody else may read: keys of models, and what MCP servers are given."""
-    told = [value for server in operator.mcp_servers.values() for value in server.told()]
-    return Redactors([*told, *(key.get_secret_value() for key in provider_keys().values())])
 
 
 async def _look_around(log: DurableLog) -> None:

@@ -14,12 +14,12 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import stellwerk
-from stellwerk.client.showing import ended
+from stellwerk.client.showing import concluded
 from stellwerk.database.folder import DATABASE, DOCUMENTS, locked
 from stellwerk.documents.files import folder_name
 from stellwerk.envelope.shapes import document_id_of
@@ -36,33 +36,38 @@ _BESIDE = ("-wal", "-shm", "-journal", ".ballast")
 _AGAIN = 20
 """Copies of the database that are made before somebody is told that too much is being deleted."""
 _DERIVED = ("standing", "overview")
+_PAGES = 1000
+_STEPS = 100_000
+"""Of a statement, after which Python may hear of Ctrl-C."""
 
 
 def tell_backup(data: Path, target: Path) -> int:
     """Make a backup and say so; returns the exit code."""
 
-    async def work() -> None:
+    def work() -> None:
         documents = backup(data, target)
         said = f", but not {MASTER_KEY}: keep that elsewhere" if (data / MASTER_KEY).exists() else ""
         Outlet(sys.stdout).write(f"{target} holds {data} with {documents} documents{said}\n")
 
-    return ended(work)
+    return concluded(work)
 
 
 def tell_restored(source: Path, data: Path) -> int:
     """Restore a backup and say so; returns the exit code."""
 
-    async def work() -> None:
+    def work() -> None:
         documents = restore(source, data)
         Outlet(sys.stdout).write(
             f"{data} holds what {source} held, with {documents} documents; start it with --data {data}\n"
         )
 
-    return ended(work)
+    return concluded(work)
 
 
 def backup(data: Path, target: Path) -> int:
     """Copy a data folder, whose server may be running, and return how many documents it names.
+
+    Whatever interrupts this, nothing of it is left.
 
     Raises:
         SettingsError: there is nothing to copy, nowhere to put it, or it cannot be copied.
@@ -73,20 +78,24 @@ def backup(data: Path, target: Path) -> int:
     if data.resolve() in target.resolve().parents:
         raise SettingsError(f"{target} lies in {data}, and would be in every later backup; name a folder elsewhere")
     try:
-        target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        documents = _copy_log(data, target)
-        for path in _others(data):
-            _copy(path, target / path.relative_to(data))
-        made = {"stellwerk": stellwerk.__version__, "documents": len(documents)}
-        os.sync()
-        (target / MARK).write_text(json.dumps(made) + "\n", "utf-8")
+        new = not target.exists()
+        target.mkdir(mode=0o700, parents=True, exist_ok=not new)
+        with _whole(target, new=new):
+            documents = _copy_log(data, target)
+            for path in _others(data):
+                _copy(path, target / path.relative_to(data), _as_of_a_moment)
+            made = {"stellwerk": stellwerk.__version__, "documents": len(documents)}
+            os.sync()
+            (target / MARK).write_text(json.dumps(made) + "\n", "utf-8")
     except (OSError, sqlite3.Error) as error:
-        raise SettingsError(f"cannot copy {data} to {target}: {error}; what is there is no backup") from error
+        raise SettingsError(f"cannot copy {data} to {target}: {error}; there is no backup") from error
     return len(documents)
 
 
 def restore(source: Path, data: Path) -> int:
     """Put a backup into an empty folder and return how many documents it names; each is compared with its digest.
+
+    The backup stays as it is, and whatever interrupts this, nothing of it is left in the folder.
 
     Raises:
         SettingsError: it is no backup, it is damaged, or there is something in the folder already.
@@ -97,19 +106,20 @@ def restore(source: Path, data: Path) -> int:
     if source.resolve() in data.resolve().parents:
         raise SettingsError(f"{data} lies in the backup {source}, which stays as it is; name a folder elsewhere")
     try:
-        with locked(data):
-            documents = _named(source / DATABASE)
-            for place in documents:
-                _check(source / DOCUMENTS / place)
+        documents = _named(source / DATABASE)
+        for place in documents:
+            _check(source / DOCUMENTS / place)
+        new = not data.exists()
+        with locked(data), _whole(data, new=new):
             for path in _walk(source):
                 if path.name not in (MARK, DATABASE) or path.parent != source:
-                    _copy(path, data / path.relative_to(source))
+                    _copy(path, data / path.relative_to(source), _as_it_is)
             # The database last, and whole: without it the folder is nothing that a server would go on with.
-            _copy(source / DATABASE, data / f"{DATABASE}.part")
+            _copy(source / DATABASE, data / f"{DATABASE}.part", _as_it_is)
             os.sync()
             (data / f"{DATABASE}.part").rename(data / DATABASE)
     except (OSError, sqlite3.Error) as error:
-        raise SettingsError(f"cannot restore {source} to {data}: {error}; empty {data} before you try again") from error
+        raise SettingsError(f"cannot restore {source} to {data}: {error}; nothing is in {data}") from error
     return len(documents)
 
 
@@ -127,7 +137,7 @@ def _copy_log(data: Path, target: Path) -> list[str]:
 
 
 def _named(database: Path) -> list[str]:
-    with closing(_opened(database)) as connection:
+    with _opened(database, "immutable=1") as connection:  # nobody else has it open, and nothing is put beside it
         broken = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if broken != "ok":
             raise SettingsError(f"the database {database} is damaged: {broken}")
@@ -140,7 +150,7 @@ def _copied(data: Path, target: Path, place: str) -> bool:
     original, copy = data / DOCUMENTS / place, target / DOCUMENTS / place
     if not copy.exists():
         for path in (*original.parent.glob(f"{original.name}.*"), original):  # the document last: then all is there
-            _copy(path, copy.with_name(path.name))
+            _copy(path, copy.with_name(path.name), _as_it_is)
     return copy.exists()
 
 
@@ -153,7 +163,7 @@ def _keep_only(folder: Path, named: set[str]) -> None:
 
 def _drop_what_is_derived(database: Path) -> None:
     """The files of to-do lists are written with it: both follow from this log, and not from a later one."""
-    with closing(sqlite3.connect(database)) as connection:
+    with _opened(database, "mode=rw") as connection:
         connection.execute("PRAGMA journal_mode=DELETE")  # one file, which nothing lies beside
         for table in _DERIVED:
             connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -178,16 +188,25 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _copy(path: Path, copy: Path) -> None:
+def _copy(path: Path, copy: Path, how: Callable[[Path, Path], None]) -> None:
     """Whole or not at all: a file that is removed meanwhile is left out."""
     copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = copy.with_name(f".{copy.name}.part")
     try:
-        if not (_is_database(path) and _copied_database(path, part)):
-            shutil.copy2(path, part, follow_symlinks=False)
+        how(path, part)
     except FileNotFoundError:
         return
     part.rename(copy)
+
+
+def _as_it_is(path: Path, copy: Path) -> None:
+    shutil.copy2(path, copy, follow_symlinks=False)
+
+
+def _as_of_a_moment(path: Path, copy: Path) -> None:
+    """Somebody may be writing to it, which a database can be told apart from."""
+    if not (_is_database(path) and _copied_database(path, copy)):
+        _as_it_is(path, copy)
 
 
 def _is_database(path: Path) -> bool:
@@ -210,12 +229,42 @@ def _copied_database(path: Path, copy: Path) -> bool:
 def _copy_database(path: Path, copy: Path) -> None:
     """Page by page, as it is at one moment. Not by VACUUM: that would number rows anew, and some go by their number."""
     copy.unlink(missing_ok=True)
-    with closing(_opened(path)) as connection, closing(sqlite3.connect(copy)) as made:
-        connection.backup(made)
+    with _opened(path, "mode=ro") as connection, closing(sqlite3.connect(copy)) as made:
+        connection.execute("BEGIN")
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # the moment; who writes need not wait
+        connection.backup(made, pages=_PAGES, progress=lambda *_: None)  # in between, Python hears of Ctrl-C
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+@contextmanager
+def _opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as connection:
+        connection.set_progress_handler(lambda: 0, _STEPS)
+        try:
+            yield connection
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:  # Ctrl-C, of which nothing else is left
+                raise KeyboardInterrupt from error
+            raise
+
+
+@contextmanager
+def _whole(folder: Path, *, new: bool) -> Iterator[None]:
+    """What is put into a folder is gone again, and so is the folder if it is new, unless all of it could be done."""
+    _must_be_empty(folder, "somebody else has begun to use it")
+    with ExitStack() as undo:
+        if new:
+            undo.callback(folder.rmdir)
+        undo.callback(_empty, folder)
+        yield
+        undo.pop_all()
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _check(path: Path) -> None:

@@ -61,8 +61,9 @@ def configure(form: Form = "auto", level: int = logging.INFO) -> None:
     )
 
 
-def leave_to_the_host() -> None:
-    """As a library: lines go to the standard logging, where the host decides; nothing is printed by itself."""
+def get_logger(name: str) -> Any:
+    """For what is used as a library, too: then its lines go to the standard logging, where the host decides; nothing is
+    printed by itself."""
     if not structlog.is_configured():
         structlog.configure(
             processors=[
@@ -74,6 +75,7 @@ def leave_to_the_host() -> None:
             logger_factory=structlog.stdlib.LoggerFactory(),
             wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         )
+    return structlog.get_logger(name)
 
 
 def _json() -> list[Any]:

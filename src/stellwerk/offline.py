@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from stellwerk.agents.operator_file import read_operator
 from stellwerk.api.administration import WantedKey, check_key
 from stellwerk.client.administration import told
-from stellwerk.client.showing import ended
+from stellwerk.client.showing import concluded, ended
 from stellwerk.database.folder import DATABASE, locked
 from stellwerk.database.sqlite import Sqlite, SqliteTransaction
 from stellwerk.database.statements import queries
@@ -23,6 +23,8 @@ from stellwerk.tenants.audit import Audit, Verdict, verdict
 from stellwerk.tenants.keys import ApiKey, Keys
 from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
 from stellwerk.terminal.outlet import Outlet
+
+_ASK_IT = "leave out --data, and it makes the key; if it has keys already, put one of an admin into STELLWERK_KEY"
 
 
 def asks_who(settings: Settings) -> bool:
@@ -51,14 +53,14 @@ def tell_verdicts(data: Path) -> int:
     """Print what can be said of the audit; returns the exit code."""
     found = list[Verdict]()
 
-    async def work() -> None:
+    def work() -> None:
         found.extend(verified(data))
         out = Outlet(sys.stdout)
         for each in found:
             state = "whole" if each.whole else f"BROKEN at entry {each.entries + 1}"
             out.write(f"{each.tenant}: {state}; {each.entries} entries hold, the last with hash {each.hash.hex()}\n")
 
-    return ended(work) or (0 if all(each.whole for each in found) else 1)
+    return concluded(work) or (0 if all(each.whole for each in found) else 1)
 
 
 async def make_key(data: Path, wanted: dict[str, Any]) -> tuple[ApiKey, str]:
@@ -73,7 +75,7 @@ async def make_key(data: Path, wanted: dict[str, Any]) -> tuple[ApiKey, str]:
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidField(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
-    with locked(data):
+    with locked(data, remedy=_ASK_IT):
         database = Sqlite(data / DATABASE)
         await database.open()
         try:

@@ -8,10 +8,6 @@ from typing import Literal
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-# LangGraph reads this when it is imported; without it a checkpoint can run code.
-STRICT_MSGPACK = "LANGGRAPH_STRICT_MSGPACK"
-os.environ[STRICT_MSGPACK] = "true"
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

@@ -28,7 +28,7 @@ from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.conftest import TENANT
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "0123456789ABCDEFGHIJKL", "checkpoint_ns": ""}}
-TURNS, BUDGET = 100, 3_000_000
+TURNS, BUDGET = 40, 1_200_000
 CHANCE = random.Random(1)
 """Not the same in each place, but the same in each run of the tests."""
 
@@ -76,7 +76,7 @@ def hand_written(saver: DurableSaver) -> Any:
     ],
     ids=["a plain agent", "a graph with operator.add"],
 )
-async def test_a_hundred_turns_fit_and_the_last_ones_cost_no_more_than_the_first(
+async def test_forty_turns_fit_and_the_last_ones_cost_no_more_than_the_first(
     saver: DurableSaver, database: Sqlite, tmp_path: Path, build: Any, question: Any
 ) -> None:
     graph, sizes = build(saver), [await size(database, tmp_path)]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.agents.tool_process import AT_ONCE, run_in_process
+from stellwerk.agents import tool_process
+from stellwerk.agents.tool_process import run_in_process
 from stellwerk.agents.tools import ToolSpec, discover
 from stellwerk.errors import ToolFailed, ToolTimeout
 from stellwerk.processes import kept as kept_processes
@@ -131,8 +132,11 @@ async def test_a_thread_that_goes_on_does_not_cost_the_answer() -> None:
     assert "LookupError: no" in await failure(called(process_tools.leave_a_thread_behind, {"raising": True}))
 
 
-async def test_only_so_many_run_at_once_and_to_wait_is_a_part_of_the_call(tmp_path: Path) -> None:
-    places = [tmp_path / str(number) for number in range(AT_ONCE)]
+async def test_only_so_many_run_at_once_and_to_wait_is_a_part_of_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_process, "AT_ONCE", 2)
+    places = [tmp_path / str(number) for number in range(2)]
     busy = [asyncio.create_task(called(process_tools.wait_for_the_end, {"path": str(place)})) for place in places]
     for place in places:
         await noted(place)

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2
@@ -19,14 +20,19 @@ from tests.runs.talking import seen as until_seen
 SLOW = {"{seconds: 30}": "{seconds: 60}"}
 
 
-@pytest.fixture
-async def office(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+@pytest.fixture(scope="module")
+def office_address(shared_address: str) -> str:
     """A server whose office makes no pauses."""
-    registered = await client.post(
-        "/agent-systems", content=quick_office(**SLOW), headers={"Content-Type": "application/yaml"}
-    )
+    yaml = {"Content-Type": "application/yaml"}
+    registered = httpx2.post(f"{shared_address}/agent-systems", content=quick_office(**SLOW), headers=yaml, timeout=60)
     assert registered.status_code == 201, registered.text
-    return client
+    return shared_address
+
+
+@pytest.fixture
+async def office(office_address: str) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=office_address, timeout=60) as client:
+        yield client
 
 
 @pytest.mark.requirement(
@@ -177,13 +183,13 @@ agents:
 """
 
 
-async def test_where_the_system_asks_for_it_a_model_sums_documents_up_once(client: httpx2.AsyncClient) -> None:
+async def test_where_the_system_asks_for_it_a_model_sums_documents_up_once(office: httpx2.AsyncClient) -> None:
     async def looked_at(step: str, *files: tuple[str, bytes]) -> tuple[list[str], list[tuple[str, bool]]]:
         """What the log of a workflow warns of, and the summaries of its documents."""
         system, yaml = LIBRARY.replace("SUM_UP", step), {"Content-Type": "application/yaml"}
-        assert (await client.post("/agent-systems", content=system, headers=yaml)).status_code in (200, 201)
-        numbers = [await upload(client, *file) for file in files]
-        whole = await finished(client, await start(client, "Look.", agentSystemId="library", listFileId=numbers))
+        assert (await office.post("/agent-systems", content=system, headers=yaml)).status_code in (200, 201)
+        numbers = [await upload(office, *file) for file in files]
+        whole = await finished(office, await start(office, "Look.", agentSystemId="library", listFileId=numbers))
         contents = [each["contents"][0] for each in whole["messages"][0]["documents"]]
         calls.append(whole["id"])
         warnings = [entry["message"] for entry in whole["logs"] if entry["type"] == "warning"]
@@ -195,7 +201,7 @@ async def test_where_the_system_asks_for_it_a_model_sums_documents_up_once(clien
     warned, shown = await looked_at("{fail: no ink}", notes, more)
     assert warned == ["A call of scripted has failed", "more.txt could not be summed up by the model"]
     assert shown == [("The north is weak.", True), ("Text, 3 words: All is well.", False)]
-    asked = [len(payloads(await events(client, sid), "llm_start")) for sid in calls]
+    asked = [len(payloads(await events(office, sid), "llm_start")) for sid in calls]
     assert asked == [2, 2], "one summary and one plan each: what was summed up is not summed up again"
 
 

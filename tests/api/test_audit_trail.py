@@ -30,6 +30,7 @@ async def test_the_audit_tells_who_did_what_and_outlives_it_without_its_content(
             await ws.send(json.dumps({"type": "stop"}))
             while "ok" not in json.loads(await ws.recv()):
                 pass
+        await ada.post("/stream-tickets", json={"session_id": sid})
         await ada.delete(f"/sessions/{sid}")
         await ada.post("/agent-systems", content="x")
     entries = (await shared.acme.get("/audit", params={"limit": 500})).json()["entries"]
@@ -38,6 +39,7 @@ async def test_the_audit_tells_who_did_what_and_outlives_it_without_its_content(
         ("POST /sessions", 201, {"made": sid}),
         ("POST /sessions/{sid}/messages", 202, {"sid": sid}),
         ("stop /sessions/{sid}/ws", 202, {"sid": sid}),
+        ("POST /stream-tickets", 201, {"sid": sid}),
         ("DELETE /sessions/{sid}", 204, {"sid": sid}),
         ("POST /agent-systems", 403, {}),
     ]

@@ -125,6 +125,7 @@ def test_every_route_says_what_it_needs() -> None:
 async def test_only_whoever_runs_the_server_makes_tenants_and_keys_for_others(shared: Shared) -> None:
     assert (await shared.acme.post("/tenants", json={"name": "more"})).status_code == 403
     assert (await shared.acme.post("/keys", json={"name": "x", "tenant": "other"})).status_code == 403
+    assert (await shared.operator.post("/keys", json={"name": "x", "tenant": ""})).json()["code"] == "unknown_tenant"
     assert (await shared.operator.post("/tenants", json={"name": "acme"})).json()["code"] == "tenant_exists"
     for name in ("", "Acme", "1a", "a/b", "a" * 64, "ä"):
         assert (await shared.operator.post("/tenants", json={"name": name})).status_code == 422, name

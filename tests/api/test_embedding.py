@@ -2,12 +2,12 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import socket
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -21,45 +21,65 @@ from stellwerk.client import Client, Problem
 from stellwerk.settings import Settings
 from tests.api.reading import parse_sse
 from tests.client.commands import stellwerk as command
+from tests.forked import FOURTH, Forked, surroundings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/embedding"
 KEY = {"Authorization": "Bearer let-me-in"}
+THEIRS = {**KEY, "Host": "desk.example.org", "Origin": "https://app.example.org"}
 PATIENCE = 240
 
 
-@asynccontextmanager
-async def hosted(app: str, data: Path, **settings: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+class Host:
     """An app of the example, by plain uvicorn, in a process of its own."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        process = await asyncio.create_subprocess_exec(
-            *("env", f"STELLWERK_DATA={data}", *(f"{name}={value}" for name, value in settings.items())),
-            *(sys.executable, "-m", "uvicorn", "--app-dir", str(EXAMPLE), f"{app}:app"),
-            *("--fd", str(listening.fileno()), "--log-level", "warning"),
-            pass_fds=[listening.fileno()],
-            stderr=asyncio.subprocess.PIPE,
-        )
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        try:
+
+    def __init__(self, app: str, folder: Path, **settings: str) -> None:
+        self._errors = folder / f"{app}.errors"
+        uvicorn = ["--app-dir", str(EXAMPLE), f"{app}:app", "--fd", str(FOURTH), "--log-level", "warning"]
+        around = {**surroundings(), "STELLWERK_DATA": str(folder / "data"), **settings}
+        with (
+            socket.socket() as listening,
+            open(os.devnull, "r+b") as nothing,
+            self._errors.open("wb") as errors,
+        ):
+            listening.bind(("127.0.0.1", 0))
             listening.listen()  # whoever comes before it is ready waits
-            yield address, process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.communicate()
+            self.address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            files = [file.fileno() for file in (nothing, nothing, errors, listening)]
+            self.process = Forked(uvicorn, files=files, cwd=ROOT, environment=around, module="uvicorn")
+
+    def complaints(self) -> str:
+        return self._errors.read_text("utf-8")
 
 
-async def test_the_app_of_before_and_the_one_of_after_give_the_same_answers(tmp_path: Path) -> None:
-    async with hosted("before", tmp_path) as (address, _):
-        async with httpx2.AsyncClient(base_url=address, headers=KEY, timeout=PATIENCE) as client:
+@contextmanager
+def hosted(app: str, folder: Path, **settings: str) -> Iterator[Host]:
+    host = Host(app, folder, **settings)
+    try:
+        yield host
+    finally:
+        host.process.kill()
+        host.process.wait()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app of the example, which lets in those who come by these names."""
+    settings = {"STELLWERK_HOSTS": "other.example.org, desk.example.org", "STELLWERK_ORIGINS": THEIRS["Origin"]}
+    with hosted("app", tmp_path_factory.mktemp("host"), **settings) as host:
+        yield host.address
+
+
+async def test_the_app_of_before_and_the_one_of_after_give_the_same_answers(tmp_path: Path, address: str) -> None:
+    with hosted("before", tmp_path) as old:
+        async with httpx2.AsyncClient(base_url=old.address, headers=KEY, timeout=PATIENCE) as client:
             chat = (await client.post("/chats")).json()["id"]
             before = []
             for path, text in (("messages", "Where is it?"), ("messages", "cancel it"), ("answers", "yes")):
                 told = await client.post(f"/chats/{chat}/{path}", json={"text": text})
                 before.append([json.loads(line[6:]) for line in told.text.splitlines() if line])
             assert (await client.get("/hello", headers={"Authorization": "x"})).status_code == 401
-    async with hosted("app", tmp_path) as (address, _), Client(f"{address}/agents", "let-me-in") as agents:
+    async with Client(f"{address}/agents", "let-me-in") as agents:
         session = await agents.begin("assistant")
         after = []
         for text in ("Where is it?", "cancel it", "yes"):
@@ -73,55 +93,53 @@ async def test_the_app_of_before_and_the_one_of_after_give_the_same_answers(tmp_
     assert before[2][-1]["text"] == after[2][-1].data["payload"]["result"] == "The order is cancelled."
 
 
-async def test_the_dependency_of_the_host_stands_before_every_route_and_the_socket(tmp_path: Path) -> None:
-    async with hosted("app", tmp_path) as (address, _):
-        async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE) as client:
-            for method, path in (("GET", "/sessions"), ("POST", "/stream-test"), ("DELETE", "/sessions/x")):
-                refused = await client.request(method, f"/agents{path}")
-                assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
-                assert refused.headers["www-authenticate"] == "Bearer"
-            assert (await client.get("/agents/healthz")).status_code == 200
-            begun = await client.post("/agents/sessions", json={"agent_system_id": "demo"}, headers=KEY)
-        sid, ws = begun.json()["id"], address.replace("http", "ws")
-        with pytest.raises(InvalidStatus) as denied:
-            async with connect(f"{ws}/agents/sessions/{sid}/ws"):
-                pass
-        assert denied.value.response.status_code == 401
-        async with connect(f"{ws}/agents/sessions/{sid}/ws", additional_headers=KEY) as talk:
-            await talk.send('{"type": "stop"}')
-            assert json.loads(await talk.recv())["ok"]["status"] == "idle"
-        async with Client(f"{address}/agents", "wrong") as client_without:
-            with pytest.raises(Problem, match="send Authorization: Bearer") as problem:
-                await client_without.sessions()
-        assert problem.value.code == "unauthorized"
-        listed = await command("sessions", STELLWERK_URL=f"{address}/agents", STELLWERK_KEY="let-me-in")
-        assert sid in listed[1]
+async def test_the_dependency_of_the_host_stands_before_every_route_and_the_socket(address: str) -> None:
+    async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE) as client:
+        for method, path in (("GET", "/sessions"), ("POST", "/stream-test"), ("DELETE", "/sessions/x")):
+            refused = await client.request(method, f"/agents{path}")
+            assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+            assert refused.headers["www-authenticate"] == "Bearer"
+        assert (await client.get("/agents/healthz")).status_code == 200
+        begun = await client.post("/agents/sessions", json={"agent_system_id": "demo"}, headers=KEY)
+    sid, ws = begun.json()["id"], address.replace("http", "ws")
+    with pytest.raises(InvalidStatus) as denied:
+        async with connect(f"{ws}/agents/sessions/{sid}/ws"):
+            pass
+    assert denied.value.response.status_code == 401
+    async with connect(f"{ws}/agents/sessions/{sid}/ws", additional_headers=KEY) as talk:
+        await talk.send('{"type": "stop"}')
+        assert json.loads(await talk.recv())["ok"]["status"] == "idle"
+    async with Client(f"{address}/agents", "wrong") as client_without:
+        with pytest.raises(Problem, match="send Authorization: Bearer") as problem:
+            await client_without.sessions()
+    assert problem.value.code == "unauthorized"
+    listed = await command("sessions", STELLWERK_URL=f"{address}/agents", STELLWERK_KEY="let-me-in")
+    assert sid in listed[1]
 
 
-async def test_addresses_and_docs_are_right_under_the_mount(tmp_path: Path) -> None:
-    async with hosted("app", tmp_path) as (address, _):
-        async with httpx2.AsyncClient(base_url=address, headers=KEY, timeout=PATIENCE) as client:
-            begun = await client.post("/agents/sessions", json={"agent_system_id": "demo"})
-            found = await client.get(begun.headers["location"])
-            assert found.json()["id"] == begun.json()["id"]
-            assert (await client.get("/agents/")).headers["content-type"] == "text/html; charset=utf-8"
-            page = await client.get("/agents/docs")
-            for place in re.findall(r'(?:src|href)="([^"]+)"|url: \'([^\']+)\'', page.text):
-                answer = await client.get("".join(place))
-                assert answer.status_code == 200, place
-            schema = (await client.get("/agents/openapi.json")).json()
-            assert schema["servers"] == [{"url": "/agents"}]
-            assert (await client.get("/hello")).json() == "hello"
+async def test_addresses_and_docs_are_right_under_the_mount(address: str) -> None:
+    async with httpx2.AsyncClient(base_url=address, headers=KEY, timeout=PATIENCE) as client:
+        begun = await client.post("/agents/sessions", json={"agent_system_id": "demo"})
+        found = await client.get(begun.headers["location"])
+        assert found.json()["id"] == begun.json()["id"]
+        assert (await client.get("/agents/")).headers["content-type"] == "text/html; charset=utf-8"
+        page = await client.get("/agents/docs")
+        for place in re.findall(r'(?:src|href)="([^"]+)"|url: \'([^\']+)\'', page.text):
+            answer = await client.get("".join(place))
+            assert answer.status_code == 200, place
+        schema = (await client.get("/agents/openapi.json")).json()
+        assert schema["servers"] == [{"url": "/agents"}]
+        assert (await client.get("/hello")).json() == "hello"
 
 
 async def test_open_streams_do_not_hold_up_the_end_of_the_host(tmp_path: Path) -> None:
-    async with hosted("app", tmp_path) as (address, process):
-        async with httpx2.AsyncClient(base_url=address, headers=KEY, timeout=PATIENCE) as client:
+    with hosted("app", tmp_path) as host:
+        async with httpx2.AsyncClient(base_url=host.address, headers=KEY, timeout=PATIENCE) as client:
             sid = (await client.post("/agents/sessions", json={"agent_system_id": "demo"})).json()["id"]
             path = f"/agents/sessions/{sid}"
             await client.post(f"{path}/messages", json={"text": "hello"})
             async with (
-                connect(f"{address.replace('http', 'ws')}{path}/ws", additional_headers=KEY) as talk,
+                connect(f"{host.address.replace('http', 'ws')}{path}/ws", additional_headers=KEY) as talk,
                 client.stream("GET", f"{path}/stream") as stream,
                 asyncio.timeout(PATIENCE),
             ):
@@ -129,7 +147,7 @@ async def test_open_streams_do_not_hold_up_the_end_of_the_host(tmp_path: Path) -
                 pieces = stream.aiter_text()
                 while '"type":"run_end"' not in text:
                     text += await anext(pieces)
-                process.send_signal(signal.SIGTERM)
+                host.process.terminate()
                 text += "".join([piece async for piece in pieces])
                 with pytest.raises(ConnectionClosed) as closed:
                     while True:
@@ -138,25 +156,20 @@ async def test_open_streams_do_not_hold_up_the_end_of_the_host(tmp_path: Path) -
             assert parse_sse(text)[-1]["type"] == "run_end"
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1001
-            async with asyncio.timeout(PATIENCE):
-                _, complaints = await process.communicate()
-            assert process.returncode in (0, -signal.SIGTERM)
-            assert b"Traceback" not in complaints
+            assert await asyncio.to_thread(host.process.wait, PATIENCE) in (0, -signal.SIGTERM)
+            assert "Traceback" not in host.complaints()
 
 
-async def test_names_and_origins_of_the_host_are_let_in_when_they_are_named(tmp_path: Path) -> None:
-    theirs = {**KEY, "Host": "desk.example.org", "Origin": "https://app.example.org"}
-    settings = {"STELLWERK_HOSTS": "other.example.org, desk.example.org", "STELLWERK_ORIGINS": theirs["Origin"]}
-    async with hosted("app", tmp_path / "a", **settings) as (address, _):
-        async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE) as client:
-            assert (await client.get("/agents/sessions", headers=theirs)).status_code == 200
-            foreign = {**theirs, "Origin": "https://evil.test"}
-            assert (await client.get("/agents/sessions", headers=foreign)).status_code == 403
-    unnamed = await asked_here(Settings(data=tmp_path / "b"), theirs)
+async def test_names_and_origins_of_the_host_are_let_in_when_they_are_named(tmp_path: Path, address: str) -> None:
+    foreign = {**THEIRS, "Origin": "https://evil.test"}
+    async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE) as client:
+        assert (await client.get("/agents/sessions", headers=THEIRS)).status_code == 200
+        assert (await client.get("/agents/sessions", headers=foreign)).status_code == 403
+    unnamed = await asked_here(Settings(data=tmp_path / "b"), THEIRS)
     assert (unnamed.status_code, unnamed.json()["code"]) == (403, "refused")
     assert "STELLWERK_HOSTS" in unnamed.json()["detail"]
-    everybody = Settings(data=tmp_path / "c", hosts="*", origins=theirs["Origin"])
-    assert (await asked_here(everybody, theirs)).status_code == 200
+    everybody = Settings(data=tmp_path / "c", hosts="*", origins=THEIRS["Origin"])
+    assert (await asked_here(everybody, THEIRS)).status_code == 200
     assert (await asked_here(everybody, foreign)).status_code == 403
 
 

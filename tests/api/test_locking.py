@@ -7,7 +7,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from stellwerk.app import _services
 from stellwerk.demo import demo_yaml
+from stellwerk.errors import Unauthorized
+from stellwerk.log.wake import Wakes
+from stellwerk.runs.commands import Input
+from stellwerk.settings import Settings
 from tests.api.tenants import Shared, shared_server, using
 
 SLOW = demo_yaml().replace("pace: 0.03", "pace: 10").replace("name: demo", "name: slow")
@@ -66,3 +71,15 @@ async def test_a_key_of_another_tenant_is_listed_and_revoked_by_whoever_runs_the
         assert (await lost.get("/sessions")).status_code == 401
     last = (await shared.acme.get("/audit")).json()["entries"][-1]
     assert (last["who"], last["what"], last["on"]) == ("operator", "DELETE /keys/{key_id}", {"key_id": key["id"]})
+
+
+async def test_what_passed_the_door_before_the_lock_and_comes_to_the_log_later_begins_nothing(tmp_path: Path) -> None:
+    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(30):
+        await services.credentials.tenants.make("acme")
+        session = await services.sessions.begin("acme", "demo", None)
+        sent = Input(text="ask")
+        await services.credentials.tenants.lock("acme", locked=True)
+        with pytest.raises(Unauthorized, match="locked"):
+            await services.sessions.send("acme", session.id, sent)
+        await services.credentials.tenants.lock("acme", locked=False)
+        assert (await services.sessions.send("acme", session.id, sent)).round == 1

@@ -15,6 +15,8 @@ from tests.conftest import own_server
 
 WORDS = ("weather", "table", "file", "ask", "delegate", "plan", "fail")
 
+pytestmark = pytest.mark.usefixtures("hurried")
+
 
 @pytest.fixture
 def address(shared_address: str) -> str:

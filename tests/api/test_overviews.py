@@ -7,10 +7,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from stellwerk import app
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
 from tests.conftest import own_server
 from tests.crash.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("hurried")
 
 
 def kept(data: Path, sid: str) -> int:
@@ -21,6 +24,11 @@ def kept(data: Path, sid: str) -> int:
     finally:
         connection.close()
     return int(row[0]) if row else 0
+
+
+@pytest.fixture(autouse=True)
+def _kept_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_KEEP_OVERVIEWS", 0.5)
 
 
 def change(data: Path, statement: str) -> None:

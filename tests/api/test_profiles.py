@@ -25,6 +25,8 @@ from tests.crash.waiting import eventually
 HIDDEN = {"subgraph_checkpoint", "update"}
 ASKED = {"messages": [{"role": "user", "content": "weather"}]}
 
+pytestmark = pytest.mark.usefixtures("hurried")
+
 
 def inside(count: int) -> list[Entry]:
     return [Entry("update", 0.0, b'{"type":"update"}')] * count

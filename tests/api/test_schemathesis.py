@@ -1,7 +1,6 @@
 """Whatever the published OpenAPI allows, and much that it does not: no 5xx, and no answer that is not documented."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import httpx2
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
-from hypothesis.errors import Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 from schemathesis import GenerationMode, checks
 
@@ -73,9 +71,17 @@ def test_every_answer_is_documented_and_none_is_our_fault(
     server: str, published: Any, session: dict[str, str], mode: GenerationMode
 ) -> None:
     operations = [found.ok() for found in published.get_all_operations()]
+    if mode is GenerationMode.NEGATIVE:
+        operations = [found for found in operations if can_be_wrong(found)]
     assert operations
     for operation in operations:
         fuzz(operation.as_strategy(generation_mode=mode), server, session)
+
+
+def can_be_wrong(operation: Any) -> bool:
+    """Where there is only text in the path, or nothing, all is right; to look for what is not would take long."""
+    numbers = [each for each in operation.path_parameters if each.definition["schema"]["type"] != "string"]
+    return any((*numbers, *operation.query, *operation.headers, *operation.body))
 
 
 def fuzz(cases: SearchStrategy[Any], server: str, session: dict[str, str]) -> None:
@@ -88,5 +94,4 @@ def fuzz(cases: SearchStrategy[Any], server: str, session: dict[str, str]) -> No
         if answer.status_code == 204:
             session["sid"] = begin(server)
 
-    with suppress(Unsatisfiable):  # whoever is told nothing cannot be told anything wrong
-        ask()
+    ask()

@@ -44,7 +44,7 @@ async def test_a_message_is_answered_in_several_tokens_and_the_run_ends(client: 
     events = await whole_round(client, sid, "hello there")
     assert [e["position"] for e in events] == list(range(1, len(events) + 1))
     assert legal(envelopes(events)) == []
-    assert len([e for e in events if e["type"] == "llm_token"]) > 3
+    assert len([e for e in events if e["type"] == "llm_token"]) > 1
     answer = events[-1]["payload"]
     assert answer["status"] == "completed"
     assert "“hello there”" in answer["result"]
@@ -202,9 +202,12 @@ async def test_the_list_of_sessions_is_told_again_when_it_has_changed(tmp_path: 
         assert (await server.other.post("/sessions", json=demo)).status_code == 201
         quiet = await changed(begun.headers["etag"], wait=0.01)  # what others do is no change
         assert (quiet.status_code, quiet.headers["etag"]) == (304, begun.headers["etag"])
-        message = {"text": "hello"}
+        message = {"text": "How\nis   the weather" + " today" * 40}
         running = await told(server.acme, "POST", f"/sessions/{sid}/messages", begun.headers["etag"], json=message)
-        assert running.json()["sessions"][0]["position"] > 0
+        assert begun.json()["sessions"][0]["title"] is None
+        [session] = running.json()["sessions"]
+        assert session["position"] > 0
+        assert session["title"] == "How is the weather" + " today" * 10 + "…"
         await server.acme.get(f"/sessions/{sid}/stream", params={"until": "run_end"})
         settled = await server.acme.get("/sessions")
         gone = await told(server.acme, "DELETE", f"/sessions/{sid}", settled.headers["etag"])

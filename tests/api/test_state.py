@@ -16,6 +16,8 @@ from tests.crash.waiting import eventually
 
 EMPTY = "# Checklist\n\nVersion 0, no tasks.\n"
 
+pytestmark = pytest.mark.usefixtures("hurried")
+
 
 @pytest.fixture
 def address(shared_address: str) -> str:

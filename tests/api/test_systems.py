@@ -1,6 +1,7 @@
 """/agent-systems over real HTTP."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,23 @@ agents:
 """
 SMALL = "{version: 1, system: {name: small}, agents: [{id: one}]}"
 YAML = {"Content-Type": "application/x-yaml"}
+
+
+@pytest.fixture
+def address(shared_address: str) -> str:
+    return shared_address
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_is_left(client: httpx2.AsyncClient) -> AsyncIterator[None]:
+    """The next test counts versions from 1: those that no session refers to go with their system."""
+    yield
+    for session in (await client.get("/sessions")).json()["sessions"]:
+        assert (await client.delete(f"/sessions/{session['id']}")).status_code == 204
+    await register(client)
+    for system in (await client.get("/agent-systems")).json()["agent_systems"]:
+        if system["id"] not in ("demo", "office"):
+            assert (await client.delete(f"/agent-systems/{system['id']}")).status_code == 204
 
 
 async def register(client: httpx2.AsyncClient, text: str = DESK, **params: str) -> httpx2.Response:
@@ -143,6 +161,8 @@ async def test_systems_are_listed_by_name_in_pages(client: httpx2.AsyncClient) -
         await register(client, DESK.replace("name: desk", f"name: {name}"))
     first = (await client.get("/agent-systems", params={"limit": 3})).json()
     assert [system["id"] for system in first["agent_systems"]] == ["alpha", "demo", "desk"]
+    alpha, demo, _ = [system["description"] for system in first["agent_systems"]]
+    assert alpha == "Answers questions." and "Say weather, table, file" in demo
     rest = (await client.get("/agent-systems", params={"limit": 3, "after": first["next"]})).json()
     assert ([system["id"] for system in rest["agent_systems"]], rest["next"]) == (["office", "zoo"], None)
 

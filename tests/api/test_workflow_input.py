@@ -14,6 +14,7 @@ from tests.api.workflow_client import (
     finished,
     get,
     pages,
+    quick_data,
     quick_server,
     refused,
     start,
@@ -21,7 +22,7 @@ from tests.api.workflow_client import (
     waiting,
 )
 
-address = quick_server
+address, data = quick_server, quick_data
 
 
 @pytest.mark.requirement("003.document.ids", "003.document.data", "003.document.contents")
@@ -62,10 +63,11 @@ async def test_files_are_named_by_number_or_id_and_only_those_that_there_are(cli
         assert loaded.headers["content-type"] == f"{kind}; charset=utf-8"
         name = f"{each['name']}.{each['ext']}"
         assert loaded.headers["content-disposition"].startswith(f'attachment; filename="{name}"')
+    there_are = (await client.get(PATH)).json()
     for missing in (stored["fileId"] + 1, "nowhere", "doc_x", "²", "١"):
         answer = await client.post(f"{PATH}/start", json={"prompt": "table", "listFileId": [missing]})
         assert refused(answer) == (404, "unknown_file")
-    assert len((await client.get(PATH)).json()) == 1, "what was refused has left nothing"
+    assert (await client.get(PATH)).json() == there_are, "what was refused has left nothing"
 
 
 FILES = "listFileId: each of these must be the `fileId` or the `id` of a file"
@@ -106,9 +108,10 @@ async def test_bad_input_is_400_and_says_in_plain_words_what_is_wrong(client: ht
 
 @pytest.mark.requirement("003.start.unknown-id", "003.start.while-running")
 async def test_a_start_is_refused_for_an_id_that_nobody_knows_and_while_it_works(client: httpx2.AsyncClient) -> None:
+    there_are = (await client.get(PATH)).json()
     unknown = await client.post(f"{PATH}/start", params={"id": "nowhere"}, json={"prompt": "table"})
     assert refused(unknown) == (404, "unknown_workflow")
-    assert (await client.get(PATH)).json() == []
+    assert (await client.get(PATH)).json() == there_are
     workflow = await start(client, "slow", agentSystemId="demo")
     busy = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "table"})
     assert refused(busy) == (409, "session_busy")
@@ -123,21 +126,28 @@ async def test_a_start_is_refused_for_an_id_that_nobody_knows_and_while_it_works
 
 
 async def test_the_list_has_the_newest_first_page_by_page(client: httpx2.AsyncClient) -> None:
+    earlier = await pages(client, PATH)
     await client.post("/sessions", json={"agent_system_id": "demo"})  # nothing was said in it: it is no workflow
     ids = [(await done(client, f"table {n} " + "x" * 80, **NEW))["id"] for n in range(3)]
     found = await pages(client, f"{PATH}?limit=2")
-    assert [each["id"] for each in found] == ids[::-1]
+    assert [each["id"] for each in found] == [*ids[::-1], *(each["id"] for each in earlier)]
     await client.delete(f"{PATH}/{ids[1]}")
-    assert [each["id"] for each in (await client.get(PATH, params={"before": ids[1]})).json()] == ids[:1]
+    assert [each["id"] for each in (await client.get(PATH, params={"before": ids[1], "limit": 1})).json()] == ids[:1]
     for bad in ("zzz", "~" * 22, ids[1] + "0"):
         assert refused(await client.get(PATH, params={"before": bad})) == (400, "invalid_field")
     for each in (found[0], found[2]):
         whole = await get(client, each["id"])
         assert each == {key: whole[key] for key in each}
         assert len(each["name"]) == 60
+    chat = (await client.post("/sessions", json={"agent_system_id": "quick"})).json()["id"]
+    await client.post(f"/sessions/{chat}/messages", json={"text": "table"})
+    await finished(client, chat)
+    assert [each["id"] for each in await pages(client, f"{PATH}?limit=1")][:3] == [chat, ids[2], ids[0]]
+    assert [each["id"] for each in await pages(client, f"{PATH}?limit=1&chats=false")][:2] == [ids[2], ids[0]]
+    await client.delete(f"{PATH}/{chat}")
     asking = await start(client, "ask", **NEW)
     await waiting(client, asking)
-    assert [each["awaitingUserInput"] for each in (await client.get(PATH)).json()] == [True, False, False]
+    assert [each["awaitingUserInput"] for each in (await client.get(PATH)).json()][:3] == [True, False, False]
 
 
 async def test_a_workflow_is_a_session_and_a_session_is_a_workflow(client: httpx2.AsyncClient) -> None:

@@ -1,6 +1,6 @@
 """Messages and files that are taken back: gone from the answers, the log, the disk, and the agent's memory."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
 from tests.api.workflow_client import PATH, done, get, refused, start, upload, waiting
-from tests.conftest import running_server
+from tests.conftest import server_beside
 from tests.runs.talking import events, log_of
 
 GRAPH = """
@@ -56,13 +56,26 @@ agents:
 """
 
 
-@pytest.fixture
-async def address(tmp_path: Path) -> AsyncIterator[str]:
-    (tmp_path / "reciter.py").write_text(GRAPH)
-    (tmp_path / "reader.yaml").write_text(READER)
-    own = {"reciter": f"{tmp_path / 'reciter.py'}:graph", "reader": str(tmp_path / "reader.yaml")}
-    async with running_server(Settings(data=tmp_path / "data"), own=own) as found:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("removal") / "data"
+
+
+@pytest.fixture(scope="module")
+def address(data: Path) -> Iterator[str]:
+    graph, system = data.parent / "reciter.py", data.parent / "reader.yaml"
+    graph.write_text(GRAPH)
+    system.write_text(READER)
+    with server_beside(Settings(data=data), own={"reciter": f"{graph}:graph", "reader": str(system)}) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_is_left(client: httpx2.AsyncClient) -> AsyncIterator[None]:
+    """The next test looks for its own words, in the same files."""
+    yield
+    for each in (await client.get(PATH)).json():
+        assert (await client.delete(f"{PATH}/{each['id']}")).status_code == 200
 
 
 async def told(client: httpx2.AsyncClient, prompt: str, workflow_id: str | None = None, **more: Any) -> Any:
@@ -80,23 +93,23 @@ def found(text: str, folder: Path) -> list[str]:
 
 @pytest.mark.requirement("003.endpoint.delete-message")
 async def test_a_message_that_is_deleted_is_gone_for_readers_the_agent_and_the_disk(
-    client: httpx2.AsyncClient, tmp_path: Path
+    client: httpx2.AsyncClient, data: Path
 ) -> None:
     first = await told(client, "secret canary-one")
     workflow, (question, answer) = first["id"], [message["id"] for message in first["messages"]]
-    assert found("canary-one", tmp_path / "data")
+    assert found("canary-one", data)
     assert (await delete(client, workflow, question)).json() == {"id": question, "status": "deleted"}
     assert (await delete(client, workflow, answer)).status_code == 200
-    assert found("canary-one", tmp_path / "data") == []
+    assert found("canary-one", data) == []
     assert await get(client, workflow, "/messages") == []
     second = await told(client, "hello", workflow)
     assert [message["content"] for message in second["messages"]] == ["hello", "I know: hello"]
-    assert second["name"] == "hello"
+    assert second["name"] == (await client.get(f"/sessions/{workflow}")).json()["title"] == "hello"
 
 
 @pytest.mark.requirement("003.polling.messages-from-id")
 async def test_what_the_agents_of_an_office_told_each_other_goes_with_the_messages(
-    client: httpx2.AsyncClient, tmp_path: Path
+    client: httpx2.AsyncClient, data: Path
 ) -> None:
     text = await upload(client, "canary-text.txt", b"The canary-one sings.\n\nAnd the canary-two.")
     table = await upload(client, "canary-table.csv", b"canary-three,amount\ncanary-four,7\n")
@@ -105,7 +118,7 @@ async def test_what_the_agents_of_an_office_told_each_other_goes_with_the_messag
     whole = await done(client, "Report on the canary-five", agentSystemId="office", listFileId=files)
     workflow = whole["id"]
     assert whole["status"] == "completed"
-    assert len(found("canary-", tmp_path / "data")) > 4
+    assert len(found("canary-", data)) > 4
     logs = await client.get(f"{PATH}/{workflow}/logs")
     assert "canary-broken.pdf cannot be read" in logs.text
     assert (await delete(client, workflow, f"{whole['messageIds'][0]}/files/{broken}")).status_code == 200
@@ -120,7 +133,7 @@ async def test_what_the_agents_of_an_office_told_each_other_goes_with_the_messag
     told = await events(client, workflow)
     assert [event for event in told if "canary-" in str(event)] == []
     assert not legal(log_of(told))
-    assert found("canary-", tmp_path / "data") == []
+    assert found("canary-", data) == []
     assert (await get(client, workflow))["name"] == ""
     assert (await done(client, "hello", workflow))["status"] == "completed"
 
@@ -149,7 +162,7 @@ async def test_the_log_keeps_its_positions_and_says_what_was_removed(client: htt
 
 @pytest.mark.requirement("003.endpoint.delete-file")
 async def test_a_file_leaves_its_message_and_the_last_one_takes_the_bytes_along(
-    client: httpx2.AsyncClient, tmp_path: Path
+    client: httpx2.AsyncClient, data: Path
 ) -> None:
     number = await upload(client, "canary-name.txt", b"canary-bytes")
     first = await told(client, "one", listFileId=[number])
@@ -164,11 +177,11 @@ async def test_a_file_leaves_its_message_and_the_last_one_takes_the_bytes_along(
     assert (await delete(client, workflow, f"{two}/files/{number}")).status_code == 200
     (listed,) = (await client.get(PATH)).json()
     assert listed["lastActivity"] == (await get(client, workflow, "/status"))["lastActivity"] > second["lastActivity"]
-    assert found("canary-bytes", tmp_path / "data") == []
+    assert found("canary-bytes", data) == []
     assert (await client.get(f"/sessions/{workflow}/artifacts")).json()["artifacts"][1:] == []
 
 
-async def test_the_agent_no_longer_reads_of_a_file_that_was_removed(client: httpx2.AsyncClient, tmp_path: Path) -> None:
+async def test_the_agent_no_longer_reads_of_a_file_that_was_removed(client: httpx2.AsyncClient, data: Path) -> None:
     number = await upload(client, "canary-name.txt", b"canary-bytes")
     first = await told(client, "one", listFileId=[number])
     for message in first["messages"][1:]:  # the answer quotes what it was given
@@ -176,11 +189,11 @@ async def test_the_agent_no_longer_reads_of_a_file_that_was_removed(client: http
     await delete(client, first["id"], f"{first['messageIds'][0]}/files/{number}")
     second = await told(client, "two", first["id"])
     assert second["messages"][-1]["content"] == "I know: one | two"
-    assert found("canary-name", tmp_path / "data") == []
+    assert found("canary-name", data) == []
 
 
 @pytest.mark.requirement("003.endpoint.delete-file")
-async def test_what_tools_had_read_out_of_a_file_goes_with_it(client: httpx2.AsyncClient, tmp_path: Path) -> None:
+async def test_what_tools_had_read_out_of_a_file_goes_with_it(client: httpx2.AsyncClient, data: Path) -> None:
     notes, other = await upload(client, "notes.txt", b"canary-notes"), await upload(client, "other.txt", b"goldfinch")
     first = await told(client, "read", agentSystemId="reader", listFileId=[notes, other])
     workflow = first["id"]
@@ -189,7 +202,7 @@ async def test_what_tools_had_read_out_of_a_file_goes_with_it(client: httpx2.Asy
     after = await events(client, workflow)
     assert [event for event in after if "canary-notes" in str(event) or "notes.txt" in str(event).lower()] == []
     assert not legal(log_of(after))
-    assert found("canary-notes", tmp_path / "data") == []
+    assert found("canary-notes", data) == []
     await told(client, "and now", workflow)
     (given,) = [e for e in (await events(client, workflow))[len(after) :] if e["type"] == "llm_start"]
     seen = str(given["payload"]["messages"])
@@ -199,21 +212,19 @@ async def test_what_tools_had_read_out_of_a_file_goes_with_it(client: httpx2.Asy
 
 
 @pytest.mark.parametrize("system", ["reciter", "reader"])
-async def test_a_question_and_its_answer_can_be_deleted(
-    client: httpx2.AsyncClient, tmp_path: Path, system: str
-) -> None:
+async def test_a_question_and_its_answer_can_be_deleted(client: httpx2.AsyncClient, data: Path, system: str) -> None:
     """One that a graph asks itself, and one that a model asks by a tool."""
     workflow = await start(client, "ask", agentSystemId=system)
     await waiting(client, workflow)
     whole = await done(client, "canary-blue", workflow)
     assert "Which" in str(whole["messages"])
-    assert found("canary-blue", tmp_path / "data")
+    assert found("canary-blue", data)
     for message in whole["messages"][1:]:
         assert (await delete(client, workflow, message["id"])).status_code == 200, message
     assert [message["content"] for message in await get(client, workflow, "/messages")] == ["ask"]
     assert [event for event in await events(client, workflow) if "canary" in str(event)] == []
     assert "canary" not in str(await get(client, workflow, "/logs"))
-    assert found("canary", tmp_path / "data") == []
+    assert found("canary", data) == []
     assert not legal(log_of(await events(client, workflow)))
     kinds = [entry["kind"] for entry in (await client.get(f"/sessions/{workflow}/messages")).json()["messages"]]
     assert kinds == ["message"]

@@ -12,6 +12,7 @@ from tests.api.workflow_client import (
     done,
     finished,
     get,
+    quick_data,
     quick_server,
     refused,
     start,
@@ -20,7 +21,7 @@ from tests.api.workflow_client import (
     waiting,
 )
 
-address = quick_server
+address, data = quick_server, quick_data
 
 REACHED = {"completed": "table", "failed": "fail", "waiting": "ask", "running": "slow", "stopped": "slow"}
 
@@ -102,27 +103,27 @@ def found(canary: bytes, folder: Path) -> list[str]:
 
 
 @pytest.mark.requirement("003.endpoint.delete", "003.delete.everything", "003.delete.log")
-async def test_no_byte_of_a_deleted_workflow_is_left(client: httpx2.AsyncClient, tmp_path: Path) -> None:
+async def test_no_byte_of_a_deleted_workflow_is_left(client: httpx2.AsyncClient, data: Path) -> None:
     """Neither in the documents nor in what was read out of them, nor in the database and its log."""
     number = await upload(client, "kanarienvogel.csv", b"kanarienvogel,1\n")
     whole = await done(client, "kanarienvogel weather", listFileId=[number], **NEW)
     assert whole["messages"][0]["documents"][0]["contents"]
-    assert len(found(b"kanarienvogel", tmp_path / "data")) >= 3
+    assert len(found(b"kanarienvogel", data)) >= 3
     with capture_logs() as logged:
         assert (await client.delete(f"{PATH}/{whole['id']}")).json() == {"id": whole["id"], "status": "deleted"}
-    assert found(b"kanarienvogel", tmp_path / "data") == []
+    assert found(b"kanarienvogel", data) == []
     assert "workflow deleted" in [line["event"] for line in logged]
     again = await client.post(f"{PATH}/start", json={"prompt": "x", "listFileId": [number]})
     assert refused(again) == (404, "unknown_file")
 
 
-async def test_a_file_that_two_workflows_have_goes_with_the_second(client: httpx2.AsyncClient, tmp_path: Path) -> None:
-    number = await upload(client, "a.txt", b"kanarienvogel")
+async def test_a_file_that_two_workflows_have_goes_with_the_second(client: httpx2.AsyncClient, data: Path) -> None:
+    number = await upload(client, "a.txt", b"stieglitz")
     one, two = [await done(client, "table", listFileId=[number], **NEW) for _ in range(2)]
     await client.delete(f"{PATH}/{one['id']}")
     (document,) = (await get(client, two["id"], "/messages"))[0]["documents"]
-    assert (await client.get(document["dataUrl"])).content == b"kanarienvogel"
+    assert (await client.get(document["dataUrl"])).content == b"stieglitz"
     await client.delete(f"{PATH}/{two['id']}")
-    assert found(b"kanarienvogel", tmp_path / "data") == []
+    assert found(b"stieglitz", data) == []
     assert (await client.get(document["dataUrl"])).status_code == 404
-    assert await upload(client, "a.txt", b"kanarienvogel") > number, "no number is given twice"
+    assert await upload(client, "a.txt", b"stieglitz") > number, "no number is given twice"

@@ -16,6 +16,7 @@ from tests.api.workflow_client import (
     finished,
     get,
     pages,
+    quick_data,
     quick_server,
     refused,
     start,
@@ -23,7 +24,7 @@ from tests.api.workflow_client import (
     waiting,
 )
 
-address = quick_server
+address, data = quick_server, quick_data
 
 
 @pytest.mark.requirement("003.endpoint.start", "003.endpoint.status", "003.endpoint.logs", "003.endpoint.messages")
@@ -210,11 +211,11 @@ async def test_whoever_asks_for_something_wrong_is_told_so_even_if_nothing_has_c
 
 
 async def test_only_a_message_an_entry_or_a_status_moves_the_last_activity(client: httpx2.AsyncClient) -> None:
-    workflow = await start(client, "slow", agentSystemId="demo")
-    position = 0
-    async with asyncio.timeout(30):
+    workflow = await start(client, "hello", agentSystemId="demo")
+    position, news = 0, f"/sessions/{workflow}/events"
+    async with asyncio.timeout(60):
         while position < 20:  # meanwhile it says more and more words
-            position = (await client.get(f"/sessions/{workflow}")).json()["position"]
+            position = (await client.get(news, params={"after": position, "wait": 30})).json()["next"]
             whole = await get(client, workflow)
             told = [entry["timestamp"] for entry in whole["logs"]]
             assert whole["lastActivity"] == max(told + [message["finishedAt"] for message in whole["messages"]])

@@ -1,7 +1,7 @@
 """A client that polls, as a front end would: it knows ids, statuses and log entries, and nothing of sessions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,24 @@ import pytest
 
 from stellwerk.demo import demo_yaml
 from stellwerk.settings import Settings
-from tests.conftest import running_server
+from tests.conftest import server_beside
 
 Told = dict[str, Any]
 PATH = "/api/workflows"
 NEW = {"agentSystemId": "quick"}
 
 
-@pytest.fixture(name="address")
-async def quick_server(tmp_path: Path) -> AsyncIterator[str]:
+@pytest.fixture(name="data", scope="module")
+def quick_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quick") / "data"
+
+
+@pytest.fixture(name="address", scope="module")
+def quick_server(data: Path) -> Iterator[str]:
     """With a demo that does not take its time."""
-    quick = tmp_path / "quick.yaml"
+    quick = data.parent / "quick.yaml"
     quick.write_text(demo_yaml().replace("pace: 0.03", "pace: 0").replace("name: demo", "name: quick"))
-    async with running_server(Settings(data=tmp_path / "data"), own={"quick": str(quick)}) as found:
+    with server_beside(Settings(data=data), own={"quick": str(quick)}) as found:
         yield found
 
 
@@ -60,12 +65,14 @@ async def status(client: httpx2.AsyncClient, workflow_id: str) -> str:
 
 
 async def until(client: httpx2.AsyncClient, workflow_id: str, reached: Callable[[Told], bool]) -> Told:
-    """Poll the whole object until something is so."""
+    """Look at the whole object until something is so; and again when something has happened, or soon."""
+    position, news = 0, f"/sessions/{workflow_id}/events"
     async with asyncio.timeout(60):
         while True:
             found = dict(await get(client, workflow_id))
             if reached(found):
                 return found
+            position = (await client.get(news, params={"after": position, "wait": 0.1})).json()["next"]
 
 
 async def finished(client: httpx2.AsyncClient, workflow_id: str) -> Told:

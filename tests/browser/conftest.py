@@ -1,29 +1,35 @@
 """What every test of the console uses: a real server, a real browser, and a page that nothing may go wrong on.
 
-Tests of a file share a server, a browser and an event loop; each has a page of its own, with nothing stored in it.
+All tests share a browser and an event loop, those of a file a server; each has a page of its own, with nothing stored
+in it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from PIL import Image
 
 from stellwerk.api.console_page import BUILT
 from tests.browser.browsers import find
+from tests.browser.film import Film
 from tests.browser.watched import Watched, watched
 
 IMAGES = Path(__file__).parents[2] / "docs/images"
+_QUIET = "() => ![...document.querySelectorAll('[aria-live=polite].fixed')].some((notes) => notes.children.length)"
+"""No note covers the page."""
 Screenshot = Callable[[object, str], Awaitable[None]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents and pytest_asyncio.is_async_test(item):
-            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[object]:
     playwright = pytest.importorskip("playwright.async_api", reason="`make browser` installs Playwright")
     program = find()
@@ -37,7 +43,7 @@ async def browser() -> AsyncIterator[object]:
         await opened.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def new_page(browser: object, shared_address: str) -> AsyncIterator[Callable[..., Awaitable[Watched]]]:
     """Opens pages of this server; options are those of a browser context. When the test is over, all was well on each.
 
@@ -47,7 +53,7 @@ async def new_page(browser: object, shared_address: str) -> AsyncIterator[Callab
         yield opening
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(new_page: Callable[..., Awaitable[Watched]]) -> Watched:
     """A wide page in English."""
     return await new_page()
@@ -60,6 +66,16 @@ def screenshot(pytestconfig: pytest.Config) -> Screenshot:
     async def take(page: object, name: str) -> None:
         if pytestconfig.getoption("--screenshots"):
             IMAGES.mkdir(exist_ok=True)
-            await page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")  # type: ignore[attr-defined]
+            await page.wait_for_function(_QUIET)  # type: ignore[attr-defined]
+            taken = await page.screenshot(animations="disabled")  # type: ignore[attr-defined]
+            picture = Image.open(BytesIO(taken)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+            picture.save(IMAGES / f"{name}.png", optimize=True)
 
     return take
+
+
+@pytest.fixture
+def film(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Film:
+    """``await film.begin(page)``, ``await film.end()``: in test_crash.py they make crash.gif, with --screenshots."""
+    name = f"{request.path.stem.removeprefix('test_')}.gif"
+    return Film(IMAGES / name if pytestconfig.getoption("--screenshots") else None)

@@ -24,6 +24,13 @@ HIDDEN = """(hidden) => {
     document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
+DROPPED = """() => {
+    const files = new DataTransfer();
+    files.items.add(new File(["dropped here"], "dropped.txt", { type: "text/plain" }));
+    const event = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
+    return document.body.dispatchEvent(event); // true: the browser would do what it always does
+}"""
+
 
 async def test_every_word_of_the_demo_is_answered(page: Watched) -> None:
     await begin(page)
@@ -39,8 +46,9 @@ async def test_every_word_of_the_demo_is_answered(page: Watched) -> None:
     await page.get_by_role("button", name="Answer anew").click()
     await stands(page, "running")
     await stands(page, "failed")
+    forked = page.url
     await page.locator("li", has_text="the list is done").get_by_role("button", name="Go on from here").click()
-    await page.wait_for_function("url => location.href !== url", arg=page.url)
+    await page.wait_for_function("url => location.href !== url", arg=forked)
     await page.get_by_label("Conversation").get_by_text(TEXTS["plan"]).wait_for()
     assert "scripted_failure" not in await words(page)
 
@@ -54,8 +62,9 @@ async def test_stopped_means_stopped_and_what_waits_is_shown(page: Watched, scre
     await spoken(page).get_by_text("Now I speak slowly").wait_for()
     await page.get_by_text("writing …", exact=True).last.wait_for()
     await screenshot(page, "chat")
-    await page.get_by_role("textbox", name="Message").press("Escape")
+    await page.get_by_role("button", name="Stop").press("Enter")
     await spoken(page).get_by_text("Stopped", exact=True).wait_for()
+    assert await page.get_by_role("textbox", name="Message").evaluate("box => box === document.activeElement")
     await spoken(page).get_by_text("cut off").wait_for()
     told = {event["type"]: event["ts"] for event in (await of_server(page, f"/sessions/{sid}/events"))["events"]}
     assert told["run_end"] - told["stop_request"] < 1
@@ -133,21 +142,24 @@ async def test_what_is_sent_again_because_a_line_was_lost_is_said_once(page: Wat
     await page.route("**/messages", lose)
     await say(page, "hello")
     await page.get_by_text("being sent").wait_for()
-    await spoken(page).get_by_text("You said “hello”").wait_for()
-    await page.get_by_text("being sent").wait_for(state="detached")
+    await say(page, "at once")
+    await say(page, "and this")
+    await spoken(page).get_by_text("You said “and this”").wait_for()
+    await page.get_by_text("being sent").first.wait_for(state="detached")
     await stands(page, "completed")
     assert [response.status for response in lost] == [202]
     told = (await of_server(page, f"/sessions/{sid}/messages"))["messages"]
-    assert [entry["role"] for entry in told] == ["user", "assistant"] * 2
+    said = [entry["content"][0]["text"] for entry in told if entry["role"] == "user"]
+    assert said == ["good morning", "hello", "at once", "and this"]
+    assert len(told) == 2 * len(said)
+    first = told[0]["position"]
+    await spoken(page).get_by_role("link", name=f"Event {first}", exact=True).click()
+    await page.wait_for_url(f"**#/events/{sid}?at={first}")
 
 
 async def test_files_are_dropped_sent_and_downloaded(page: Watched, tmp_path: Path) -> None:
     await begin(page)
-    await page.evaluate("""() => {
-        const files = new DataTransfer();
-        files.items.add(new File(["dropped here"], "dropped.txt", { type: "text/plain" }));
-        document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
-    }""")
+    assert not await page.evaluate(DROPPED)
     await page.get_by_role("button", name="Leave dropped.txt out").wait_for()
     (tmp_path / "chosen.txt").write_text("chosen here", "utf-8")
     await page.locator("input[type=file]").set_input_files(tmp_path / "chosen.txt")
@@ -158,6 +170,9 @@ async def test_files_are_dropped_sent_and_downloaded(page: Watched, tmp_path: Pa
     await stands(page, "completed")
     assert await downloaded(page, "chosen.txt") == "chosen here"
     assert "dropped.txt" not in await words(page)
+    await page.goto(page.url.partition("#")[0] + "#/tools")
+    await page.get_by_role("searchbox").wait_for()
+    assert not await page.evaluate(DROPPED), "it does not take the place of the console"
 
 
 async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, shared_address: str) -> None:
@@ -174,6 +189,7 @@ async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, share
     links = await said.locator("a").evaluate_all("all => all.map((one) => [one.protocol, one.rel])")
     assert {protocol for protocol, _ in links} == {"https:", "mailto:"}
     assert all("noopener" in rel and "nofollow" in rel for _, rel in links)
+    assert "Fish & chips © R&D; x" in await words(page), "the policy of the page lets entities be told"
 
 
 async def test_eight_tabs_work_at_once_because_hidden_ones_hold_no_connection(page: Watched) -> None:
@@ -200,6 +216,27 @@ async def test_eight_tabs_work_at_once_because_hidden_ones_hold_no_connection(pa
     assert sid in tabs[0].url
 
 
+async def test_eight_windows_side_by_side_do_not_hold_each_other_up(page: Watched) -> None:
+    windows = [page]
+    for _ in range(7):
+        windows.append(await page.context.new_page())
+        await windows[-1].goto(page.url)
+    sids = [await begin(window) for window in windows]
+    for window in windows:
+        await say(window, "weather")
+    for window in windows:
+        await spoken(window).get_by_text("It is sunny.").wait_for()
+        await stands(window, "completed")
+        listed = window.get_by_role("complementary", name="Sessions")
+        for sid in sids:
+            await listed.locator(f'a[href*="{sid}"]').get_by_text("completed").wait_for()
+    async with windows[-1].expect_request(lambda request: "/stream" in request.url):
+        for window in windows[:4]:
+            await window.close()
+    await say(windows[-1], "table")
+    await stands(windows[-1], "completed")
+
+
 async def test_a_very_long_session_opens_quickly_and_scrolls(
     page: Watched, shared_address: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -210,8 +247,8 @@ async def test_a_very_long_session_opens_quickly_and_scrolls(
         sid = (await client.post("/stream-test", json=body)).headers["stellwerk-session"]
         position = (await client.get(f"/sessions/{sid}")).json()["position"]
     assert position > 5000
-    await page.goto(page.url.partition("#")[0] + f"#/chat/{sid}")
     await page.evaluate("window.began = performance.now()")
+    await page.goto(page.url.partition("#")[0] + f"#/chat/{sid}")
     await page.get_by_label("Conversation").get_by_text("word4599").last.wait_for()
     took = await page.evaluate("performance.now() - window.began")
     record_property("a session of 5,000 events opened in milliseconds", took)

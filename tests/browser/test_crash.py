@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser.chatting import SYSTEMS, begin, say, spoken, stands, words
+from tests.browser.film import SIZE, Film
 from tests.browser.watched import accessible, of_server, watched
 from tests.crash.process import server_process
 
@@ -30,7 +31,7 @@ def free_port() -> int:
 
 
 @pytest.mark.timeout(300)
-async def test_pages_go_on_when_the_server_was_killed_in_mid_answer(browser: Any, tmp_path: Path) -> None:
+async def test_pages_go_on_when_the_server_was_killed_in_mid_answer(browser: Any, film: Film, tmp_path: Path) -> None:
     """The console, and a page with nothing but the browser's own EventSource, which comes back by itself."""
     port = free_port()
     serves = (str(SYSTEMS / "talker.yaml"), f"traveller={SYSTEMS / 'traveller.py'}:graph")
@@ -41,23 +42,30 @@ async def test_pages_go_on_when_the_server_was_killed_in_mid_answer(browser: Any
             await begin(asked, "traveller")
             await say(asked, "I want to go away")
             await asked.get_by_label("Name").wait_for()
-            page, plain = await opening(), await opening("docs")
+            page, plain = await opening(viewport=SIZE), await opening("docs")
             sid = await begin(page, "talker")
             await plain.evaluate(EVENT_SOURCE, sid)
-            await say(page, "speak")
+            await film.begin(page)
+            film.shell(f"Stellwerk is ready (process {first.pid})")
+            await say(page, "Which stations are there?")
             await spoken(page).get_by_text("Bergedorf").wait_for()
+            film.shell(f"$ kill -9 {first.pid}")
             first.kill()
             seen = await words(page)
         await page.get_by_text("Connecting again").wait_for()
-        with server_process(**server):  # type: ignore[arg-type]
+        film.shell("$ stellwerk serve")
+        with server_process(**server) as second:  # type: ignore[arg-type]
+            film.shell(f"Stellwerk is ready (process {second.pid}); the run goes on")
             await stands(page, "completed")
+            await film.end()
             told = (await of_server(page, f"/sessions/{sid}/messages"))["messages"]
             await plain.wait_for_function("window.ended !== undefined")
             await answer_the_form(asked)
         answer = " ".join(told[-1]["text"].replace("**", "").split())
         shown = await words(page)
         assert "Bergedorf" in seen and shown.count(answer) == 1 and shown.count("Gotha") == 2
-        assert " ".join((await plain.evaluate("window.ended")).replace("**", "").split()) == answer
+        heard = " ".join((await plain.evaluate("window.ended")).replace("**", "").split())
+        assert heard == f"I look at the clock before I begin. {answer}"
         ids = await plain.evaluate("window.ids")
         assert ids == sorted(set(ids)), "each event once, in order"
 

@@ -24,14 +24,15 @@ agents:
 """
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def server(shared_address: str) -> AsyncIterator[httpx2.AsyncClient]:
     async with httpx2.AsyncClient(base_url=shared_address, timeout=60) as client:
         yield client
 
 
 async def counted(page: Watched, words: str) -> None:
-    await page.get_by_role("status").filter(has_text=words).wait_for()
+    """As everybody sees it; what is read out tells it only when the filter changes."""
+    await page.get_by_text(words, exact=True).and_(page.locator("p:not([role])")).wait_for()
 
 
 async def test_a_log_is_filtered_marked_exported_and_goes_on(
@@ -104,6 +105,11 @@ async def test_a_link_leads_to_its_event_also_to_one_that_is_hidden(
     await other.get_by_text("Users do not see this event.").wait_for()
     await other.get_by_role("button", name="All, for debugging").click()
     await other.locator(f"#event-{hidden}[aria-selected=true]").wait_for()
+    await other.get_by_role("searchbox").fill("no such words")
+    await other.evaluate("(sid) => { location.hash = `#/events/${sid}` }", next_sid := await spoken(server, "hello"))
+    await counted(other, f"{len(await whole(server, next_sid))} events")
+    assert await other.get_by_role("searchbox").input_value() == "", "another log has a filter of its own"
+    await other.go_back()
     await other.get_by_role("link", name="Replay").click()
     await other.get_by_role("region", name="Replay").wait_for()
 

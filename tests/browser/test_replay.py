@@ -16,13 +16,20 @@ SHOWN = """([text, more]) => {
     return shown.includes(words(text)) && (more === null || !shown.includes(words(more)));
 }"""
 
+AT_ITS_END = """() => {
+    const box = document.querySelector("section[aria-label=Conversation]");
+    return box.scrollHeight > box.clientHeight && box.scrollHeight - box.scrollTop - box.clientHeight <= 1;
+}"""
+CONTROLS = ["Previous event", "Play", "Next event", "1×", "2×", "5×", "10×", "50×"]
+FOCUSED = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
+
 PLACES = """(slider) => {
     window.places = [];
     new MutationObserver(() => window.places.push(Number(slider.value))).observe(slider, {attributes: true});
 }"""
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def server(shared_address: str) -> AsyncIterator[httpx2.AsyncClient]:
     async with httpx2.AsyncClient(base_url=shared_address, timeout=60) as client:
         yield client
@@ -35,6 +42,26 @@ async def opened(page: Watched, sid: str, count: int) -> Watched:
     bar = page.get_by_role("region", name="Replay")
     await bar.get_by_text(f"{count} of {count}").wait_for()
     return bar
+
+
+async def walked(page: Watched, key: str, last: str) -> list[str]:
+    """What had the focus, one after the other, until this had it."""
+    focused: list[str] = []
+    while last not in focused:
+        assert len(focused) < 40, f"{key} does not lead to {last}"
+        await page.keyboard.press(key)
+        focused += [str(await page.evaluate(FOCUSED))]
+    return focused
+
+
+async def reaches_every_control(page: Watched) -> None:
+    """By the Tab key, from the first control to where one writes, which is behind the last."""
+    assert await page.evaluate(FOCUSED) == "Position in the log"
+    await walked(page, "Shift+Tab", CONTROLS[0])
+    focused = [CONTROLS[0], *await walked(page, "Tab", "Message")]
+    assert focused[:8] == CONTROLS
+    assert focused[9:12] == ["Back to now", "Close the replay", "Position in the log"]
+    assert [one.partition(",")[0] for one in focused[12:-1]] == ["demo", "scripted"], "of each lane one bar"
 
 
 async def test_the_page_shows_what_was_there_at_any_position_and_plays(
@@ -79,8 +106,11 @@ async def test_each_call_of_a_round_is_a_bar_that_leads_to_it_while_the_session_
 ) -> None:
     sid = await spoken(server, "delegate", "hello")
     log = await whole(server, sid)
+    await page.set_viewport_size({"width": 1360, "height": 560})  # so that what was said does not find room
     bar = await opened(page, sid, len(log))
     await bar.get_by_text("Round 2").wait_for()
+    await page.wait_for_function(AT_ITS_END)
+    await reaches_every_control(page)
     await bar.get_by_role("slider").fill("3")
     await bar.get_by_text("Round 1").wait_for()
     tools = bar.get_by_role("list", name="Tools")
@@ -95,8 +125,9 @@ async def test_each_call_of_a_round_is_a_bar_that_leads_to_it_while_the_session_
     await bar.get_by_text(f"{place} of {len(longer)}").wait_for()
     await bar.get_by_role("button", name="Back to now").click()
     await page.wait_for_function(SHOWN, arg=["It is sunny.", None])
-    await bar.get_by_role("button", name="Close the replay").click()
+    await page.keyboard.press("Escape")
     await bar.wait_for(state="hidden")
+    assert str(await page.evaluate(FOCUSED)).strip() == "Replay", "the focus is where it came from"
 
 
 async def test_an_address_opens_the_page_at_a_position(new_page: Opening, server: httpx2.AsyncClient) -> None:

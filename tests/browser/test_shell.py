@@ -1,5 +1,6 @@
 """What is around every page of the console: navigation, keyboard, colours, languages, the key."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,24 @@ async def test_every_page_is_reached_by_the_navigation_and_by_the_keyboard(page:
     await page.get_by_text("There is nothing here").wait_for()
 
 
-async def test_a_session_that_is_begun_stands_in_the_sidebar(page: Watched) -> None:
+async def test_a_session_that_is_begun_stands_in_the_sidebar_and_is_found_below_a_hundred_others(
+    page: Watched, shared_address: str
+) -> None:
     await page.get_by_role("button", name="Begin with demo").click()
     await heading(page, "Session with demo")
     sid = page.url.rpartition("/")[2]
-    await page.get_by_role("complementary").locator(f'a[href*="{sid}"][aria-current=page]').wait_for()
+    listed = page.get_by_role("complementary").locator(f'a[href*="{sid}"][aria-current=page]')
+    await listed.wait_for()
+    async with httpx2.AsyncClient(base_url=shared_address, timeout=60) as client:
+        await asyncio.gather(*(client.post("/sessions", json={"agent_system_id": "demo"}) for _ in range(100)))
+        await listed.wait_for(state="detached")
+        older = page.get_by_role("button", name="Show older ones")
+        await older.click()
+        await listed.wait_for()
+        await older.wait_for(state="detached")
+        await accessible(page)
+        await client.post("/sessions", json={"agent_system_id": "demo"})
+    await page.get_by_role("complementary", name="Sessions").get_by_role("listitem").nth(101).wait_for()
 
 
 async def test_colours_and_language_are_chosen_and_stay(new_page: Opening) -> None:
@@ -76,12 +90,13 @@ async def test_on_a_phone_the_sessions_are_in_a_drawer(new_page: Opening, screen
 
 
 async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Path) -> None:
-    """The key is asked for, kept for the tab, sent with each request, and never in an address."""
+    """The key is asked for, kept for the tab, sent with each request, never in an address, and missed when revoked."""
     serving = running_server(Settings(data=tmp_path / "data"))
     with start_blocking_portal() as thread, thread.wrap_async_context_manager(serving) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=60) as anybody:
             token = (await anybody.post("/keys", json={"name": "ada", "role": "admin"})).json()["token"]
-        async with watched(browser, address) as opening:
+        bearer = {"Authorization": f"Bearer {token}"}
+        async with watched(browser, address) as opening, httpx2.AsyncClient(base_url=address, headers=bearer) as ada:
             page = await opening("#/tools")
             box = page.get_by_role("dialog", name="Your key, please").get_by_label("API key")
             await box.wait_for()
@@ -95,3 +110,11 @@ async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Pat
             await page.reload()
             await page.get_by_text("get_weather").first.wait_for()
             assert "sw_" not in page.url
+            other = (await ada.post("/keys", json={"name": "grace", "role": "admin"})).json()
+            await page.get_by_role("button", name="API key").click()
+            await box.fill(other["token"])
+            async with page.expect_request(lambda request: "wait=" in request.url):
+                await page.keyboard.press("Enter")
+            await ada.delete(f"/keys/{other['id']}")
+            await ada.post("/sessions", json={"agent_system_id": "demo"})  # the list has changed, and is asked for
+            await page.get_by_text("This key is not taken").wait_for()

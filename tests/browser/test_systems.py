@@ -68,7 +68,13 @@ async def test_a_mistake_is_shown_at_its_line_while_one_writes(
     assert (await of_server(page, "/agent-systems/bench"))["version"] == 1
     await page.goto(page.url.partition("#")[0] + "#/systems/bench")
     await page.get_by_role("tab", name="YAML").click()
-    assert "get_weather" in await box.input_value()
+    changed = (await box.input_value()).replace("get_weather", "get_weather, get_time")
+    assert changed.count("get_time") == 1
+    await box.fill(changed)
+    await page.get_by_role("tab", name="Picture").click()
+    await page.get_by_role("tab", name="YAML").click()
+    assert await box.input_value() == changed, "what was written is there again"
+    await box.fill(BROKEN.replace("got_", "get_"))
     await page.get_by_role("button", name="Try it").last.click()
     await page.get_by_role("heading", name="Session with bench").wait_for()
 

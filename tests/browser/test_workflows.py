@@ -10,6 +10,7 @@ import pytest
 
 from stellwerk.documents.producing import produce
 from tests.browser.conftest import Screenshot
+from tests.browser.logs import spoken
 from tests.browser.watched import PHONE, Watched, accessible, of_server
 from tests.documents.made import locked_pdf, pdf
 
@@ -90,12 +91,14 @@ async def test_two_files_become_a_report_that_is_downloaded(
     async with httpx2.AsyncClient(base_url=origin, timeout=60) as client:
         for name in ("report.md", "report.docx"):
             assert await downloaded(page, name) == (await client.get(made[name]["dataUrl"])).content
+        await spoken(client, "a chat on the same server")
     await page.get_by_role("navigation").get_by_role("link", name="Workflows").click()
-    async with page.expect_response(lambda answer: answer.url.endswith("?limit=51")) as polled:
+    async with page.expect_response(lambda answer: answer.url.endswith("?limit=51&chats=false")) as polled:
         pass
     assert "if-none-match" in await (await polled.value).request.all_headers(), "what has not changed is not sent again"
     row = page.get_by_role("row").filter(has_text="Write a report on the sales")
     await row.get_by_text("completed").wait_for()
+    assert await page.get_by_role("row").filter(has_text="a chat on").count() == 0, "that is no workflow"
     await accessible(page)
     await screenshot(page, "workflows")
     await row.get_by_role("link").click()
@@ -132,6 +135,11 @@ async def test_a_workflow_that_is_stopped_goes_on_in_another_round(page: Watched
     await page.get_by_role("button", name="Answer").click()
     await standing(page, "completed")
     assert (await downloaded(page, "report.md")).startswith(b"# Sales of May")
+    await page.get_by_label("What next?").fill("Now let it fail")
+    await page.get_by_role("button", name="Go on").click()
+    await page.get_by_text("Completed, but 1 of 2 tasks failed.").wait_for()
+    await standing(page, "1 task failed")
+    await accessible(page)
 
 
 async def test_a_file_that_is_refused_says_why_and_the_others_are_taken(
@@ -143,7 +151,7 @@ async def test_a_file_that_is_refused_says_why_and_the_others_are_taken(
     await page.get_by_text("oder hier ablegen").dispatch_event("drop", {"dataTransfer": dropped})
     await page.get_by_text("Nicht angenommen:").wait_for()
     listed = page.get_by_role("list", name="Dateien").get_by_role("listitem")
-    assert "26214400 bytes" in await listed.filter(has_text="huge.bin").inner_text()
+    assert "größer, als dieser Server es annimmt" in await listed.filter(has_text="huge.bin").inner_text()
     await accessible(page)
     await page.get_by_role("textbox").fill("What do they say?")
     await page.get_by_label("Sprache der Antwort").select_option("Deutsch")

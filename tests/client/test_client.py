@@ -20,7 +20,14 @@ PATIENCE = 240
 
 
 @pytest.fixture
-async def talker(address: str) -> AsyncIterator[Client]:
+async def talker(shared_address: str) -> AsyncIterator[Client]:
+    async with Client(shared_address) as made:
+        yield made
+
+
+@pytest.fixture
+async def alone(address: str) -> AsyncIterator[Client]:
+    """Of a server that nobody else speaks to."""
     async with Client(address) as made:
         yield made
 
@@ -31,26 +38,26 @@ async def run_of(client: Client, session_id: str, text: str) -> list[Event]:
         return [event async for event in client.follow(session_id, after=accepted.after, until="run_end")]
 
 
-async def test_a_conversation_is_begun_followed_read_again_listed_and_deleted(talker: Client) -> None:
-    session = await talker.begin("demo", user="ada")
-    heard = await run_of(talker, session.id, "weather")
+async def test_a_conversation_is_begun_followed_read_again_listed_and_deleted(alone: Client) -> None:
+    session = await alone.begin("demo", user="ada")
+    heard = await run_of(alone, session.id, "weather")
     assert isinstance(heard[-1].envelope, RunEnd)
     assert heard[-1].envelope.payload.status == "completed"
-    read = [event async for event in talker.events(session.id)]
+    read = [event async for event in alone.events(session.id)]
     assert [event.position for event in read] == [event.position for event in heard]
-    whole = [event async for event in talker.events(session.id, profile="debug")]
+    whole = [event async for event in alone.events(session.id, profile="debug")]
     assert [event.position for event in whole] == list(range(1, whole[-1].position + 1))
-    (found,) = await talker.sessions()
+    (found,) = await alone.sessions()
     assert (found.id, found.user_id, found.status, found.round) == (session.id, "ada", "completed", 1)
-    assert found == await talker.session(session.id)
-    await talker.delete(session.id)
-    assert await talker.sessions() == []
+    assert found == await alone.session(session.id)
+    await alone.delete(session.id)
+    assert await alone.sessions() == []
 
 
-async def test_more_sessions_than_a_page_has_are_listed_in_their_order(talker: Client) -> None:
-    begun = [(await talker.begin()).id for _ in range(5)]
-    assert [session.id for session in await talker.sessions(limit=3)] == begun[:1:-1]
-    assert [session.id for session in await talker.sessions(limit=5)] == begun[::-1]
+async def test_more_sessions_than_a_page_has_are_listed_in_their_order(alone: Client) -> None:
+    begun = [(await alone.begin()).id for _ in range(5)]
+    assert [session.id for session in await alone.sessions(limit=3)] == begun[:1:-1]
+    assert [session.id for session in await alone.sessions(limit=5)] == begun[::-1]
 
 
 async def test_a_question_is_answered_and_a_run_is_stopped(talker: Client) -> None:
@@ -100,14 +107,14 @@ async def test_nobody_at_home_is_one_error_with_a_remedy() -> None:
 
 @pytest.mark.requirement("002.replay.no-duplicates")
 async def test_a_line_that_breaks_anywhere_gives_each_event_once(
-    address: str, talker: Client, monkeypatch: pytest.MonkeyPatch
+    shared_address: str, talker: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "FIRST_PAUSE", 0.001)
     session = await talker.begin()
     whole = [event.data for event in await run_of(talker, session.id, "delegate")]
     # The first attempt must succeed, so the line holds until the answer has begun.
     cuts = iter([2222, 1, 40, 200, 333, 500, 777, 1024, 1500, 2222, 3000, 4001, 5555, 7000])
-    async with cutting(address, cuts) as broken, Client(broken) as client:
+    async with cutting(shared_address, cuts) as broken, Client(broken) as client:
         async with asyncio.timeout(PATIENCE):
             heard = [event.data async for event in client.follow(session.id, until="run_end")]
     assert [one["position"] for one in heard] == [one["position"] for one in whole]

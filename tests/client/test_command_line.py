@@ -12,6 +12,7 @@ import pytest
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
 from tests.client.commands import PATIENCE, complaint, line_with, started, stellwerk, until
+from tests.commands import Command
 from tests.conftest import running_server
 from tests.runs.talking import begin, events, send
 
@@ -21,8 +22,8 @@ async def test_sessions_are_listed_as_a_table_and_as_json(address: str, client: 
     code, out, err = await stellwerk("sessions", "--url", address)
     assert (code, err) == (0, "")
     headings, row = (line.split() for line in out.splitlines())
-    assert headings == ["ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN"]
-    assert row[:4] == [sid, "demo", "asks", "1"]
+    assert headings == ["ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "TITLE"]
+    assert (row[:4], row[-1]) == ([sid, "demo", "asks", "1"], "ask")
     code, out, err = await stellwerk("sessions", "--json", STELLWERK_URL=address)
     assert (code, err) == (0, "")
     assert json.loads(out)["awaiting_user_input"] is True
@@ -38,6 +39,17 @@ async def test_a_server_that_is_not_there_is_one_clear_line(command: list[str]) 
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert err.startswith("stellwerk: no server answers at http://127.0.0.1:9: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["keys revoke", "tenants lock", "tenants unlock", "tenants limits --runs 1", "secrets delete", "tail", "export"],
+)
+@pytest.mark.parametrize("nothing", ["", ".."])
+def test_an_id_that_names_nothing_asks_the_server_for_nothing(arguments: str, nothing: str, command: Command) -> None:
+    done = command(*arguments.split(), nothing, "--url", "http://127.0.0.1:9")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"stellwerk: {nothing!r} names nothing; say the id or the name of what you mean\n"
 
 
 @pytest.mark.parametrize("command", ["tail", "export"])

@@ -78,7 +78,8 @@ class KillLoop:
         server = self._start()
         try:
             for number in range(1, _MORE * kills + 1):
-                lived = self._random.uniform(SHORTEST, LONGEST)
+                # A machine that is so busy that little happens gets more time, too.
+                lived = self._random.uniform(SHORTEST, LONGEST) * max(1, number // kills)
                 await self._kill_under_load(server, lived, number % 3)
                 found = self._look_at_the_file()
                 server = self._start()

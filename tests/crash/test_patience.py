@@ -53,7 +53,7 @@ async def under_way(client: httpx2.AsyncClient, session_id: str) -> None:
 
 
 @pytest.mark.requirement("trust.I10")
-@pytest.mark.parametrize("seconds", [0.2, PATIENCE + 2], ids=["within its patience", "beyond its patience"])
+@pytest.mark.parametrize("seconds", [0.2, PATIENCE + 1], ids=["within its patience", "beyond its patience"])
 async def test_a_run_that_a_full_disk_held_up_ends_when_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:

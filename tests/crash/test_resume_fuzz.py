@@ -81,7 +81,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 
 legs = st.lists(st.tuples(st.sampled_from(TRANSPORTS), st.integers(1, 20_000)), min_size=1, max_size=6)
-fuzzed = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzzed = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.requirement("trust.I4", "trust.I5", "fault-04")

@@ -183,18 +183,19 @@ def test_every_table_that_names_a_session_is_emptied_when_it_is_deleted() -> Non
     assert named == emptied
 
 
-def test_every_statement_is_valid_against_the_schema() -> None:
+def test_every_statement_is_valid_against_the_schema_and_is_told_the_time() -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(statements.script("schema.sql"))
     for sql in statements.queries().values():
+        assert "'now'" not in sql, "there is one clock"
         numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
         connection.execute(f"EXPLAIN {sql}", [None] * (max(numbered) if numbered else sql.count("?")))
 
 
 @pytest.mark.parametrize(
     "name",
-    """count_waiting count_runs_of runs_waiting runs_running leases_running runs_open insert_run bytes_of
-    used_in_session used_on count_usage count_in_session move_heads last_audit number_document""".split(),
+    """count_waiting count_runs_of runs_waiting runs_running leases_running runs_open insert_run bytes_of used_on
+    tenant_is_locked used_in_session count_usage count_in_session move_heads last_audit number_document""".split(),
 )
 def test_what_is_asked_for_each_run_looks_at_no_more_the_longer_a_server_has_run(name: str) -> None:
     connection = sqlite3.connect(":memory:")
@@ -203,7 +204,7 @@ def test_what_is_asked_for_each_run_looks_at_no_more_the_longer_a_server_has_run
     numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
     params = [None] * (max(numbered) if numbered else sql.count("?"))
     steps = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
-    grow = ("event", "run", "first", "other", "document", "usage", "session", "audit", "file_number")
+    grow = ("event", "run", "first", "other", "document", "usage", "session", "audit", "file_number", "tenant")
     scans = [step for step in steps if re.match(rf"SCAN ({'|'.join(grow)})\b", step)]
     assert all("INDEX run_unfinished" in step for step in scans), steps
 

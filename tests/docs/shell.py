@@ -14,11 +14,26 @@ _BASH = ("bash", "--norc", "--noprofile", "--noediting", "-i")
 _PROMPT = "§"
 
 
+_NEW_ENVIRONMENT = f"""#!/bin/sh
+[ "$1 $2 $#" = "-m venv 3" ] || exec {sys.executable} "$@"
+{sys.executable} -m venv --without-pip "$3"
+printf '#!/bin/sh\\nexec "%s/bin/python" -m pip "$@"\\n' "$(realpath "$3")" > "$3/bin/pip"
+chmod +x "$3/bin/pip"
+"""
+
+
 def surroundings(home: Path) -> dict[str, str]:
-    """A newcomer's environment. What pip would fetch is there already; Stellwerk itself is built and installed."""
+    """A newcomer's environment. What pip would fetch is there already; Stellwerk itself is built and installed.
+
+    So is pip, which a new environment would unpack and compile for itself: that takes longer than any command.
+    """
+    programs = home / "programs"
+    programs.mkdir()
+    (programs / "python3").write_text(_NEW_ENVIRONMENT, "utf-8")
+    (programs / "python3").chmod(0o755)
     return {
         "HOME": str(home),
-        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{programs}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         "PYTHONPATH": sysconfig.get_path("purelib"),
         **{"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
         "PIP_NO_BUILD_ISOLATION": "0",  # which turns it off: pip reads this one the other way round

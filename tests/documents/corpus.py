@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import EmailMessage
+from functools import cache
 
 from stellwerk.documents.producing import produce
 from tests.documents import made
@@ -50,6 +51,7 @@ def bundle() -> bytes:
     )
 
 
+@cache
 def hundred_thousand() -> bytes:
     rows = (made.row(n, n, f"customer {n}", n * 2, "Köln") for n in range(2, 100_002))
     return made.workbook([made.row(1, "number", "customer", "double", "city"), *rows])

@@ -93,7 +93,7 @@ async def test_a_child_that_is_killed_is_an_error_and_the_next_one_works(desk: D
 
 
 async def test_a_child_that_stands_still_is_given_up_and_ended(desk: Desk) -> None:
-    desk = desk.limited(replace(LIMITS, seconds=6))
+    desk = desk.limited(replace(LIMITS, seconds=1.5))
     document_id = await desk.take("a.xlsx", hundred_thousand())
     reading = asyncio.create_task(desk.extractor.items(TENANT, document_id))
     await eventually(lambda: bool(children()) or reading.done(), within=30, what="nobody reads")

@@ -1,5 +1,6 @@
 """The copilot by `stellwerk run`: in a pipe, in a terminal, twice, and with names that cannot be."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,7 @@ import httpx2
 import pytest
 
 from tests.commands import Command, Done
+from tests.crash.waiting import eventually
 from tests.examples.idp_system import (
     ENGLISH,
     SYSTEM,
@@ -46,7 +48,9 @@ def test_in_a_pipe_it_takes_the_defaults_and_says_where_all_is(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["files"]
     address = re.search(r"Address: (http://127\.0\.0\.1:\d+)", done.stdout)
-    assert address and not answers_at(address[1])  # it ended with the command
+    assert address
+    url = address[1]
+    asyncio.run(eventually(lambda: not answers_at(url), within=30, what="it has not ended with the command"))
     assert_clone_works_and_main_is_protected(repository, tmp_path)
 
 

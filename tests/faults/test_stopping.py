@@ -3,8 +3,6 @@
 import asyncio
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.conftest import running_server
 from tests.crash.disks import FullSqlite, SlowSqlite, StandingSqlite
 from tests.crash.waiting import eventually
 from tests.faults.conftest import Desk
+from tests.forked import completed
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
 
 
@@ -120,9 +119,7 @@ async def test_a_process_that_stands_still_is_not_overtaken_and_goes_on(desk: De
         await seen(client, sid, "tool_start")
         server.process.send_signal(signal.SIGSTOP)
         try:
-            serve = [sys.executable, "-m", "stellwerk", "serve", "--port", "0", "--data", str(desk.data)]
-            run = partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
-            second = await asyncio.to_thread(run, serve)
+            second = await asyncio.to_thread(completed, "serve", "--port", "0", "--data", str(desk.data))
         finally:
             server.process.send_signal(signal.SIGCONT)
         assert second.returncode != 0

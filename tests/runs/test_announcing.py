@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from stellwerk import app
+from stellwerk.agents import announcing
 from stellwerk.settings import Settings
 from tests.conftest import running_server
 from tests.crash.disks import SlowSqlite
@@ -40,10 +41,18 @@ async def test_the_tools_of_somebody_elses_graph_begin_when_their_start_is_store
     assert await noted(tmp_path, text) == ("completed", [f"{text.split()[1]} announced"])
 
 
+@pytest.fixture
+def soon_deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For those who wait in vain: nobody here is heard later."""
+    monkeypatch.setattr(announcing, "_DEAF", 0.5)
+
+
+@pytest.mark.usefixtures("soon_deaf")
 async def test_a_node_that_blocks_the_event_loop_gets_its_tools_all_the_same(tmp_path: Path) -> None:
     assert await noted(tmp_path, "blocks saw") == ("completed", ["saw unannounced"] * 2)
 
 
+@pytest.mark.usefixtures("soon_deaf")
 async def test_a_node_that_blocks_the_event_loop_while_its_tool_waits_stops_nobody(tmp_path: Path) -> None:
     status, lines = await noted(tmp_path, "hands_over saw")
     assert (status, [line.split()[0] for line in lines]) == ("completed", ["saw"])

@@ -84,10 +84,10 @@ async def test_a_run_that_is_claimed_while_the_server_goes_down_is_left_to_the_n
     claiming, closing = threading.Event(), threading.Event()
     claim_many = tables.claim_many
 
-    def slowly(tx: Transaction, counts: Sequence[int]) -> list[list[tables.Claimed] | Exception]:
+    def slowly(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[tables.Claimed] | Exception]:
         claiming.set()
         assert closing.wait(60)
-        return claim_many(tx, counts)
+        return claim_many(tx, items)
 
     monkeypatch.setattr(tables, "claim_many", slowly)
     settings = Settings(data=tmp_path, slots=1 + beside)

@@ -1,9 +1,7 @@
 """Limits of a tenant while its agents are at work, and what is known of their use afterwards."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from functools import reduce
-from pathlib import Path
 
 import pytest
 
@@ -15,25 +13,9 @@ from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.tenants.usage import UsageRow
 from stellwerk.views import usage
 from stellwerk.views.usage import Usage
-from tests.runs import floor as floor_of
 from tests.runs.floor import Floor, Gates
 
 HELLO = Input(text="hello")
-
-
-@pytest.fixture
-def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
-    made = Gates()  # for this test, as an event loop has its own
-    monkeypatch.setattr(floor_of, "gates", made)
-    return made
-
-
-@pytest.fixture
-async def floor(tmp_path: Path) -> AsyncIterator[Floor]:
-    made = Floor(tmp_path)
-    await made.up()
-    yield made
-    await made.down()
 
 
 async def run(floor: Floor, sid: str) -> RunEnd:

@@ -10,9 +10,10 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from stellwerk.api.audit_trail import AuditTrail
-from stellwerk.database.folder import DATABASE
+from stellwerk.database.folder import DATABASE, locked
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.redaction import Redactors
+from stellwerk.errors import SettingsError
 from stellwerk.offline import make_key, verified
 from stellwerk.tenants.audit import REFUSALS, Audit, Verdict, verdict
 from stellwerk.tenants.principals import Principal
@@ -97,6 +98,8 @@ async def test_a_key_that_was_made_without_a_server_is_in_it(tmp_path: Path) -> 
     with closing(sqlite3.connect(tmp_path / "data" / DATABASE)) as beside:
         beside.execute("INSERT INTO tenant (name, created_at) VALUES ('acme', 1)")
         beside.commit()
+    with locked(tmp_path / "data"), pytest.raises(SettingsError, match="leave out --data, and it makes the key"):
+        await make_key(tmp_path / "data", {"name": "theirs", "tenant": "acme"})
     await make_key(tmp_path / "data", {"name": "theirs", "tenant": "acme"})
     found = [(each.tenant, each.entries, each.whole) for each in verified(tmp_path / "data")]
     assert found == [("acme", 1, True), ("local", 2, True)]

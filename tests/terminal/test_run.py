@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -12,7 +14,8 @@ from stellwerk.envelope.model import decode
 from stellwerk.envelope.order import legal
 from stellwerk.spec.operator import Operator
 from stellwerk.terminal.run import Wish, run
-from tests.forked import completed
+from tests.forked import Forked, completed, surroundings
+from tests.terminal.closing import ended_without
 from tests.terminal.graphs import GRAPH
 from tests.terminal.ttys import timeless
 
@@ -51,12 +54,16 @@ def test_the_answer_is_on_standard_output_and_all_else_beside_it(folder: Path) -
 
 
 def test_a_reader_who_has_enough_ends_the_run_without_a_word(folder: Path) -> None:
-    command, pipe = [sys.executable, "-m", "stellwerk", "run", "--json", "demo", "slow"], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as demo:
-        assert demo.stdout and demo.stderr
-        assert json.loads(demo.stdout.readline())["type"] == "run_start"
-        demo.stdout.close()
-        assert (demo.wait(240), demo.stderr.read()) == (141, "")
+    here, there = os.pipe()
+    with open(here) as told, TemporaryFile() as errors, open(os.devnull) as nothing:
+        files, arguments = [nothing.fileno(), there, errors.fileno()], ("run", "--json", "demo", "slow")
+        demo = Forked(arguments, files=files, cwd=folder, environment=surroundings())
+        os.close(there)
+        assert json.loads(told.readline())["type"] == "run_start"
+        told.close()
+        assert demo.wait(240) == 141
+        errors.seek(0)
+        assert errors.read() == b""
 
 
 def test_the_text_can_come_from_standard_input_and_quiet_means_only_the_answer(pipe: Pipe) -> None:
@@ -76,15 +83,25 @@ def test_a_text_without_a_word_in_it_is_no_text(pipe: Pipe) -> None:
     assert (code, "say something" in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    "closed, code", [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)], ids=str
-)
-def test_streams_that_are_closed_or_full_are_no_reason_for_a_stack(closed: str, code: int, folder: Path) -> None:
-    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "stellwerk", "run", "my_graph.py:graph"]
-    ended = subprocess.run([*command, "hi"], capture_output=True, text=True, timeout=240, check=False)
-    assert ended.returncode == code
-    assert "Traceback" not in ended.stderr
-    assert ("stellwerk: cannot write to standard output: No space left on device" in ended.stderr) == (code == 1)
+@pytest.mark.parametrize("closed", [[0], [1], [2]], ids=["input", "output", "error"])
+def test_a_stream_that_is_closed_is_no_reason_for_a_stack(closed: list[int], folder: Path) -> None:
+    code, complaint = ended_without(closed, ["run", "my_graph.py:graph", "hi"], folder)
+    assert (code, "Traceback" in complaint) == (0, False)
+
+
+def test_nor_are_three_that_are_closed_from_the_first_moment(folder: Path) -> None:
+    command = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-m", "stellwerk", "run"]
+    assert subprocess.run([*command, "my_graph.py:graph", "hi"], timeout=240, check=False).returncode == 0
+
+
+def test_nor_is_a_full_disk(folder: Path) -> None:
+    with open("/dev/full", "w") as full, TemporaryFile() as errors, open(os.devnull) as nothing:
+        files, arguments = [nothing.fileno(), full.fileno(), errors.fileno()], ("run", "my_graph.py:graph", "hi")
+        assert Forked(arguments, files=files, cwd=folder, environment=surroundings()).wait(240) == 1
+        errors.seek(0)
+        complaint = errors.read().decode()
+    assert "Traceback" not in complaint
+    assert "stellwerk: cannot write to standard output: No space left on device" in complaint
 
 
 @pytest.mark.parametrize(

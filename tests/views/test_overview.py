@@ -16,12 +16,14 @@ from stellwerk.envelope.model import (
     Message,
     RunStart,
     UserAnswer,
+    encode,
     type_of,
 )
 from stellwerk.envelope.payloads import (
     Answered,
     Asked,
     Filed,
+    FilePart,
     Logged,
     ModelEnded,
     RunStarted,
@@ -31,7 +33,7 @@ from stellwerk.envelope.payloads import (
 )
 from stellwerk.views import transcript
 from stellwerk.views.overview import TYPES, Overview, as_json, folded
-from stellwerk.views.transcript import Hidden
+from stellwerk.views.transcript import Hidden, title
 from tests.golden.files import BY_NAME, stored
 from tests.samples import place, run_end, run_start, whole_run
 
@@ -134,3 +136,14 @@ def test_an_answer_that_was_made_anew_takes_the_place_of_the_old_one() -> None:
 def test_a_run_without_anything_hidden_shows_all_that_was_said() -> None:
     entries = [transcript.entry(Hidden(), n, envelope) for n, envelope in enumerate(whole_run(), start=1)]
     assert [entry.role for entry in entries if entry is not None] == ["user"]
+
+
+def test_a_title_is_one_short_line_without_half_a_character_and_of_files_alone_their_names() -> None:
+    def titled(*content: TextPart | FilePart) -> str | None:
+        said = Said(message_id="m", role="user", content=list(content), status="first")
+        return title(encode(Message(ts=1.0, parent_id=None, call_id="c", seq=1, payload=said)))
+
+    assert titled(TextPart(text=" one\r\n\u2028two\tthree ")) == "one two three"
+    assert titled(TextPart(text="🦉" * 100)) == "🦉" * 79 + "…"
+    assert titled(FilePart(document_id="d", filename="a.txt", mime="text/plain")) == "a.txt"
+    assert titled(TextPart(text="\n")) is None

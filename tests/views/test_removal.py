@@ -10,6 +10,7 @@ from stellwerk.dialects.agui import DIALECT as AGUI
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import AskUser, Document, Envelope, State, ToolStart, UserAnswer, decode
 from stellwerk.envelope.order import legal
+from stellwerk.views import documents
 from stellwerk.views.removal import Removal, Spoken
 from stellwerk.views.removal_papers import Papers
 from tests.dialects.agui_rules import problems
@@ -97,6 +98,20 @@ def test_a_tool_call_that_names_a_file_anywhere_in_its_arguments_goes_with_it() 
     log = [said("wish", WISH), told("document", "f1", **file, action="added", message_id="wish"), *calls]
     left = left_of(log, "m-wish", ["d1"])
     assert [call.payload.args for call in left if isinstance(call, ToolStart)] == [{}, asked[1]]
+
+
+def test_a_file_that_another_message_has_still_is_listed_once_and_by_its_name() -> None:
+    file: dict[str, Any] = {"document_id": "d1", "name": "Notes.txt", "mime": "text/plain", "size": 1, "digest": "d1"}
+    log = [
+        said("wish", WISH),
+        told("document", "f1", **file, action="added", message_id="wish"),
+        said("more", "hello"),
+        told("document", "f2", **file, action="added", message_id="more"),
+    ]
+    files: tuple[documents.Filed, ...] = ()
+    for envelope in left_of(log, "m-wish"):
+        files = documents.fold(files, envelope)
+    assert [file.name for file in files] == ["Notes.txt"]
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -7,6 +7,8 @@ export interface SessionHead {
   readonly id: string;
   readonly sid: string;
   readonly agent_system_id: string;
+  /** How the first message begins, in one line. */
+  readonly title: string | null;
   readonly user_id?: string;
   readonly created_at: number;
   readonly position: number;
@@ -167,6 +169,7 @@ export interface SystemHead {
   readonly version: number;
   readonly created_at: number;
   readonly updated_at: number;
+  readonly description: string;
 }
 
 export interface SystemPage {
@@ -180,7 +183,7 @@ export interface PublishedAgent {
   readonly kind: string;
   readonly description: string;
   readonly graph?: string;
-  readonly model?: Readonly<Record<string, unknown>>;
+  readonly model?: { readonly provider: string; readonly model: string; readonly [setting: string]: unknown };
   readonly tools?: readonly string[];
   readonly agents?: readonly {
     readonly id: string;

@@ -40,7 +40,8 @@ test("a string is a line of JSON, or else text", () => {
   const line = '{"type":"text_message","payload":{"text":"Hi"},"id":"1.0","ts":1,"agent_name":"a"}';
   expect(streamControl(line)).toEqual({ appendText: "Hi" });
   expect(streamControl("{not JSON")).toEqual({ appendText: "{not JSON" });
-  expect(streamControl("42")).toEqual({ appendText: "42" });
+  for (const text of ["42", "null", '{"type":"object"}', '{"type":"text_message","payload":null}'])
+    expect(streamControl(text)).toEqual({ appendText: text });
 });
 
 test("a question comes with the id to answer it by", () => {

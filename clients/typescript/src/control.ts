@@ -74,11 +74,17 @@ function ofChunk(chunk: StreamChunk): StreamControl {
 function ofString(text: string): StreamControl {
   try {
     const told: unknown = JSON.parse(text);
-    if (typeof told === "object" && told !== null && "type" in told) return streamControl(told as StreamEvent);
+    if (isTold(told)) return streamControl(told);
   } catch {
     // Text, as it has always been.
   }
   return { appendText: text };
+}
+
+/** A model may well write JSON, and that with a `type`: only with one of these beside it is it a line of ours. */
+function isTold(value: unknown): value is StreamEvent | StreamChunk {
+  if (typeof value !== "object" || value === null || !("type" in value)) return false;
+  return "level" in value || ("payload" in value && typeof value.payload === "object" && value.payload !== null);
 }
 
 function asked(askId: string | undefined, question: AskedQuestion | undefined): Pick<StreamControl, "question"> {

@@ -10,6 +10,7 @@ const LAST = RUN.length;
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 /** Reads up to the last envelope of the run. */
@@ -71,9 +72,10 @@ test("a line that falls silent is given up, and another one is opened", async ()
   expect(seen).toEqual(all);
 });
 
-test("the signal ends it without an error, also while it waits to come back", async () => {
+test("the signal ends it without an error, also while it waits to come back, for a year if need be", async () => {
   const stopping = new AbortController();
-  const url = await serving(cutAfter(RUN, 2), problem(503, "busy", { "Retry-After": "3600" }));
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  const url = await serving(cutAfter(RUN, 2), problem(503, "busy", { "Retry-After": "31536000" }));
   let waits = 0;
   const onConnection = (state: string) => {
     if (state === "waiting" && ++waits === 2) setImmediate(() => stopping.abort());
@@ -81,4 +83,13 @@ test("the signal ends it without an error, also while it waits to come back", as
   const seen: number[] = [];
   for await (const { position } of follow("s", { url, signal: stopping.signal, onConnection })) seen.push(position);
   expect(seen).toEqual([1, 2]);
+  expect(timers.mock.calls.map(([, delay = 0]) => delay >= 2 ** 31)).not.toContain(true);
+});
+
+test.each(["connecting", "open", "waiting"] as const)("whoever leaves at the word %s is gone at once", async (word) => {
+  const stopping = new AbortController();
+  const onConnection = (state: string) => void (state === word && stopping.abort());
+  const url = await serving(word === "waiting" ? problem(503, "busy", { "Retry-After": "3600" }) : whole([]));
+  for await (const { position } of follow("s", { url, signal: stopping.signal, onConnection }))
+    expect(position).toBe(0);
 });

@@ -16,6 +16,6 @@ export { reduce } from "./reduce.js";
 export * from "./select.js";
 export * from "./session.js";
 export { eventsOf, type ServerSentEvent, SseReader } from "./sse.js";
-export { type Live, type LiveOptions, LiveSession } from "./store.js";
+export { type Live, LiveSession } from "./store.js";
 export type * from "./workflow_answers.js";
 export { type NewWorkflow, Workflows } from "./workflows.js";

@@ -57,6 +57,13 @@ test("what cannot be sent is not sent twice", async () => {
   expect(count).toBe(1);
 });
 
+test("the signal ends it also while it asks whether that was all", async () => {
+  const stopping = new AbortController();
+  const url = await serving(told(99, "end"), () => stopping.abort());
+  const invoked = invokeAgent(REQUEST, { url, signal: stopping.signal, onEvent: () => undefined });
+  await expect(invoked).rejects.toMatchObject({ name: "AbortError" });
+});
+
 test("the signal ends it", async () => {
   const stopping = new AbortController();
   const url = await serving((_, response) => {

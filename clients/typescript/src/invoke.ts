@@ -51,9 +51,9 @@ class Conversation implements Source<StreamEvent> {
   readonly final = (error: unknown): boolean => this.session === "" || refused(error);
 
   /** A stream that ends is not yet the end of the run: a server that shuts down ends its streams, too. */
-  readonly over = async (): Promise<boolean> => {
+  readonly over = async (signal: AbortSignal): Promise<boolean> => {
     const path = `/sessions/${encodeURIComponent(this.session)}`;
-    const head: SessionHead = await (await ask(this.place, address(this.place, path))).json();
+    const head: SessionHead = await (await ask(this.place, address(this.place, path), { signal })).json();
     return head.status !== "running" || head.awaiting_user_input;
   };
 

@@ -43,7 +43,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 function Chat({ client, drawn }: { client: Client; drawn: Live[] }) {
-  const live = useSession(client, "s", {});
+  const live = useSession(client, "s");
   drawn.push(live);
   return conversation(live.session)
     .map((entry) => textOf(live.session, entry))
@@ -98,4 +98,16 @@ test("a session that is gone is told once, and not asked for again", async () =>
   lookedAt(false);
   leave();
   expect(lines.asked).toHaveLength(1);
+});
+
+test("what cannot be folded is an error of the page, and no connection is shown that nobody reads", async () => {
+  const heard = new Promise((resolve) => process.once("unhandledRejection", resolve));
+  const broken = { ...RUN[0], type: "message", payload: null } as unknown as (typeof RUN)[number];
+  const { lines, client } = await counting(whole([broken]));
+  const live = new LiveSession(client, "s");
+  const leave = live.subscribe(() => undefined);
+  expect(await heard).toBeInstanceOf(TypeError);
+  expect(live.get().connection).toBe("closed");
+  leave();
+  await until(() => lines.open === 0);
 });

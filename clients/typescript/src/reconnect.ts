@@ -2,6 +2,8 @@ import { Problem } from "./problem.js";
 
 const FIRST_PAUSE = 200;
 const LONGEST_PAUSE = 5_000;
+/** What a timer can hold; a longer time would be none at all. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 /** Milliseconds without a byte; of the heartbeats, which come every 15 seconds, two are missing by then. */
 export const SILENCE = 40_000;
 
@@ -20,7 +22,7 @@ export interface Source<Item> {
   readonly open: Opened;
   readonly read: (stream: ReadableStream<Uint8Array>) => AsyncGenerator<Item, void, undefined>;
   /** Whether a stream that has ended was the last one. */
-  readonly over: () => Promise<boolean>;
+  readonly over: (signal: AbortSignal) => Promise<boolean>;
   /** Whether it is no use to come back after this error. */
   readonly final: (error: unknown) => boolean;
 }
@@ -42,12 +44,13 @@ export async function* reconnecting<Item>(
     let problem: unknown;
     try {
       for await (const item of source.read(await line.stream(source.open, () => onConnection?.("open")))) {
+        if (signal?.aborted) return;
         attempt = 0;
         yield item;
-        if (signal?.aborted) return;
       }
-      if (await source.over()) return;
+      if (await source.over(line.ended)) return;
     } catch (error) {
+      if (signal?.aborted) return;
       if (source.final(error)) throw error;
       problem = error;
     } finally {
@@ -63,7 +66,7 @@ export async function* reconnecting<Item>(
 function pauseBefore(attempt: number, problem: unknown): number {
   const named = problem instanceof Problem ? (problem.retryAfter ?? 0) * 1000 : 0;
   const longest = Math.min(FIRST_PAUSE * 2 ** attempt, LONGEST_PAUSE);
-  return named + longest * (0.5 + Math.random() / 2);
+  return Math.min(named + longest * (0.5 + Math.random() / 2), LONGEST_TIMER);
 }
 
 function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
@@ -75,6 +78,7 @@ function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
     };
     const timer = setTimeout(done, milliseconds);
     signal?.addEventListener("abort", done);
+    if (signal?.aborted) done();
   });
 }
 
@@ -86,6 +90,11 @@ class Line {
 
   constructor(readonly signal?: AbortSignal) {
     signal?.addEventListener("abort", this.#end);
+    if (signal?.aborted) this.#end();
+  }
+
+  get ended(): AbortSignal {
+    return this.#ending.signal;
   }
 
   async stream(open: Opened, opened: () => void): Promise<ReadableStream<Uint8Array>> {

@@ -129,6 +129,40 @@ test("a regenerated answer takes the place of the first, and a removed message g
   expect(folded([removal], first).entries.map((entry) => entry.position)).toEqual([message.position]);
 });
 
+test("what is removed goes from a page that is open as it does from one that is loaded again", () => {
+  const names = ["content", "documents", "text", "schema", "options", "default", "args", "data"];
+  const nothing = Object.fromEntries(names.map((name) => [name, undefined]));
+  for (const name of ["plain-answer", "reasoning", "question-answered", "approval-rejected"]) {
+    const envelopes = run(name);
+    for (const said of envelopes.filter(({ type }) => ["message", "ask_user", "user_answer"].includes(type))) {
+      const id = said.type === "message" ? said.payload.message_id : said.call_id;
+      const payload = { message_id: id, role: "user", content: [], status: "first", action: "removed" };
+      const removal = { ...said, type: "message", position: envelopes.length + 1, payload } as Envelope;
+      const stored = envelopes.map((one) => {
+        const left = one.type === "llm_token" && one.call_id === id ? { text: "" } : one === said ? nothing : {};
+        const empty = one === said ? { content: [], question: "", redacted: true } : {};
+        return { ...one, payload: { ...one.payload, ...left, ...empty } } as Envelope;
+      });
+      const open = folded([...envelopes, removal]);
+      expect(plain(open)).toEqual(plain(folded([...stored, removal])));
+      expect(open.entries.map((entry) => entry.position)).not.toContain(said.position);
+    }
+  }
+});
+
+test("of an answer that was cut off and removed nothing is left, and of a message whose file was removed the text", () => {
+  const stopped = run("stopped").map((one) =>
+    one.type === "llm_token" ? { ...one, payload: { ...one.payload, text: "", redacted: true } } : one,
+  );
+  expect(folded(stopped).entries.filter((entry) => entry.kind === "message" && entry.state !== "said")).toEqual([]);
+  const answer = run("plain-answer").map((one) =>
+    one.type === "message" ? { ...one, payload: { ...one.payload, redacted: true } } : one,
+  );
+  expect(folded(answer).entries.map((entry) => entry.text)).toEqual(
+    folded(run("plain-answer")).entries.map((entry) => entry.text),
+  );
+});
+
 test("a type that nobody knows yet moves the position and nothing else", () => {
   const unknown = { ...run("plain-answer")[0], type: "tomorrow", position: 9 } as unknown as Envelope;
   expect(reduce(EMPTY, unknown)).toEqual({ ...EMPTY, position: 9 });

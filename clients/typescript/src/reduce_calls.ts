@@ -49,7 +49,8 @@ export function modelWrote(session: Session, envelope: LlmTokenEnvelope): Sessio
   const { text, kind } = envelope.payload;
   const changed: ModelCall =
     kind === "reasoning" ? { ...call, reasoning: call.reasoning + text } : { ...call, text: call.text + text };
-  const first = call.text === "" && call.reasoning === "" && isOuter(session, call);
+  // A token without a text is what is left of one that was removed: it begins nothing.
+  const first = text !== "" && call.text === "" && call.reasoning === "" && isOuter(session, call);
   const after = withCall(session, changed);
   return first ? { ...after, drafts: [...session.drafts, writing(envelope, call.messageId)] } : after;
 }

@@ -7,11 +7,10 @@ type Drafts = readonly MessageEntry[];
 export function said(session: Session, envelope: MessageEnvelope): Session {
   const { payload } = envelope;
   const id = payload.message_id;
-  if (payload.action === "removed") {
-    return { ...session, entries: session.entries.filter((one) => one.kind !== "message" || one.messageId !== id) };
-  }
+  if (payload.action === "removed") return removed(session, id);
   const drafts = session.drafts.filter((draft) => draft.messageId !== id);
-  if (payload.redacted) return { ...session, drafts };
+  // Of a message whose file was removed the rest is left.
+  if (payload.redacted && payload.content.length === 0) return { ...session, drafts };
   const entry: MessageEntry = {
     ...placed(envelope),
     kind: "message",
@@ -28,6 +27,29 @@ export function said(session: Session, envelope: MessageEnvelope): Session {
   return { ...session, drafts, entries: [...session.entries, entry] };
 }
 
+/** What was said under this id goes as it has gone from the log; what others made of it stays. */
+function removed(session: Session, id: string): Session {
+  const isIt = (one: Entry) => (one.kind === "message" ? one.messageId : one.callId) === id;
+  const gone = session.entries.find(isIt);
+  if (gone === undefined) return session;
+  const left = { ...session, entries: session.entries.filter((one) => !isIt(one)) };
+  if (gone.kind === "message") {
+    const call = session.calls.get(id);
+    return call?.kind === "model"
+      ? { ...left, calls: session.calls.with(id, { ...call, text: "", reasoning: "" }) }
+      : left;
+  }
+  const blank = gone.kind === "question" ? UNASKED : { answer: { ts: gone.ts } };
+  return {
+    ...left,
+    questions: session.questions.map((one) => (one.askId === gone.askId ? { ...one, ...blank } : one)),
+  };
+}
+
+const UNASKED: Partial<Question> = {
+  ...{ question: "", schema: undefined, options: undefined, default: undefined, args: undefined, data: undefined },
+};
+
 export function asked(session: Session, envelope: AskUserEnvelope): Session {
   const { payload } = envelope;
   const question: Question = {
@@ -39,6 +61,7 @@ export function asked(session: Session, envelope: AskUserEnvelope): Session {
     options: payload.options,
     default: payload.default,
     toolName: payload.tool_name,
+    toolCallId: payload.tool_call_id,
     args: payload.args,
     data: payload.data,
     agent: envelope.agent,
@@ -50,7 +73,7 @@ export function asked(session: Session, envelope: AskUserEnvelope): Session {
   const { askId, options } = question;
   const entry: Entry = {
     ...placed(envelope),
-    ...{ kind: "question", role: "assistant", text: payload.question, askId, options },
+    ...{ kind: "question", role: "assistant", text: payload.question, askId, options, callId: envelope.call_id },
   };
   return {
     ...session,
@@ -66,7 +89,7 @@ export function answered(session: Session, envelope: UserAnswerEnvelope): Sessio
   const answer = { text, data, ts: envelope.ts };
   const entry: Entry = {
     ...placed(envelope),
-    ...{ kind: "answer", role: "user", text: text ?? "", askId, data, refused },
+    ...{ kind: "answer", role: "user", text: text ?? "", askId, data, refused, callId: envelope.call_id },
   };
   return {
     ...session,

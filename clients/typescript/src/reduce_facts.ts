@@ -14,11 +14,12 @@ export function stateChanged(session: Session, envelope: StateEnvelope): Session
 }
 
 export function filed(session: Session, envelope: DocumentEnvelope): Session {
-  const { document_id: documentId, name, mime, size, action, message_id: messageId } = envelope.payload;
+  const { document_id: documentId, name, mime, size, action, message_id: messageId, redacted } = envelope.payload;
   if (action === "removed") {
     if (messageId !== undefined) return session; // another message has it still
     return { ...session, documents: session.documents.filter((one) => one.documentId !== documentId) };
   }
+  if (redacted) return session; // what is left of one that was removed, and has no name
   if (session.documents.some((one) => one.documentId === documentId && one.name === name)) return session;
   const { ts: addedAt, run_id: runId, agent } = envelope;
   const document: SessionDocument = { documentId, name, mime, size, addedAt, runId, agent };

@@ -90,12 +90,16 @@ export interface MessageEntry extends EntryFields {
 export interface QuestionEntry extends EntryFields {
   readonly kind: "question";
   readonly askId: string;
+  /** By this id it is removed, as a message by its `messageId`. */
+  readonly callId: string;
   readonly options?: readonly unknown[];
 }
 
 export interface AnswerEntry extends EntryFields {
   readonly kind: "answer";
   readonly askId: string;
+  /** By this id it is removed. */
+  readonly callId: string;
   readonly data?: unknown;
   readonly refused: boolean;
 }
@@ -169,6 +173,8 @@ export interface Question {
   readonly options?: readonly unknown[];
   readonly default?: unknown;
   readonly toolName?: string;
+  /** Of an approval: the call that is to be approved. */
+  readonly toolCallId?: string;
   readonly args?: unknown;
   readonly data?: unknown;
   readonly agent?: string;

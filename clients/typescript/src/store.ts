@@ -1,5 +1,4 @@
-import type { Client, Profile } from "./client.js";
-import type { Envelope } from "./envelope.gen.js";
+import type { Client } from "./client.js";
 import { Problem } from "./problem.js";
 import type { Connection } from "./reconnect.js";
 import { reduce } from "./reduce.js";
@@ -14,22 +13,14 @@ export interface Live {
   readonly problem?: Problem;
 }
 
-export interface LiveOptions {
-  readonly profile?: Profile;
-  /** A fold to go on from, such as one that was kept. */
-  readonly from?: Session;
-  /** Sees every envelope once, in order, before it is folded. */
-  readonly onEnvelope?: (envelope: Envelope) => void;
-}
-
 /**
  * One session as it goes on, for as many as subscribe: one connection for all of them, and none without them. What
  * comes within a frame is shown at once. A hidden page lets its connection go, as a browser has only six for a server;
  * it comes back by position, so nothing is lost.
  */
 export class LiveSession {
-  #live: Live;
-  #latest: Session;
+  #live: Live = { session: EMPTY, connection: "closed" };
+  #latest: Session = EMPTY;
   #following: AbortController | undefined;
   #frame: number | undefined;
   readonly #listeners = new Set<() => void>();
@@ -37,11 +28,7 @@ export class LiveSession {
   constructor(
     readonly client: Client,
     readonly id: string,
-    readonly options: LiveOptions = {},
-  ) {
-    this.#latest = options.from ?? EMPTY;
-    this.#live = { session: this.#latest, connection: "closed" };
-  }
+  ) {}
 
   readonly get = (): Live => this.#live;
 
@@ -73,18 +60,16 @@ export class LiveSession {
     const following = new AbortController();
     this.#following = following;
     const { signal } = following;
-    const { profile, onEnvelope } = this.options;
     const onConnection = (connection: Connection) => !signal.aborted && this.#show({ connection });
+    const after = this.#latest.position;
     try {
-      const after = this.#latest.position;
-      for await (const envelope of this.client.follow(this.id, { after, profile, signal, onConnection })) {
-        onEnvelope?.(envelope);
+      for await (const envelope of this.client.follow(this.id, { after, signal, onConnection })) {
         this.#latest = reduce(this.#latest, envelope);
         this.#frame ??= inFrame(this.#shown);
       }
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
       this.#close();
+      if (!(error instanceof Problem)) throw error;
       this.#show({ problem: error });
     }
   }

@@ -12,7 +12,8 @@ export interface NewWorkflow {
 export class Workflows {
   constructor(readonly place: Place = {}) {}
 
-  list(page: { limit?: number; before?: string } = {}): Promise<readonly told.WorkflowHead[]> {
+  /** `chats: false`: only those that were started as workflows. */
+  list(page: { limit?: number; before?: string; chats?: boolean } = {}): Promise<readonly told.WorkflowHead[]> {
     return this.#json("", page);
   }
 

@@ -23,7 +23,7 @@ export function Button({ look = "plain", square = false, className, type = "butt
 export function buttonLook(look: keyof typeof LOOKS, square = false): string {
   return classes(
     "inline-flex h-9 items-center justify-center gap-2 rounded-lg text-sm font-medium whitespace-nowrap transition-colors",
-    "disabled:cursor-not-allowed disabled:opacity-50",
+    "disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-50",
     square ? "w-9 shrink-0" : "px-3.5",
     LOOKS[look],
   );

@@ -1,6 +1,5 @@
 import { useMemo, useState } from "react";
 import { useTexts } from "../texts";
-import { number } from "../texts/figures";
 import { classes } from "./classes";
 import { csvOf, textOfCell } from "./csv";
 import { save } from "./files";
@@ -64,7 +63,7 @@ export function DataTable({ label, columns, rows, total }: Props) {
               <tr key={place} className="border-b border-line last:border-0 hover:bg-hover">
                 {names.map((_, column) => (
                   // biome-ignore lint/suspicious/noArrayIndexKey: as above
-                  <Cell key={column} value={row[column]} language={language} />
+                  <Cell key={column} value={row[column]} />
                 ))}
               </tr>
             ))}
@@ -110,11 +109,12 @@ function Heading({ name, numeric, order, onClick }: HeadingProps) {
   );
 }
 
-function Cell({ value, language }: { value: unknown; language: string }) {
+/** As it came: a year or a number of an order is not to be grouped. */
+function Cell({ value }: { value: unknown }) {
   const numeric = typeof value === "number";
   return (
     <td className={classes("px-3 py-1.5 align-top break-words", numeric && "text-right tabular-nums")}>
-      {numeric ? number(value, language, 6) : textOfCell(value)}
+      {textOfCell(value)}
     </td>
   );
 }

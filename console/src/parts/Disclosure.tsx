@@ -5,15 +5,24 @@ import { Icon } from "./Icon";
 interface Props {
   summary: ReactNode;
   children: ReactNode;
-  startsOpen?: boolean;
+  /** Unique; by it one that was scrolled out of sight, and is built anew, is known to have been open. */
+  memory?: string;
   className?: string;
 }
 
+const opened = new Set<string>();
+
 /** Folded until somebody wants it; what is inside is not even built before. */
-export function Disclosure({ summary, children, startsOpen = false, className }: Props) {
-  const [open, setOpen] = useState(startsOpen);
+export function Disclosure({ summary, children, memory, className }: Props) {
+  const [open, setOpen] = useState(memory !== undefined && opened.has(memory));
+  const toggle = (now: boolean) => {
+    setOpen(now);
+    if (memory === undefined) return;
+    if (now) opened.add(memory);
+    else opened.delete(memory);
+  };
   return (
-    <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)} className={className}>
+    <details open={open} onToggle={(event) => toggle(event.currentTarget.open)} className={className}>
       <summary className="flex list-none items-center gap-2 rounded-lg px-2 py-1.5 hover:bg-hover [&::-webkit-details-marker]:hidden">
         <span className={classes("text-muted transition-transform", open && "rotate-90")}>
           <Icon name="chevron" size={16} />

@@ -1,21 +1,36 @@
 import { Link } from "@tanstack/react-router";
 import { useTexts } from "../texts";
+import { classes } from "./classes";
 import { Icon } from "./Icon";
 
-/** Leads from anything that is shown to the event that says so. */
-export function EventLink({ sid, position }: { sid: string; position: number }) {
+interface Props {
+  sid: string;
+  position?: number | undefined;
+  /** Instead of one event all of these types, with commas in between, that have this text. */
+  type?: string;
+  text?: string;
+  /** What the events are of, where they are more than the one that the number says. */
+  of?: string;
+}
+
+/** Leads from anything that is shown to what the log says of it. */
+export function EventLink({ sid, position, type, text, of }: Props) {
   const { parts } = useTexts();
+  const label = of === undefined ? parts.event(position ?? 0) : parts.eventsOf(of);
   return (
     <Link
       to="/events/$sid"
       params={{ sid }}
-      search={{ at: position }}
-      title={parts.event(position)}
-      className="inline-flex items-center gap-1 rounded-md px-1.5 py-0.5 text-xs text-muted tabular-nums hover:bg-hover hover:text-ink"
+      search={{ at: position, type, q: text }}
+      aria-label={label}
+      title={label}
+      className={classes(
+        "inline-flex shrink-0 items-center justify-center gap-1 rounded-md text-xs text-muted tabular-nums hover:bg-hover hover:text-ink",
+        of === undefined ? "px-1.5 py-0.5" : "size-6",
+      )}
     >
-      <Icon name="events" size={14} />
-      <span className="sr-only">{parts.event(position)}</span>
-      <span aria-hidden>{position}</span>
+      <Icon name="events" size={15} />
+      {of === undefined && position}
     </Link>
   );
 }

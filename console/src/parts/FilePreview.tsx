@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useTexts } from "../texts";
 import { bytes } from "../texts/figures";
 import { Button } from "./Button";
@@ -15,13 +15,14 @@ interface Props {
   file: FileRef;
   /** Below its name: whose it is, from when. */
   note?: string;
-  startsOpen?: boolean;
+  /** Beside its buttons. */
+  link?: ReactNode;
 }
 
 /** A file: what it is, a look into it, and its bytes. */
-export function FilePreview({ file, note, startsOpen = false }: Props) {
+export function FilePreview({ file, note, link }: Props) {
   const { parts, language } = useTexts();
-  const [open, setOpen] = useState(startsOpen);
+  const [open, setOpen] = useState(false);
   const kind = previewOf(file);
   const facts = [file.size !== undefined && bytes(file.size, language), note, file.mime].filter(Boolean).join(" · ");
   return (
@@ -51,6 +52,7 @@ export function FilePreview({ file, note, startsOpen = false }: Props) {
           </Button>
         )}
         <DownloadButton file={file} />
+        {link}
       </div>
       {open && kind && <Content file={file} kind={kind} />}
     </div>
@@ -67,7 +69,9 @@ function Content({ file, kind }: { file: FileRef; kind: PreviewKind }) {
   );
 }
 
-function Shown({ content, kind, name }: { content: string; kind: PreviewKind; name: string }) {
+function Shown({ content, kind, name }: { content: string | null; kind: PreviewKind; name: string }) {
+  const { parts } = useTexts();
+  if (content === null) return <p className="text-sm text-muted">{parts.tooLarge}</p>;
   if (kind === "image") return <img src={content} alt={name} className="mx-auto max-h-80 max-w-full object-contain" />;
   if (kind === "markdown") return <Markdown text={content} />;
   const json = kind === "json" ? parsed(content) : undefined;

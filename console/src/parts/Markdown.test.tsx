@@ -40,8 +40,21 @@ test.each([
   }
 });
 
+test.each([
+  ["lists", "- ".repeat(2000)],
+  ["quotations", ">".repeat(10_000)],
+  ["lists below each other", Array.from({ length: 200 }, (_, depth) => `${"  ".repeat(depth)}- x`).join("\n")],
+  ["emphases", "*a ".repeat(3000) + " b*".repeat(3000)],
+  ["emphases in a word", `${"*".repeat(5000)}a${"*".repeat(5000)}`],
+  ["underlines", "_a ".repeat(3000) + "_".repeat(3000)],
+])("%s inside each other are shown as they were written", (_, text) => {
+  expect(html(text)).toContain("<pre");
+});
+
 test("what Markdown is for, works", () => {
   const shown = html("**bold** and [a link](https://example.org)\n\n| a | b |\n|---|---|\n| 1 | 2 |");
   for (const part of ["<strong>bold</strong>", 'href="https://example.org/"', "<td>1</td>"])
     expect(shown).toContain(part);
+  expect(html("# title")).toContain("<h3>title</h3>");
+  expect(html(`${"- item with **bold** and a_snake_name\n".repeat(400)}`)).toContain("<strong>");
 });

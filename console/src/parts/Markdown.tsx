@@ -1,24 +1,36 @@
+import { memo } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { useTexts } from "../texts";
 import { Icon } from "./Icon";
+import { LongText } from "./LongText";
 import { safeLink } from "./links";
+import { isTangled } from "./tangled";
+import { Unbroken } from "./Unbroken";
 
 /**
  * What a model or a tool wrote, which nobody has checked: HTML stays text, no image is fetched,
- * and a link leads only to the web or to a mail program.
+ * a link leads only to the web or to a mail program, and what would hold up the page is shown as it is.
  */
-export function Markdown({ text }: { text: string }) {
+export const Markdown = memo(({ text }: { text: string }) => {
+  if (isTangled(text)) return <LongText text={text} />;
   return (
-    <div className="prose break-words">
-      <ReactMarkdown remarkPlugins={[remarkGfm]} components={COMPONENTS} urlTransform={(url) => safeLink(url) ?? ""}>
-        {text}
-      </ReactMarkdown>
-    </div>
+    <Unbroken text={text}>
+      <div className="prose break-words">
+        <ReactMarkdown remarkPlugins={[remarkGfm]} components={COMPONENTS} urlTransform={(url) => safeLink(url) ?? ""}>
+          {text}
+        </ReactMarkdown>
+      </div>
+    </Unbroken>
   );
-}
+});
 
 const COMPONENTS: Components = {
+  h1: "h3", // the page has its own headings
+  h2: "h4",
+  h3: "h5",
+  h4: "h6",
+  h5: "h6",
   a: ({ href, children }) =>
     href ? (
       <a href={href} target="_blank" rel="noopener noreferrer nofollow">
@@ -28,6 +40,15 @@ const COMPONENTS: Components = {
       <span>{children}</span>
     ),
   img: ({ alt, src }) => <NoImage alt={alt ?? ""} address={typeof src === "string" ? src : ""} />,
+  // What scrolls must be reached by the keyboard.
+  table: ({ children }) => (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
+    <div tabIndex={0} className="overflow-x-auto">
+      <table>{children}</table>
+    </div>
+  ),
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
+  pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
   input: ({ checked }) => <Tick done={checked === true} />,
 };
 

@@ -1,4 +1,6 @@
-import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from "react";
+import { useTexts } from "../texts";
+import { Button } from "./Button";
 import { classes } from "./classes";
 import { Icon } from "./Icon";
 
@@ -20,9 +22,9 @@ export function Toasts({ children }: { children: ReactNode }) {
   const next = useRef(0);
   const say = useCallback((text: string, bad = false) => {
     const id = next.current++;
-    setNotes((known) => [...known.slice(-2), { id, text, bad }]);
-    setTimeout(() => setNotes((known) => known.filter((note) => note.id !== id)), SHOWN_FOR);
+    setNotes((known) => [...known.filter((note) => note.text !== text).slice(-2), { id, text, bad }]);
   }, []);
+  const close = useCallback((id: number) => setNotes((known) => known.filter((note) => note.id !== id)), []);
   return (
     <Say value={say}>
       {children}
@@ -30,18 +32,43 @@ export function Toasts({ children }: { children: ReactNode }) {
         aria-live="polite"
         className="pointer-events-none fixed inset-x-0 top-16 z-20 flex flex-col items-center gap-2 px-4"
       >
-        {notes.map(({ id, text, bad }) => (
-          <p
-            key={id}
-            className={classes(
-              "pointer-events-auto flex max-w-lg items-center gap-2.5 rounded-xl border border-line bg-raised px-4 py-2.5 text-sm shadow-float",
-              bad && "text-bad",
-            )}
-          >
-            <Icon name={bad ? "alert" : "check"} /> {text}
-          </p>
+        {notes.map((note) => (
+          <Shown key={note.id} note={note} onClose={close} />
         ))}
       </div>
     </Say>
+  );
+}
+
+/** It goes by itself when it was there to be read, unless somebody is at it; what went wrong stays until it is closed. */
+function Shown({ note: { id, text, bad }, onClose }: { note: Note; onClose: (id: number) => void }) {
+  const { parts } = useTexts();
+  const [held, setHeld] = useState(bad);
+  useEffect(() => {
+    if (held) return;
+    const timer = setTimeout(() => onClose(id), SHOWN_FOR);
+    return () => clearTimeout(timer);
+  }, [held, id, onClose]);
+  const hold = () => setHeld(true);
+  const release = () => setHeld(bad);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it does nothing but stay while somebody is at it
+    <div
+      role={bad ? "alert" : undefined}
+      onPointerEnter={hold}
+      onPointerLeave={release}
+      onFocus={hold}
+      onBlur={release}
+      className={classes(
+        "pointer-events-auto flex max-w-lg items-center gap-2.5 rounded-xl border border-line bg-raised py-1.5 pr-1.5 pl-4 text-sm shadow-float",
+        bad && "text-bad",
+      )}
+    >
+      <Icon name={bad ? "alert" : "check"} />
+      <p className="min-w-0 break-words">{text}</p>
+      <Button look="quiet" square aria-label={parts.close} title={parts.close} onClick={() => onClose(id)}>
+        <Icon name="close" size={16} />
+      </Button>
+    </div>
   );
 }

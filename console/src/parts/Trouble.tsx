@@ -8,12 +8,13 @@ import { Icon } from "./Icon";
 /** Whether the server said so, to whichever of the two that ask it. */
 const isTold = (error: unknown): error is Problem | Refusal => error instanceof Problem || error instanceof Refusal;
 
-/** What went wrong, in a sentence: the server's own words, if it had any. */
+/** What went wrong, in a sentence: the server's own words, if this language has none for them. */
 export function wordsFor(error: unknown, { problems }: Texts): string {
+  if (error instanceof TypeError) return problems.unreachable; // what fetch throws when nobody answers
   if (!isTold(error)) return problems.unknown;
   if (error.status === 0) return problems.unreachable;
   if (error.status === 401) return problems.unauthorized;
-  return error.message || problems.unknown;
+  return problems.told(error.code) || error.message || problems.unknown;
 }
 
 /** An error where its answer would have been. */

@@ -23,8 +23,10 @@ const TEXTS = /^text\/|[/+](json|xml|yaml|x-yaml|toml|javascript|sql|x-sh|csv)$/
 /** How a file can be looked at here; null if it can only be downloaded. */
 export function previewOf({ name, mime, size = 0 }: FileRef): PreviewKind | null {
   const kind = kindOf(mime.split(";")[0] ?? "", name.toLowerCase());
-  return kind !== null && size <= LIMITS[kind] ? kind : null;
+  return kind !== null && fits(kind, size) ? kind : null;
 }
+
+const fits = (kind: PreviewKind, size: number): boolean => size <= LIMITS[kind];
 
 function kindOf(mime: string, name: string): PreviewKind | null {
   if (IMAGES.has(mime)) return "image";
@@ -39,13 +41,17 @@ export function storedFile(documentId: string, name: string, mime: string, size?
   return { name, mime, size, path };
 }
 
-/** The text of a file, or an image as an address that the policy of the page lets an image have. */
+/**
+ * The text of a file, or an image as an address that the policy of the page lets an image have; null if it turns out
+ * to be too large to be looked at.
+ */
 export const contentOf = (file: FileRef, kind: PreviewKind) =>
   queryOptions({
     queryKey: ["file", file.path, file.version ?? 0, kind],
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async ({ signal }) => {
       const blob = await askBlob(file.path, { signal });
+      if (!fits(kind, blob.size)) return null;
       return kind === "image" ? addressOf(new Blob([blob], { type: file.mime })) : blob.text();
     },
   });

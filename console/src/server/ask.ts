@@ -1,13 +1,7 @@
+import type { SpecProblem as Mistake } from "@stellwerk/client";
 import { currentKey, keyRefused } from "./key";
 
-/** One thing that is wrong with a text, and where. */
-export interface Mistake {
-  file: string;
-  line: number | null;
-  column: number | null;
-  field: string;
-  message: string;
-}
+export type { Mistake };
 
 /** What the server answers when it will not or cannot: problem+json, as an error. */
 export class Problem extends Error {
@@ -24,7 +18,7 @@ export class Problem extends Error {
   }
 }
 
-export interface Request {
+interface Request {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   /** Sent as JSON. */
   json?: unknown;

@@ -1,14 +1,8 @@
-import type { NewAnswer, NewMessage, StoredFile } from "@stellwerk/client";
-import { ask, send } from "./ask";
+import type { Accepted, NewAnswer, NewMessage, StoredFile } from "@stellwerk/client";
+import { ask } from "./ask";
 import type { Session } from "./types";
 
 const of = (sid: string, what = "") => `/sessions/${encodeURIComponent(sid)}${what}`;
-
-/** Where in the log the message is. */
-export interface Accepted {
-  position: number;
-  status: "accepted" | "enqueued" | "noted";
-}
 
 export const sendMessage = (sid: string, message: NewMessage, once: string) =>
   ask<Accepted>(of(sid, "/messages"), { method: "POST", json: message, once });
@@ -25,17 +19,6 @@ export function upload(file: File, signal?: AbortSignal): Promise<StoredFile> {
   const form = new FormData();
   form.append("file", file, file.name);
   return ask<StoredFile>("/files", { method: "POST", form, signal });
-}
-
-/** Hands a file to whoever sits there; with the key, which a plain link could not send. */
-export async function download(documentId: string, name: string): Promise<void> {
-  const path = `/files/${encodeURIComponent(documentId)}?name=${encodeURIComponent(name)}`;
-  const url = URL.createObjectURL(await (await send(path, {})).blob());
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
 /** For a request that may be sent again and is done once. Not randomUUID: that is only there over HTTPS. */

@@ -2,7 +2,7 @@ import { stored, useStored } from "../state/stored";
 
 /** The API key lives as long as the tab; it is never in an address. */
 const key = stored("key", () => sessionStorage);
-/** "asked": the dialog is open; "later": whoever sits there has put it away. */
+/** The dialog is open: "asked" by whoever sits there, or as the server has "refused"; "later": he has put it away. */
 const wanted = stored("key-wanted", null);
 
 export const currentKey = (): string | null => key.get();
@@ -12,7 +12,7 @@ export const useKeyWanted = (): string | null => useStored(wanted);
 
 /** The server said 401 to this key: another one is asked for, unless there is one already. */
 export function keyRefused(refused: string | null): void {
-  if (refused === key.get() && wanted.get() === null) wanted.set("asked");
+  if (refused === key.get() && wanted.get() === null) wanted.set("refused");
 }
 
 export const askForKey = (): void => wanted.set("asked");

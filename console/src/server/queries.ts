@@ -2,15 +2,24 @@ import { QueryClient, queryOptions } from "@tanstack/react-query";
 import { ask, askText, Problem } from "./ask";
 import type { ListedSystem, Session, System, Tool } from "./types";
 
-/** A problem is an answer: asking again gives the same one. Only a server that is away is asked again. */
+/**
+ * A problem is an answer: asking again gives the same one. Only a server that is away is asked again. It may be on
+ * this machine: whether there is a network says nothing about it.
+ */
 export function makeQueryClient(): QueryClient {
   const retry = (count: number, error: Error) => error instanceof Problem && error.status === 0 && count < 3;
-  return new QueryClient({ defaultOptions: { queries: { retry, staleTime: 2_000 } } });
+  const networkMode = "always";
+  return new QueryClient({
+    defaultOptions: { queries: { retry, networkMode, staleTime: 2_000 }, mutations: { networkMode } },
+  });
 }
+
+/** How many sessions are kept live. */
+export const LIVE = 100;
 
 export const sessions = queryOptions({
   queryKey: ["sessions"],
-  queryFn: async ({ signal }) => (await ask<{ sessions: Session[] }>("/sessions?limit=100", { signal })).sessions,
+  queryFn: async ({ signal }) => (await ask<{ sessions: Session[] }>(`/sessions?limit=${LIVE}`, { signal })).sessions,
 });
 
 export const session = (id: string) =>

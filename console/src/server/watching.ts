@@ -1,6 +1,8 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { address, headers } from "./ask";
-import { sessions } from "./queries";
+import { currentKey, keyRefused } from "./key";
+import { pause } from "./pause";
+import { LIVE, sessions } from "./queries";
 import type { Session } from "./types";
 
 const WAIT = 30;
@@ -9,17 +11,45 @@ const PAUSE = 1_000;
 const SELDOM = 5_000;
 
 /**
- * Keeps the list of sessions live: one request that the server answers when the list has changed. Until the signal.
- * Only the window that one works in waits like this: a browser has six connections for a server, and windows side by
- * side have to share them. The others ask now and then.
+ * Keeps the list of sessions live, until the signal, or until the key is refused: one request that the server answers when the list has changed.
+ * Windows with the same key share it, as a browser has six connections for a server: one of them waits, and tells the
+ * others. Where the browser knows no locks, only the window that one works in waits, and others ask now and then.
  */
 export async function watchSessions(queries: QueryClient, signal: AbortSignal): Promise<void> {
+  const show = (found: Session[]) => queries.setQueryData(sessions.queryKey, found);
+  if (!("locks" in navigator)) return watch(show, signal, () => document.hasFocus());
+  const name = `stellwerk sessions ${await digest(currentKey() ?? "")}`;
+  if (signal.aborted) return;
+  const others = new BroadcastChannel(name);
+  others.onmessage = ({ data }: MessageEvent<Session[]>) => show(data);
+  const tell = (found: Session[]) => {
+    show(found);
+    others.postMessage(found);
+  };
+  try {
+    await navigator.locks.request(name, { signal }, () => watch(tell, signal, () => true));
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    others.close();
+  }
+}
+
+/** A name for those who know the key, which tells it to nobody else. */
+async function digest(key: string): Promise<string> {
+  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key)));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** A key that is refused ends it: another one begins it anew. */
+async function watch(show: (found: Session[]) => void, signal: AbortSignal, mayWait: () => boolean): Promise<void> {
   let tag: string | null = null;
   while (!signal.aborted) {
-    const news = await look(tag, signal);
-    if (news.sessions) queries.setQueryData(sessions.queryKey, news.sessions);
+    const news = await look(tag, signal, mayWait);
+    if (news === "refused") return;
+    if (news.sessions && !signal.aborted) show(news.sessions);
     tag = news.tag;
-    await pause(tag === null || !document.hasFocus() ? SELDOM : PAUSE, signal);
+    await pause(tag === null || !mayWait() ? SELDOM : PAUSE, signal);
   }
 }
 
@@ -28,11 +58,12 @@ interface News {
   sessions?: Session[];
 }
 
-async function look(tag: string | null, signal: AbortSignal): Promise<News> {
+async function look(tag: string | null, signal: AbortSignal, mayWait: () => boolean): Promise<News | "refused"> {
   const known: Record<string, string> = tag === null ? {} : { "If-None-Match": tag };
-  const path = `/sessions?limit=100${tag !== null && document.hasFocus() ? `&wait=${WAIT}` : ""}`;
+  const path = `/sessions?limit=${LIVE}${tag !== null && mayWait() ? `&wait=${WAIT}` : ""}`;
+  const key = currentKey();
   const left = new AbortController();
-  const leave = () => left.abort();
+  const leave = () => !mayWait() && left.abort();
   window.addEventListener("blur", leave);
   try {
     const ended = AbortSignal.any([signal, left.signal]);
@@ -42,6 +73,10 @@ async function look(tag: string | null, signal: AbortSignal): Promise<News> {
       cache: "no-store",
     });
     if (answer.status === 304) return { tag };
+    if (answer.status === 401) {
+      keyRefused(key);
+      return "refused";
+    }
     if (!answer.ok) return { tag: null };
     const told = (await answer.json()) as { sessions: Session[] };
     return { tag: answer.headers.get("ETag"), sessions: told.sessions };
@@ -50,14 +85,4 @@ async function look(tag: string | null, signal: AbortSignal): Promise<News> {
   } finally {
     window.removeEventListener("blur", leave);
   }
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

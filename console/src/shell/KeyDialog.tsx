@@ -9,8 +9,9 @@ import { useTexts } from "../texts";
 /** Comes up whenever the server says 401; then everything is asked for again. */
 export function KeyDialog() {
   const { shell } = useTexts();
-  const open = useKeyWanted() === "asked";
-  const hadKey = useHasKey();
+  const wanted = useKeyWanted();
+  const open = wanted === "asked" || wanted === "refused";
+  const isWrong = useHasKey() && wanted === "refused";
   const queries = useQueryClient();
   const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -30,7 +31,7 @@ export function KeyDialog() {
           autoComplete="off"
           placeholder="sw_…"
           data-autofocus
-          error={hadKey && shell.keyWrong}
+          error={isWrong && shell.keyWrong}
         />
         <div className="flex justify-end">
           <Button type="submit" look="primary">

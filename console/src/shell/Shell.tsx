@@ -5,6 +5,7 @@ import { useShortcuts } from "../state/shortcuts";
 import { useTexts } from "../texts";
 import { Header } from "./Header";
 import { BottomNavigation } from "./Navigation";
+import { useNoDrop } from "./noDrop";
 import { PLACES } from "./places";
 import { ShortcutList } from "./ShortcutList";
 import { Sidebar } from "./Sidebar";
@@ -22,6 +23,7 @@ export function Shell() {
     setDrawer(false);
     main.current?.scrollTo(0, 0);
   }, [path]);
+  useNoDrop();
   useShortcuts({
     "?": () => setHelp(true),
     n: () => navigate({ to: "/" }),

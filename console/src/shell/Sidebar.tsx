@@ -5,14 +5,12 @@ import { buttonLook } from "../parts/Button";
 import { classes } from "../parts/classes";
 import { Icon } from "../parts/Icon";
 import { Loaded } from "../parts/Loaded";
-import { StatusBadge } from "../parts/StatusBadge";
 import { useKey } from "../server/key";
 import { sessions } from "../server/queries";
-import type { Session } from "../server/types";
 import { watchSessions } from "../server/watching";
 import { whileVisible } from "../state/visible";
 import { useTexts } from "../texts";
-import { ago } from "../texts/time";
+import { SessionList } from "./SessionList";
 
 /** The sessions, newest first. The one with a title is always there, and keeps them live. */
 export function Sidebar({ titled = true }: { titled?: boolean }) {
@@ -38,40 +36,5 @@ export function Sidebar({ titled = true }: { titled?: boolean }) {
         <Loaded query={query}>{(found) => <SessionList sessions={found} />}</Loaded>
       </div>
     </div>
-  );
-}
-
-function SessionList({ sessions: found }: { sessions: readonly Session[] }) {
-  const { shell } = useTexts();
-  if (!found.length) return <p className="px-2 py-3 text-sm text-muted">{shell.noSessions}</p>;
-  return (
-    <ul className="space-y-0.5">
-      {found.map((session) => (
-        <li key={session.id}>
-          <SessionLink session={session} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function SessionLink({ session }: { session: Session }) {
-  const { language } = useTexts();
-  return (
-    <Link
-      to="/chat/$sid"
-      params={{ sid: session.id }}
-      className="block rounded-lg px-3 py-2 -outline-offset-2 hover:bg-hover"
-      activeProps={{ className: "bg-accent-soft hover:bg-accent-soft", "aria-current": "page" }}
-    >
-      <span className="flex items-center justify-between gap-2">
-        <span className="truncate text-sm font-medium">{session.agent_system_id}</span>
-        <StatusBadge status={session.status} awaiting={session.awaiting_user_input} />
-      </span>
-      <span className="flex gap-2 text-xs text-muted">
-        <span>{ago(session.created_at, Date.now() / 1000, language)}</span>
-        {session.user_id && <span className="truncate">{session.user_id}</span>}
-      </span>
-    </Link>
   );
 }

@@ -1,10 +1,11 @@
-import { Client } from "@stellwerk/client";
+import type { Client } from "@stellwerk/client";
 import { useMemo } from "react";
-import { address } from "../server/ask";
+import { PageClient } from "../server/client";
 import { useKey } from "../server/key";
 
-/** The server that this page came from, asked with the key of this tab. */
+/** Another client with each key, so that what was read with the one before is read anew. */
 export function useClient(): Client {
   const key = useKey();
-  return useMemo(() => new Client({ url: address(""), ...(key === null ? {} : { key }) }), [key]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the key whose change matters
+  return useMemo(() => new PageClient(), [key]);
 }

@@ -18,7 +18,8 @@ export interface Outgoing extends Draft {
   key: string;
 }
 
-export const NOTHING: Draft = { text: "", files: [] };
+const EMPTY: readonly Outgoing[] = [];
+const NOTHING: Draft = { text: "", files: [] };
 
 const places = new Map<string, Stored>();
 
@@ -49,6 +50,30 @@ export function useDraft(sid: string) {
   return [kept ?? NOTHING, setKept] as const;
 }
 
-export const useOutgoing = (sid: string) => useKept<Outgoing>(`outgoing.${sid}`);
+/** Adds a file to what is being written by now, wherever its writer has been meanwhile. */
+export function attach(sid: string, file: Attached): void {
+  const place = placeOf(`draft.${sid}`);
+  const draft = parsed<Draft>(place.get()) ?? NOTHING;
+  const others = draft.files.filter(({ id }) => id !== file.id);
+  place.set(JSON.stringify({ ...draft, files: [...others, file] }));
+}
+
+/** A description of a system that somebody is about to change; null if it is as it was. */
+export const useWritten = (system: string) => useKept<string>(`system.${system}`);
+
+/** What was sent and is not in the log yet, in the order in which it was said. */
+export function useOutbox(sid: string) {
+  const name = `outbox.${sid}`;
+  const [kept] = useKept<readonly Outgoing[]>(name);
+  const change = useCallback(
+    (make: (now: readonly Outgoing[]) => readonly Outgoing[]) => {
+      const place = placeOf(name);
+      const next = make(parsed<readonly Outgoing[]>(place.get()) ?? EMPTY);
+      place.set(next.length ? JSON.stringify(next) : null);
+    },
+    [name],
+  );
+  return [kept ?? EMPTY, change] as const;
+}
 
 export const outgoing = (draft: Draft): Outgoing => ({ ...draft, text: draft.text.trim(), key: freshKey() });

@@ -5,7 +5,7 @@ export type Theme = (typeof THEMES)[number];
 
 const kept = stored("theme", () => localStorage);
 
-export function themeOf(text: string | null): Theme {
+function themeOf(text: string | null): Theme {
   return THEMES.find((theme) => theme === text) ?? "system";
 }
 

@@ -7,11 +7,17 @@ export function duration(seconds: number, language: string): string {
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
 }
 
-/** How large a file is: "812 bytes" is "812 B", then kB and MB. */
+/** How large a file is: "812 bytes" is "812 B", then kB, MB and GB. */
 export function bytes(size: number, language: string): string {
   if (size < 1000) return `${size} B`;
   if (size < 999_500) return `${number(size / 1000, language, size < 10_000 ? 1 : 0)} kB`;
-  return `${number(size / 1_000_000, language, 1)} MB`;
+  if (size < 999_500_000) return `${number(size / 1_000_000, language, 1)} MB`;
+  return `${number(size / 1_000_000_000, language, 1)} GB`;
+}
+
+/** "62%", as the language writes it; of a number from 0 to 100. */
+export function percent(value: number, language: string): string {
+  return (Math.round(value) / 100).toLocaleString(language, { style: "percent" });
 }
 
 export function number(value: number, language: string, places = 0): string {

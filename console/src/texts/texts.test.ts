@@ -13,6 +13,18 @@ test("every language has the same texts, and none is empty", () => {
   expect(english.filter((leaf) => leaf.endsWith("empty"))).toEqual([]);
 });
 
+test.each(Object.values(LANGUAGES))("one is not many, and two are ($language)", ({ events, parts, systems, tools }) => {
+  const counts = [
+    (n: number) => events.count(`${n}`, `${n}`),
+    parts.rows,
+    systems.agentCount,
+    systems.toolCount,
+    tools.found,
+  ];
+  for (const count of counts) expect(count(1).replace("1", "2")).not.toBe(count(2));
+  expect(systems.pictureLabel("x", 1, 1)).toContain(`${systems.agentCount(1)} `);
+});
+
 test("the language is what was chosen, else what the browser speaks, else English", () => {
   expect(languageOf("en", ["de-DE"])).toBe("en");
   expect(languageOf(null, ["fr", "de-AT", "en"])).toBe("de");

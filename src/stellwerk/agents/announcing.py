@@ -12,14 +12,14 @@ from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from typing import Any
 
-import structlog
 from langchain_core.callbacks import BaseCallbackHandler
 
 from stellwerk.agents.journal import Journal, current_journal
 from stellwerk.agents.shapes import agent_behind
 from stellwerk.agents.tools import ARTIFACT_KEY
+from stellwerk.logs import get_logger
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 _DEAF = 5.0
 """Seconds after which a thread takes it that the loop stands still, perhaps because it waits for this very thread."""

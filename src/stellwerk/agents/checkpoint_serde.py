@@ -14,7 +14,7 @@ from typing import Any
 from stellwerk.agents.checkpoint_redaction import without_secrets
 from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import CorruptStore, SettingsError
-from stellwerk.settings import STRICT_MSGPACK
+from stellwerk.strictness import STRICT_MSGPACK
 
 # isort: split
 # LangGraph looks at the setting when it is imported, so the setting comes first.

@@ -8,19 +8,19 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import structlog
 from langchain_core.tools import BaseTool
 
 from stellwerk.agents.models import EnvironmentKeys, Keys
 from stellwerk.agents.tool_calls import Keep
 from stellwerk.errors import McpUnreachable, MissingPackage, NotFound, SettingsError
+from stellwerk.logs import get_logger
 from stellwerk.settings import provider_keys
 from stellwerk.spec.operator import McpServer
 
 if TYPE_CHECKING:
     from stellwerk.agents.mcp_session import McpSession
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 
 class McpServers:

@@ -15,12 +15,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import anyio
-import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from stellwerk.logs import get_logger
 from stellwerk.processes.kept import Kept, start_kept
 from stellwerk.spec.operator import McpServer
 
@@ -36,7 +36,7 @@ _PIECE = 8192
 _LAST_WORDS = 0.5
 """Seconds in which what a dead server has said must have been read: its children may hold the pipe for ever."""
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 Arriving = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectReceiveStream[SessionMessage]

@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-import structlog
 from mcp.client import Client, ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
@@ -39,6 +38,7 @@ from stellwerk.agents.mcp_pipes import pipes
 from stellwerk.agents.models import Keys
 from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import McpUnreachable, ToolFailed
+from stellwerk.logs import get_logger
 from stellwerk.spec.operator import McpServer
 
 _LEAVE = 8.0
@@ -51,7 +51,7 @@ _MOST_PAGES = 100
 _NO_LIST = (MCPError, TimeoutError, ValueError, RuntimeError)
 """What a client raises that cannot list its tools, the last if it was closed."""
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 
 class McpSession:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Literal, NoReturn
 
-import structlog
 from langchain_core.tools import BaseTool
 from langgraph.types import interrupt
 from mcp_types import (
@@ -27,6 +26,7 @@ from stellwerk.agents.tool_calls import Keep, answer
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.envelope.results import to_result
 from stellwerk.errors import ToolFailed
+from stellwerk.logs import get_logger
 from stellwerk.spec.foreign import objection
 
 LONGEST_NAME = 64
@@ -36,7 +36,7 @@ MOST_QUESTIONS = 10
 _WORDS = 500
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 
 class McpTool(BaseTool):

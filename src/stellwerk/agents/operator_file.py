@@ -7,7 +7,9 @@ from typing import Any
 
 from stellwerk.agents.models import provider_kinds
 from stellwerk.agents.targets import names_system
+from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import SettingsError
+from stellwerk.settings import provider_keys
 from stellwerk.spec.load import SIZE_LIMIT, load_operator
 from stellwerk.spec.operator import McpServer, Operator
 
@@ -52,6 +54,12 @@ def read_operator(config: Path | None) -> Operator:
         jwks = _absolute(folder, operator.tokens.jwks)
         changes["tokens"] = operator.tokens.model_copy(update={"jwks": jwks})
     return operator.model_copy(update=changes)
+
+
+def redactors_of(operator: Operator) -> Redactors:
+    """What the operator knows and nobody else may read: keys of models, and what MCP servers are given."""
+    told = [value for server in operator.mcp_servers.values() for value in server.told()]
+    return Redactors([*told, *(key.get_secret_value() for key in provider_keys().values())])
 
 
 def _reference(folder: Path, reference: str) -> str:

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
@@ -19,11 +18,12 @@ from stellwerk.agents.models import EnvironmentKeys, Keys, known_providers, miss
 from stellwerk.agents.tool_calls import Keep
 from stellwerk.agents.tools import ARTIFACT_KEY, Tools, discover
 from stellwerk.errors import McpUnreachable
+from stellwerk.logs import get_logger
 from stellwerk.settings import provider_keys
 from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.operator import Provider
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 
 @dataclass(frozen=True)

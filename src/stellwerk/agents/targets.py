@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from os.path import isfile
 from pathlib import Path
 
-import structlog
-
 from stellwerk.agents.graph_files import read_langgraph_json
 from stellwerk.errors import SettingsError
+from stellwerk.logs import get_logger
 from stellwerk.spec.load import SIZE_LIMIT, read_system
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 DEMO = "demo"
 _FORMS = """write one of these:

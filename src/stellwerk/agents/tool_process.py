@@ -14,7 +14,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
-import structlog
 
 from stellwerk.agents import tool_worker
 from stellwerk.agents.data_folder import data_folder
@@ -23,9 +22,10 @@ from stellwerk.agents.tool_worker import LARGEST_ANSWER
 from stellwerk.envelope.results import ToolResult
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import ToolFailed
+from stellwerk.logs import get_logger
 from stellwerk.processes.asking import Told, asked
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 AT_ONCE = 16
 """Calls that have a process at one time; each is an interpreter of its own."""

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import structlog
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
@@ -22,8 +21,9 @@ from stellwerk.agents.middleware.validation import NOSTREAM
 from stellwerk.agents.workplan_words import SUM_UP
 from stellwerk.documents.contents import ContentItem
 from stellwerk.errors import ExtractionError, NotFound
+from stellwerk.logs import get_logger
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 _READ = 8000
 """Letters of an item that the model reads."""

@@ -7,7 +7,6 @@ checkpoints, its questions and its events are the workplan's.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
-import structlog
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
 from langgraph.errors import GraphBubbleUp
@@ -21,9 +20,10 @@ from stellwerk.agents.subagent import Built, answer_of
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.agents.workplan_words import Job
 from stellwerk.errors import InvalidField, StellwerkError
+from stellwerk.logs import get_logger
 from stellwerk.spec.model import CompleteAgent
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 TASK = "task-"
 """So begin the ids of tasks, and of the messages with which the documents go that they made."""

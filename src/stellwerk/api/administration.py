@@ -17,10 +17,10 @@ from stellwerk.api.paging import Limit
 from stellwerk.api.services import Services
 from stellwerk.api.sessions import Closed
 from stellwerk.errors import Forbidden, InvalidField, NotFound
-from stellwerk.tenants.principals import SCOPES, Principal, Role, Scope
+from stellwerk.tenants.principals import LOCAL_TENANT, SCOPES, Principal, Role, Scope
 
-_Tenant = Annotated[str, Path(description="of the tenant", examples=["acme"])]
-_Another = Annotated[str | None, Query(description="another than yours, if you run the server")]
+TenantName = Annotated[str, Path(description="of the tenant", examples=["acme"])]
+Another = Annotated[str | None, Query(description="another than yours, if you run the server")]
 _Name = Annotated[str, Field(min_length=1, max_length=64, examples=["ci"])]
 
 
@@ -39,7 +39,7 @@ class WantedKey(Closed):
     def fields(self, tenant: str) -> dict[str, Any]:
         """As ``Keys.make`` takes them, for somebody of this tenant."""
         scopes = None if self.scopes is None else tuple(sorted(set(self.scopes)))
-        return {**self.model_dump(), "tenant": self.tenant or tenant, "scopes": scopes}
+        return {**self.model_dump(), "tenant": tenant if self.tenant is None else self.tenant, "scopes": scopes}
 
 
 _TENANT = Body(openapi_examples={"acme": {"summary": "a tenant", "value": {"name": "acme"}}})
@@ -98,7 +98,7 @@ def _add_locks(router: APIRouter, services: Services) -> None:
         response_description="Locked, also after a restart",
         responses=may(refusals.NO_TENANT, refusals.NOT_LOCKED, *refusals.STORED),
     )
-    async def lock(request: Request, who: Administering, name: _Tenant) -> Response:
+    async def lock(request: Request, who: Administering, name: TenantName) -> Response:
         """Its keys, tokens and tickets get 401, its streams end, its runs are stopped. Nothing is deleted. For whoever
         runs the server."""
         await turn(request, who, name, locked=True)
@@ -115,7 +115,7 @@ def _add_locks(router: APIRouter, services: Services) -> None:
         response_description="Not locked",
         responses=may(refusals.NO_TENANT, refusals.NOT_LOCKED, *refusals.STORED),
     )
-    async def unlock(request: Request, who: Administering, name: _Tenant) -> Response:
+    async def unlock(request: Request, who: Administering, name: TenantName) -> Response:
         await turn(request, who, name, locked=False)
         return Response(status_code=204)
 
@@ -134,7 +134,7 @@ def _add_keys(router: APIRouter, services: Services) -> None:
             **may(refusals.NO_TENANT),
         },
     )
-    async def list_keys(who: Administering, tenant: _Another = None) -> Response:
+    async def list_keys(who: Administering, tenant: Another = None) -> Response:
         name = whose(services, who, tenant, "keys of another tenant are listed")
         return Json(KeyList(keys=[KeyTold.of(key) for key in services.credentials.keys.of(name)]))
 
@@ -151,8 +151,9 @@ def _add_keys(router: APIRouter, services: Services) -> None:
         """The first key of a server, which must be an admin's, closes it for everybody who shows none.
         Two keys of one name can be valid: make the new one, use it, revoke the old one."""
         check_key(body, who, first=not services.credentials.asked_for)
-        concerns(request, body.tenant or who.tenant)
-        made, token = await services.credentials.keys.make(**body.fields(who.tenant))
+        wanted = body.fields(who.tenant)
+        concerns(request, wanted["tenant"])
+        made, token = await services.credentials.keys.make(**wanted)
         told = NewKey(**KeyTold.fields_of(made), token=token)
         return Json(told, 201, {"Location": address(request, f"/keys/{made.id}"), "Cache-Control": "no-store"})
 
@@ -167,7 +168,7 @@ def _add_keys(router: APIRouter, services: Services) -> None:
         request: Request,
         who: Administering,
         key_id: Annotated[str, Path(description="its id", examples=["4fJq0aZ81xYb"])],
-        tenant: _Another = None,
+        tenant: Another = None,
     ) -> Response:
         name = whose(services, who, tenant, "keys of another tenant are revoked")
         concerns(request, name)
@@ -199,6 +200,9 @@ def check_key(body: WantedKey, who: Principal, *, first: bool) -> None:
     lacking = sorted(scope for scope in body.scopes or SCOPES[body.role] if not who.may(scope))
     if lacking:
         raise Forbidden(f"nobody can give what he lacks: your key has no {', '.join(lacking)}; name fewer scopes")
+    if "metrics" in (body.scopes or ()) and body.fields(who.tenant)["tenant"] != LOCAL_TENANT:
+        said = "metrics are of the whole server, and read with a key of the tenant 'local'; take it out"
+        raise InvalidField(f"scopes: {said}", field="scopes")
     beyond = sorted(set(body.scopes or ()) - SCOPES[body.role])
     if beyond:
         raise InvalidField(f"scopes: a {body.role} never has {', '.join(beyond)}; take it out", field="scopes")

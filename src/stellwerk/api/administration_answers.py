@@ -90,6 +90,8 @@ class SecretsRotated(Struct, frozen=True, kw_only=True):
     sealed: int
     left: int
     """Those that could not be opened; as long as there are any, the old keys are needed."""
+    changed: bool
+    """False if the command has told no new master key, and all is as it was."""
 
 
 class TicketTold(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from stellwerk.tenants.audit import Audit
 _ONLY_READ = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSED = 400
 _CONCERNED = "stellwerk.concerned"
+_NAMED = "stellwerk.named"
 HANDSHAKE = "WS"
 """In the place of a method, which a WebSocket does not have."""
 
@@ -52,7 +53,7 @@ async def _record(scope: Scope, answer: Message) -> None:
         return
     audit: Audit = scope["app"].state.audit
     what = f"{scope.get('method', HANDSHAKE)} {scope['route'].path}"
-    on = {**scope["path_params"], **_made(answer)}
+    on = {**scope["path_params"], **scope.get(_NAMED, {}), **_made(answer)}
     who, outcome, concerned = scope["principal"], answer["status"], scope.get(_CONCERNED)
     foreign = {} if concerned in (None, who.tenant) else {"tenant": concerned}
     await audit.record(who, what, outcome, on={**foreign, **on}, origin=origin_of(scope))
@@ -63,6 +64,11 @@ async def _record(scope: Scope, answer: Message) -> None:
 def concerns(request: Request, tenant: str) -> None:
     """The request is about this tenant, whosever it is."""
     request.scope[_CONCERNED] = tenant
+
+
+def names(request: Request, **ids: str) -> None:
+    """The request is about these, which its body names and not its path."""
+    request.scope[_NAMED] = ids
 
 
 def origin_of(scope: Scope) -> str:

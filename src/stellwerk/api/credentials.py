@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from stellwerk.errors import Forbidden, Unauthorized
 from stellwerk.tenants.keys import Keys
 from stellwerk.tenants.principals import LOCAL, Principal, Scope
-from stellwerk.tenants.tenants import Tenants
+from stellwerk.tenants.tenants import LOCKED, Tenants
 from stellwerk.tenants.tickets import Tickets
 from stellwerk.tenants.tokens import Tokens
 
@@ -80,7 +80,7 @@ class Credentials:
 
     def _unlocked(self, who: Principal) -> Principal:
         if self._is_locked(who.tenant):
-            raise Unauthorized("your tenant is locked; ask whoever runs the server")
+            raise Unauthorized(LOCKED)
         return who
 
     def _is_locked(self, tenant: str) -> bool:

@@ -41,7 +41,14 @@ _NOW = 1763251200.0
 _TEXT = "It is sunny."
 
 SESSION = Session(
-    id=SESSION_ID, sid=SESSION_ID, agent_system_id="demo", created_at=_NOW, position=5, status="completed", round=1
+    id=SESSION_ID,
+    sid=SESSION_ID,
+    agent_system_id="demo",
+    title="weather",
+    created_at=_NOW,
+    position=5,
+    status="completed",
+    round=1,
 )
 SESSIONS = answers.SessionPage(sessions=[SESSION], next=None)
 BEGUN = Session(id=SESSION_ID, sid=SESSION_ID, agent_system_id="demo", user_id="ada", created_at=_NOW, position=0)
@@ -156,7 +163,8 @@ RESOLVED: answers.ResolvedSystem = {
     "warnings": [],
     "problems": [],
 }
-SYSTEMS = answers.SystemPage(agent_systems=[Listed(id="demo", version=1, created_at=_NOW, updated_at=_NOW)], next=None)
+_LISTED = Listed(id="demo", version=1, created_at=_NOW, updated_at=_NOW, description="Everything, without a key.")
+SYSTEMS = answers.SystemPage(agent_systems=[_LISTED], next=None)
 TOOL: DescribedTool = {
     "name": "get_weather",
     "description": "Tell the weather in a city.",
@@ -179,7 +187,7 @@ SECRETS = SecretList(
         SecretTold(name="openai_api_key", agent_system_id="helpdesk", created_at=_NOW, updated_at=_NOW, readable=True),
     ]
 )
-ROTATED = SecretsRotated(key="4be1c0a7d35f", sealed=2, left=0)
+ROTATED = SecretsRotated(key="4be1c0a7d35f", sealed=2, left=0, changed=True)
 AUDIT = AuditPage(
     entries=[
         Recorded(

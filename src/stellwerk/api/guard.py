@@ -29,6 +29,10 @@ def _check_head(scope: Scope) -> None:
         raise HeadersTooLarge(f"address and headers have more than {HEAD_LIMIT} bytes; send less of them")
 
 
+def _size(limit: int) -> str:
+    return f"{limit / 2**20:g} MiB" if limit >= 2**20 else f"{limit:,} bytes"
+
+
 class Guard:
     def __init__(
         self,
@@ -127,4 +131,4 @@ class Guard:
 
     def _too_large(self, limit: int) -> TooLarge:
         remedy = "a long text goes in several messages or as a file" if limit == self._limit else "send it in parts"
-        return TooLarge(f"the body has more than {limit} bytes; {remedy}", field="body")
+        return TooLarge(f"the body has more than {_size(limit)}; {remedy}", field="body")

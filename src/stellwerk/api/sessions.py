@@ -102,7 +102,7 @@ def _add_one(router: APIRouter, services: Services) -> None:
         },
     )
     async def find(who: Reading, sid: Sid) -> Response:
-        return Json(await services.sessions.find(who.tenant, sid))
+        return Json(await services.sessions.find(who.tenant, sid, titled=True))
 
     @router.delete(
         "/{sid}",

@@ -9,7 +9,8 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from types import TracebackType
+from typing import Annotated, Any, Self
 
 import structlog
 from pydantic import Field
@@ -176,8 +177,7 @@ class WatchedStream(StreamingResponse):
         return True
 
     async def stream_response(self, send: Send) -> None:
-        watch = StallWatch()
-        try:
+        with StallWatch() as watch:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for chunk in self.body_iterator:
                 if not self.holds():  # without an end, so that nobody takes it for whole
@@ -189,12 +189,6 @@ class WatchedStream(StreamingResponse):
                 await send({"type": "http.response.body", "body": chunk or self._heartbeat, "more_body": True})
                 watch.taken()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except asyncio.CancelledError:
-            if not watch.stalled:
-                raise
-            logger.info("reader_stalled", seconds=STALL)
-        finally:
-            watch.stop()
 
 
 class Download(WatchedStream):
@@ -226,10 +220,13 @@ class EventStream(WatchedStream):
 
 
 class StallWatch:
-    """Looks now and then whether the same piece is still being sent; cheaper than a timeout per piece."""
+    """Looks now and then whether the same piece is still being sent; cheaper than a timeout per piece.
+
+    Around all that is sent: whoever takes nothing is let go at the end of the block.
+    """
 
     def __init__(self) -> None:
-        self.stalled = self.sending = self.silent = self._was_sending = self._sent = False
+        self._stalled = self.sending = self.silent = self._was_sending = self._sent = False
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._timer = self._loop.call_later(STALL, self._look)
 
@@ -237,12 +234,20 @@ class StallWatch:
         self.sending = self.silent = self._was_sending = False
         self._sent = True
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
         self._timer.cancel()
+        if self._stalled:
+            logger.info("reader_stalled", seconds=STALL)
+        return self._stalled and isinstance(error, asyncio.CancelledError)
 
     def _look(self) -> None:
         if self.sending and self._was_sending and self._task is not None:
-            self.stalled = True
+            self._stalled = True
             self._task.cancel()
             return
         self._was_sending = self.sending

@@ -1,5 +1,6 @@
 """/agent-systems: register one, look at it, update it, take it away."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -106,7 +107,9 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         after: Annotated[str, Query(max_length=64, description="the `next` of the page before")] = "",
         limit: Limit = 50,
     ) -> Response:
-        found = await services.systems.list(who.tenant, after=after, limit=limit)
+        listed = await services.systems.list(who.tenant, after=after, limit=limit)
+        redactor = services.log.redactors.of(who.tenant)
+        found = [replace(one, description=redactor.redact_text(one.description)) for one in listed]
         return Json(SystemPage(agent_systems=found, next=found[-1].id if len(found) == limit else None))
 
     @router.get(

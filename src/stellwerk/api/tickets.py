@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from stellwerk.api import examples, refusals
 from stellwerk.api.administration_answers import TicketTold
 from stellwerk.api.answers import Json
+from stellwerk.api.audit_trail import names
 from stellwerk.api.credentials import Reading
 from stellwerk.api.openapi import may, says
 from stellwerk.api.services import Services
@@ -34,9 +35,10 @@ def routes(services: Services) -> APIRouter:
             **may(*refusals.BODY, refusals.NO_SESSION, refusals.OVERLOADED, refusals.GONE),
         },
     )
-    async def sell(who: Reading, body: Annotated[TicketWish, _WISH]) -> Response:
+    async def sell(request: Request, who: Reading, body: Annotated[TicketWish, _WISH]) -> Response:
         """Add it to the address: `/sessions/{sid}/stream?ticket=…`. An EventSource that lost its connection needs
         a new one, and `after` with the last id it has."""
+        names(request, sid=body.session_id)
         session = await services.sessions.find(who.tenant, body.session_id)
         ticket = services.credentials.tickets.sell(who, session.id)
         told = TicketTold(ticket=ticket.value, expires_at=ticket.until)

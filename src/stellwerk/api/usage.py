@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi import APIRouter, Body, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from stellwerk.api import examples, refusals
-from stellwerk.api.administration import must_operate, whose
+from stellwerk.api.administration import Another, TenantName, must_operate, whose
 from stellwerk.api.answers import Json
 from stellwerk.api.audit_trail import concerns
 from stellwerk.api.credentials import Administering, Reading
@@ -58,7 +58,7 @@ def routes(services: Services) -> APIRouter:
     )
     async def read(
         who: Reading,
-        tenant: Annotated[str | None, Query(description="another than yours, if you run the server")] = None,
+        tenant: Another = None,
         days: Annotated[int, Query(ge=1, le=3660, description="how many, today included")] = 30,
         after: Annotated[int, Query(ge=0, le=10**9, description="the `next` of the page before")] = 0,
         limit: Limit = 50,
@@ -81,7 +81,7 @@ def routes(services: Services) -> APIRouter:
     async def limit(
         request: Request,
         who: Administering,
-        name: Annotated[str, Path(description="of the tenant", examples=["acme"])],
+        name: TenantName,
         body: Annotated[WantedLimits, _LIMITS],
     ) -> Response:
         """All of them at once: what is left out is not limited. For whoever runs the server."""

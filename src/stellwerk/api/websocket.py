@@ -22,7 +22,7 @@ from stellwerk.api.conversation import NewAnswer, NewMessage, StopWish, answered
 from stellwerk.api.credentials import Following, allowed
 from stellwerk.api.problems import Problem, of_invalid, problem_of
 from stellwerk.api.services import Services
-from stellwerk.api.streaming import STALL, Form, Reader, StallWatch, cursor
+from stellwerk.api.streaming import Form, Reader, StallWatch, cursor
 from stellwerk.dialects.native import Profile
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
@@ -131,31 +131,26 @@ class _Talk:
         return receiving.result()
 
     async def _tell(self, after: int) -> None:
-        services, watch = self.services, StallWatch()
+        services = self.services
         reader = Reader(*services.reading(), self.who, self.session.id, FRAMES, self.profile)
-        try:
-            async for chunk in reader.stream(after=after, head=self.session.position, until_run_end=False):
-                for frame in chunk.split(b"\n")[:-1]:
-                    watch.sending = True
-                    await self._send(frame)
-                    watch.taken()
-            if not services.credentials.holds(self.who):
-                await self.websocket.close(NOT_ALLOWED, "your key was revoked, or has expired")
-            elif services.wakes.closed:
-                await self.websocket.close(GOING_AWAY, "the server is going down; come back with your last id")
-            else:
-                await self.websocket.close(NORMAL, "the session was deleted")
-        except WebSocketDisconnect:
-            pass
-        except StellwerkError as error:  # the log cannot be read
-            await self._send(_reply(problem_of(error), None))
-            await self.websocket.close(BROKEN)
-        except asyncio.CancelledError:
-            if not watch.stalled:
-                raise
-            logger.info("reader_stalled", seconds=STALL)
-        finally:
-            watch.stop()
+        with StallWatch() as watch:
+            try:
+                async for chunk in reader.stream(after=after, head=self.session.position, until_run_end=False):
+                    for frame in chunk.split(b"\n")[:-1]:
+                        watch.sending = True
+                        await self._send(frame)
+                        watch.taken()
+                if not services.credentials.holds(self.who):
+                    await self.websocket.close(NOT_ALLOWED, "your key was revoked, or has expired")
+                elif services.wakes.closed:
+                    await self.websocket.close(GOING_AWAY, "the server is going down; come back with your last id")
+                else:
+                    await self.websocket.close(NORMAL, "the session was deleted")
+            except WebSocketDisconnect:
+                pass
+            except StellwerkError as error:  # the log cannot be read
+                await self._send(_reply(problem_of(error), None))
+                await self.websocket.close(BROKEN)
 
     async def _send(self, frame: bytes) -> None:
         try:

@@ -166,10 +166,12 @@ def _add_looking(router: APIRouter, services: Services) -> None:
         request: Request,
         before: Annotated[str | None, Query(description="the id of the last one seen")] = None,
         limit: Limit = 50,
+        chats: Annotated[bool, Query(description="also sessions that were not started as workflows")] = True,
     ) -> Response:
-        found = await services.workflows.list(who.tenant, before=before, limit=limit + 1)
+        found = await services.workflows.list(who.tenant, before=before, limit=limit + 1, chats=chats)
         shown = found[:limit]
-        query = urlencode({"before": shown[-1].id, "limit": limit}) if len(found) > limit else None
+        wish = {} if chats else {"chats": "false"}
+        query = urlencode({"before": shown[-1].id, "limit": limit, **wish}) if len(found) > limit else None
         body, link = msgspec.json.encode(shown), query and f"{address(request, PATH)}?{query}"
         tag = tag_of(blake2b(body, digest_size=12).hexdigest(), len(found))
         return unchanged(request, tag) or answered(body, tag, link)

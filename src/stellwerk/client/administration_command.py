@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from stellwerk.client.command_line import WHERE, Url, talk
+from stellwerk.client.command_line import WHERE, Another, Url, talk
 from stellwerk.client.usage_command import limits
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Data = Annotated[
     Path | None, typer.Option(help="Instead of asking a server: the data folder of one that is not running.")
 ]
-Another = Annotated[str | None, typer.Option(help="Another tenant than yours, if you run the server.")]
 Offline = Callable[[], ModuleType]
 """The part of the server that works on a data folder, which is not loaded before it is needed."""
 

@@ -13,6 +13,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     agent_system_id: str
+    title: str | None = None
+    """How the first message begins, in one line."""
     created_at: float
     position: int
     """How long its log is."""

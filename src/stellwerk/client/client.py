@@ -12,6 +12,7 @@ import msgspec
 from stellwerk.client.answers import Accepted, Event, Listing, Page, Session, Stopped, Uploaded
 from stellwerk.client.following import Following, Lost, nothing_said
 from stellwerk.client.problems import Unreachable, problem_of, reason_of
+from stellwerk.errors import InvalidInput
 
 URL = "http://127.0.0.1:8000"
 Profile = Literal["user", "debug"]
@@ -60,7 +61,7 @@ class Client:
         return found
 
     async def session(self, session_id: str) -> Session:
-        return await self.ask(Session, "GET", f"/sessions/{_part(session_id)}")
+        return await self.ask(Session, "GET", f"/sessions/{part(session_id)}")
 
     async def begin(self, system: str = "demo", *, user: str | None = None) -> Session:
         body = {"agent_system_id": system} if user is None else {"agent_system_id": system, "user_id": user}
@@ -80,7 +81,7 @@ class Client:
         With a ``key`` it may be sent again when nobody knows whether it arrived.
         """
         body = {"text": text, "if_busy": if_busy} | ({"documents": list(documents)} if documents else {})
-        return await self.ask(Accepted, "POST", f"/sessions/{_part(session_id)}/messages", json=body, key=key)
+        return await self.ask(Accepted, "POST", f"/sessions/{part(session_id)}/messages", json=body, key=key)
 
     async def answer(
         self,
@@ -94,10 +95,10 @@ class Client:
     ) -> Accepted:
         """To a question; to the only one if ``ask_id`` is left out."""
         body = {"text": text, "data": data, "ask_id": ask_id, "refused": refused}
-        return await self.ask(Accepted, "POST", f"/sessions/{_part(session_id)}/answers", json=body, key=key)
+        return await self.ask(Accepted, "POST", f"/sessions/{part(session_id)}/answers", json=body, key=key)
 
     async def stop(self, session_id: str, *, reason: str | None = None) -> Stopped:
-        return await self.ask(Stopped, "POST", f"/sessions/{_part(session_id)}/stop", json={"reason": reason})
+        return await self.ask(Stopped, "POST", f"/sessions/{part(session_id)}/stop", json={"reason": reason})
 
     async def upload(self, file: Path) -> str:
         """The id of the file, for a message."""
@@ -106,25 +107,25 @@ class Client:
         return msgspec.json.decode(answer.content, type=Uploaded).id
 
     async def download(self, document_id: str) -> bytes:
-        return (await self._answer("GET", f"/files/{_part(document_id)}")).content
+        return (await self._answer("GET", f"/files/{part(document_id)}")).content
 
     async def delete(self, session_id: str) -> None:
-        await self._answer("DELETE", f"/sessions/{_part(session_id)}")
+        await self._answer("DELETE", f"/sessions/{part(session_id)}")
 
     async def revoke_key(self, key_id: str, *, tenant: str | None = None) -> None:
         """``tenant`` is another than yours, if you run the server."""
         wanted = {} if tenant is None else {"tenant": tenant}
-        await self._answer("DELETE", f"/keys/{_part(key_id)}", params=wanted)
+        await self._answer("DELETE", f"/keys/{part(key_id)}", params=wanted)
 
     async def lock_tenant(self, name: str, *, locked: bool = True) -> None:
-        await self._answer("PUT" if locked else "DELETE", f"/tenants/{_part(name)}/lock")
+        await self._answer("PUT" if locked else "DELETE", f"/tenants/{part(name)}/lock")
 
     async def store_secret(self, name: str, value: str, *, system: str | None = None) -> None:
-        await self._answer("PUT", f"/secrets/{_part(name)}", json={"value": value, "agent_system_id": system})
+        await self._answer("PUT", f"/secrets/{part(name)}", json={"value": value, "agent_system_id": system})
 
     async def delete_secret(self, name: str, *, system: str | None = None) -> None:
         wanted = {} if system is None else {"agent_system_id": system}
-        await self._answer("DELETE", f"/secrets/{_part(name)}", params=wanted)
+        await self._answer("DELETE", f"/secrets/{part(name)}", params=wanted)
 
     async def events(
         self, session_id: str, *, after: int = 0, profile: Profile = "user"
@@ -132,7 +133,7 @@ class Client:
         """What is in the log now."""
         while True:
             wanted = {"after": after, "limit": _PAGE, "profile": profile}
-            page = await self.ask(Page, "GET", f"/sessions/{_part(session_id)}/events", params=wanted)
+            page = await self.ask(Page, "GET", f"/sessions/{part(session_id)}/events", params=wanted)
             for line in page.events:
                 yield Event(bytes(line))
             if page.next == after:
@@ -155,7 +156,7 @@ class Client:
         Whoever leaves earlier and goes on with something else puts it into ``contextlib.aclosing``.
         """
         wanted = {"profile": profile} if until is None else {"profile": profile, "until": until}
-        path = f"/sessions/{_part(session_id)}/stream"
+        path = f"/sessions/{part(session_id)}/stream"
         return Following(self._http, (self.url, path), wanted, lambda: self.session(session_id), lost).events(after)
 
     async def ask(self, kind: type[_Said], method: str, path: str, *, key: str | None = None, **more: Any) -> _Said:
@@ -179,6 +180,12 @@ class Client:
         return answer
 
 
-def _part(text: str) -> str:
-    """One part of a path, whatever somebody typed."""
+def part(text: str) -> str:
+    """One part of a path, whatever somebody typed.
+
+    Raises:
+        InvalidInput: it would be none, and something else would be asked for.
+    """
+    if text in ("", ".", ".."):
+        raise InvalidInput(f"{text!r} names nothing; say the id or the name of what you mean")
     return quote(text, safe="")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 Url = Annotated[str | None, typer.Option(help="The server. [default: http://127.0.0.1:8000]")]
+Another = Annotated[str | None, typer.Option(help="Another tenant than yours, if you run the server.")]
 SessionId = Annotated[str, typer.Argument(metavar="SID", help="The id of a session; `stellwerk sessions` lists them.")]
 
 _WHO = 401

@@ -27,7 +27,9 @@ async def delete(client: Client, name: str, *, system: str | None) -> None:
 
 async def rotate(client: Client) -> None:
     done = await client.ask(dict[str, Any], "POST", "/secrets/rotation")
-    sys.stderr.write(f"{done['sealed']} secrets are sealed with the master key {done['key']} now\n")
+    changed = f"{done['sealed']} secrets are sealed with the master key {done['key']} now"
+    same = f"nothing changed: {done['key']} is still the master key; let the command print a new one first"
+    sys.stderr.write(f"{changed if done['changed'] else same}\n")
     if done["left"]:
         sys.stderr.write(f"{done['left']} could not be opened; as long as they are there, keep the old keys\n")
 

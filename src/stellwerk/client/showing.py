@@ -25,7 +25,7 @@ from stellwerk.terminal.plain import one_line, visible
 DONE, REFUSED, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 _TICK = 0.5
 _AT_ONCE = 500
-_HEADINGS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN")
+_HEADINGS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "TITLE")
 
 
 class _Told:
@@ -40,9 +40,14 @@ class _Told:
 
 def ended(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     """Do it, and return the exit code."""
+    return concluded(lambda: asyncio.run(work()))
+
+
+def concluded(work: Callable[[], None]) -> int:
+    """The same for what waits for nobody: Ctrl-C is felt at once, and not where it would wait next."""
     attach()
     try:
-        asyncio.run(work())
+        work()
     except StellwerkError as error:
         sys.stderr.write(f"stellwerk: {visible(error.message)}\n")
         return REFUSED
@@ -153,7 +158,8 @@ async def _overhearing() -> AsyncIterator[Overhearing]:
 def _row(session: Session) -> Sequence[str]:
     status = "asks" if session.awaiting_user_input else session.status
     begun = datetime.fromtimestamp(session.created_at).strftime("%Y-%m-%d %H:%M")
-    return session.id, one_line(session.agent_system_id), status, str(session.round), str(session.position), begun
+    counts = str(session.round), str(session.position)
+    return session.id, one_line(session.agent_system_id), status, *counts, begun, one_line(session.title or "")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from stellwerk.client.client import Client
+from stellwerk.client.client import Client, part
 from stellwerk.client.showing import aligned
 from stellwerk.terminal.outlet import Outlet
 from stellwerk.terminal.plain import one_line
@@ -31,7 +31,7 @@ async def usage(client: Client, *, tenant: str | None, days: int, as_json: bool)
 
 
 async def limit(client: Client, tenant: str, limits: dict[str, int]) -> None:
-    await client.ask(dict[str, Any], "PUT", f"/tenants/{tenant}/limits", json=limits)
+    await client.ask(dict[str, Any], "PUT", f"/tenants/{part(tenant)}/limits", json=limits)
     told = ", ".join(f"{name} {number}" for name, number in limits.items()) or "nothing is limited"
     sys.stderr.write(f"from now on, of {tenant}: {told}\n")
 

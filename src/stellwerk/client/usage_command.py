@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from stellwerk.client.command_line import Url, talk
+from stellwerk.client.command_line import Another, Url, talk
 
 
 def usage(
     url: Url = None,
     days: Annotated[int, typer.Option(help="How many, today included.", min=1)] = 30,
-    tenant: Annotated[str | None, typer.Option(help="Another tenant than yours, if you run the server.")] = None,
+    tenant: Another = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Print what a tenant has used, by day (UTC), user, system and model, the newest day first.

@@ -12,8 +12,8 @@ DOCUMENTS = "documents"
 
 
 @contextmanager
-def locked(data: Path) -> Iterator[None]:
-    """One process per data folder."""
+def locked(data: Path, *, remedy: str = "stop it, or name another with --data") -> Iterator[None]:
+    """One process per data folder; a second one is told what to do instead."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (data / "lock").open("w")
@@ -23,7 +23,5 @@ def locked(data: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise SettingsError(
-                f"another Stellwerk uses the data folder {data}; stop it, or name another with --data"
-            ) from error
+            raise SettingsError(f"another Stellwerk uses the data folder {data}; {remedy}") from error
         yield

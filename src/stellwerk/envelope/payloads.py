@@ -241,6 +241,20 @@ class Filed(Payload, frozen=True, kw_only=True):
     action: Literal["added", "removed"] = "added"
     message_id: str | None = None
 
+    @classmethod
+    def of(cls, document_id: str, filename: str, mime: str, size: int, *, message_id: str | None) -> "Filed":
+        """A file that is stored under its digest, whoever brought it."""
+        ext = filename.rpartition(".")[2] if "." in filename else ""
+        return cls(
+            document_id=document_id,
+            name=filename,
+            mime=mime,
+            size=size,
+            digest=document_id,
+            ext=ext,
+            message_id=message_id,
+        )
+
 
 class Logged(Payload, frozen=True, kw_only=True):
     message: str

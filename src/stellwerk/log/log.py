@@ -69,6 +69,8 @@ class NewSession(NamedTuple):
     system: str
     created_at: float
     user: str | None = None
+    is_workflow: bool = False
+    """It was started as one, and not as a chat."""
 
 
 class EventLog(Protocol):

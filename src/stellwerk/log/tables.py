@@ -155,6 +155,8 @@ def _create(tx: Transaction, new: NewSession) -> None | Exception:
     if tx.row("is_buried", _grave(new.session_id)) or tx.row("is_taken", new.session_id):
         return Conflict(f"the session id {new.session_id!r} is in use or was deleted; take another", code="id_taken")
     tx.run("create_session", new.session_id, new.tenant, new.system, new.user, FORMAT, tx.flush, new.created_at)
+    if new.is_workflow:
+        tx.run("mark_workflow", new.session_id, new.tenant)
     return None
 
 

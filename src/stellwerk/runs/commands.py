@@ -137,22 +137,10 @@ def documents_of(command: Send | Reply, *, trace_id: str | None, run_id: str | N
             **place,
             parent_id=run_id,
             call_id=digest_id("document", owner, file.document_id),
-            payload=_filed(file, owner),
+            payload=Filed.of(file.document_id, file.filename, file.mime, file.size, message_id=owner),
         )
         for file in command.documents
     ]
-
-
-def _filed(file: Stored, owner: str) -> Filed:
-    return Filed(
-        document_id=file.document_id,
-        name=file.filename,
-        mime=file.mime,
-        size=file.size,
-        digest=file.document_id,
-        ext=file.filename.rpartition(".")[2] if "." in file.filename else "",
-        message_id=owner,
-    )
 
 
 def answer_of(reply: Reply, *, trace_id: str | None, run_id: str | None) -> UserAnswer:

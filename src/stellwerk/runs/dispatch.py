@@ -78,7 +78,7 @@ class Dispatch:
 
     async def recover(self) -> None:
         """Take up every run that a former process left behind, then those that wait."""
-        for orphan in await orphans(self._database):
+        for orphan in await orphans(self._database, self._clock):
             self._start(orphan)
         self.claim()
 
@@ -175,7 +175,7 @@ class Dispatch:
                 await self._release_unheard()
             if await self._database.read(lambda tx: tx.row("runs_waiting", 1)) is None:
                 return 0
-            claimed = await self._database.submit(tables.claim_many, free)
+            claimed = await self._database.submit(tables.claim_many, (free, self._clock.now()))
         except (StorageFull, StorageGone):
             self._unsure = True
             await asyncio.sleep(RETRY)
@@ -192,7 +192,7 @@ class Dispatch:
         held = {lease for *_, lease in self._running.values()}
         busy = self._broken | {session_id for _, session_id in self._stopping}
         lost = [lease for lease in running if lease not in held and lease.session_id not in busy]
-        releases = [self._database.submit(tables.release_many, lease, urgent=True) for lease in lost]
+        releases = [self._database.submit(tables.release_many, (x, self._clock.now()), urgent=True) for x in lost]
         for lease in lost:
             logger.warning("run_unheard", session=lease.session_id, run=lease.run_id)
             self._dismiss(lease.session_id)
@@ -201,7 +201,7 @@ class Dispatch:
     async def _take_up(self, claimed: Claimed) -> None:
         """Drive the run, or leave it to the next process if this one has begun to end meanwhile."""
         if self._closing:
-            await self._database.submit(tables.release_many, claimed.lease, urgent=True)
+            await self._database.submit(tables.release_many, (claimed.lease, self._clock.now()), urgent=True)
         else:
             self._start(claimed)
 
@@ -229,7 +229,7 @@ class Dispatch:
 
     async def _close_broken(self, lease: Lease) -> None:
         """Close a run whose driver ended before it did; nothing, if somebody else has seen to it."""
-        reclaim = partial(self._database.submit, tables.reclaim_many, lease, urgent=True)
+        reclaim = partial(self._database.submit, tables.reclaim_many, (lease, self._clock.now()), urgent=True)
         for orphan in await patiently(reclaim, inf):
             await patiently(partial(close, self._database, self._log, self._clock, orphan), inf)
         self._broken.discard(lease.session_id)

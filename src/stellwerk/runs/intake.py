@@ -20,6 +20,7 @@ from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, 
 from stellwerk.runs.machine import advance, place
 from stellwerk.runs.tables import Claimed, claim, each, raise_epoch, stand, standing
 from stellwerk.tenants.limits import refuse_another
+from stellwerk.tenants.tenants import refuse_locked
 from stellwerk.views.status import Status
 
 C = TypeVar("C", bound=Command, covariant=True)
@@ -187,9 +188,8 @@ def _refuse_unasked(ask_id: str, status: Status) -> None:
     if not status.awaiting_user_input or not asks:
         raise Conflict("nothing is asked in this session; send a message instead", code="nothing_asked")
     if not ask_id:
-        raise Conflict(
-            f"several questions are open; say in ask_id which one is answered: {asks}", code="which_question"
-        )
+        said = f"several questions are open; say in ask_id which one is answered: {asks}"
+        raise Conflict(said, code="which_question")
     if ask_id not in status.open_asks:
         raise Conflict(f"the question {ask_id!r} is not open; open are: {asks}", code="not_asked")
 
@@ -205,7 +205,7 @@ def _stop(tx: Transaction, stop: Stop) -> Halted:
             request = commands.stop_of(stop, trace_id=status.trace_id, run_id=status.run_id or "")
             _, stored = _append(tx, stop, [*withdrawn, request])
             row = tx.row("unfinished_run", stop.session_id, stop.tenant)
-            return Halted(status, None if row is None else claim(tx, row), stored)
+            return Halted(status, None if row is None else claim(tx, row, at=stop.at), stored)
         case "awaiting":
             start = _start_of_trace(stop, status, "stop")
             request = commands.stop_of(stop, trace_id=start.trace_id, run_id=stop.run_id)
@@ -264,6 +264,7 @@ def _known(tx: Transaction, command: Command) -> tuple[Status, Accepted | None]:
     """Where the session stands; and what was answered to the same request before."""
     if tx.row("head", command.session_id, command.tenant) is None:
         raise log.unknown_session(command.session_id)
+    refuse_locked(tx, command.tenant)
     status = standing(tx, command.tenant, command.session_id)
     return status, recalled(tx, command.tenant, command.session_id, key=command.key, request=command.request)
 
@@ -296,5 +297,4 @@ def _taken(tx: Transaction, command: Command, about: RunStart | Status, begun: _
 
 
 def _count(tx: Transaction, query: str, *params: object) -> int:
-    ((count,),) = tx.rows(query, *params)
-    return int(count)
+    return int(tx.rows(query, *params)[0][0])

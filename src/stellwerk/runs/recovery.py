@@ -23,11 +23,11 @@ from stellwerk.stream.endings import crash_ending, stop_ending
 logger = structlog.get_logger(__name__)
 
 
-async def orphans(database: Database) -> list[tables.Claimed]:
+async def orphans(database: Database, clock: Clock) -> list[tables.Claimed]:
     """Every run that a former process left open; ours from now on."""
     if await database.read(lambda tx: tx.row("runs_running")) is None:
         return []
-    return await database.submit(tables.orphans, None, urgent=True)
+    return await database.submit(tables.orphans, clock.now(), urgent=True)
 
 
 async def close(database: Database, log: DurableLog, clock: Clock, claimed: tables.Claimed) -> int:

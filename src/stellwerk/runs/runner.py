@@ -77,7 +77,7 @@ class Runner:
         """Leave the run to the next process; everything that was told is stored."""
         await recorder.settle()
         logger.info("run_paused", session=lease.session_id, run=lease.run_id)
-        return await self._stores.database.submit(tables.release_many, lease, urgent=True)
+        return await self._stores.database.submit(tables.release_many, (lease, self._clock.now()), urgent=True)
 
     async def _drive(self, run: "_Run", claimed: Claimed, work: Assignment, pause: Pause) -> bool:
         """True when the run is over, False when it was paused."""

@@ -24,9 +24,7 @@ from stellwerk.spec.chat import ChatMessage
 from stellwerk.stream.questions import check_answer
 from stellwerk.systems.registry import Systems
 from stellwerk.views.status import State, Status
-
-_AFTER_ALL = "~"
-"""Sorts behind every id."""
+from stellwerk.views.transcript import title
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +33,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     sid: str
     agent_system_id: str
+    title: str | None = None
     user_id: str | msgspec.UnsetType = msgspec.UNSET
     created_at: float
     position: int
@@ -50,11 +49,11 @@ class Sessions:
         self._systems, self._dispatch, self._clock, self._ids = systems, dispatch, clock, ids
         self._sending: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def begin(self, tenant: str, system: str, user: str | None) -> Session:
+    async def begin(self, tenant: str, system: str, user: str | None, *, is_workflow: bool = False) -> Session:
         await self._systems.newest(tenant, system)
-        new = NewSession(tenant, self._ids.new(), system, self._clock.now(), user)
+        new = NewSession(tenant, self._ids.new(), system, self._clock.now(), user, is_workflow)
         await self._log.create(new)
-        return _session((new.session_id, system, user, new.created_at, 0, None))
+        return _session((new.session_id, system, user, new.created_at, 0, None, None))
 
     async def send(self, tenant: str, session_id: str, said: Input, *, key: str | None = None) -> Accepted:
         """While exactly one question is open, a message is its answer."""
@@ -154,9 +153,8 @@ class Sessions:
         """Begin another session with all that was said in this one up to the end of a run."""
         await self._quotas.room_for_copy(tenant, session_id)
         new = self._ids.new()
-        fork = Fork(tenant, session_id, new, position, self._clock.now())
-        await self._database.submit(fork_many, fork)
-        return await self.find(tenant, new)
+        await self._database.submit(fork_many, Fork(tenant, session_id, new, position, self._clock.now()))
+        return await self.find(tenant, new, titled=True)
 
     async def stop(self, tenant: str, session_id: str, *, reason: str | None = None) -> Stopped:
         """End what is under way; nothing happens if nothing is."""
@@ -192,15 +190,16 @@ class Sessions:
         head = await self._log.head(tenant, session_id)
         return head, await self._database.read(lambda tx: standing(tx, tenant, session_id))
 
-    async def find(self, tenant: str, session_id: str) -> Session:
-        row = await self._database.read(lambda tx: tx.row("session_standing", session_id, tenant))
+    async def find(self, tenant: str, session_id: str, *, titled: bool = False) -> Session:
+        statement = "session_shown" if titled else "session_standing"  # only the log knows the title
+        row = await self._database.read(lambda tx: tx.row(statement, session_id, tenant))
         if row is None:
             raise unknown_session(session_id)
         return _session(row)
 
     async def list(self, tenant: str, *, before: str | None, limit: int) -> list[Session]:
-        """Newest first; ``before`` is the id of the last one seen."""
-        rows = await self._database.read(lambda tx: tx.rows("standings", tenant, before or _AFTER_ALL, limit))
+        """Newest first; ``before`` is the id of the last one seen; ``~`` sorts behind every id."""
+        rows = await self._database.read(lambda tx: tx.rows("standings", tenant, before or "~", limit))
         return [_session(row) for row in rows]
 
     async def delete(self, tenant: str, session_id: str, *, position: int | None = None) -> None:
@@ -219,12 +218,13 @@ class Sessions:
 
 
 def _session(row: tuple[Any, ...]) -> Session:
-    session_id, system, user, created_at, position, state = row
+    session_id, system, user, created_at, position, state, first = row
     standing = Status() if state is None else msgspec.json.decode(state, type=Status)
     return Session(
         id=session_id,
         sid=session_id,
         agent_system_id=system,
+        title=None if first is None else title(first),
         user_id=msgspec.UNSET if user is None else user,
         created_at=created_at,
         position=position,

@@ -41,14 +41,14 @@ def each(take: Callable[[Transaction, Any], Any], tx: Transaction, items: Sequen
     return outcomes
 
 
-def claim_many(tx: Transaction, counts: Sequence[int]) -> list[list[Claimed] | Exception]:
-    """The runs that have waited longest, each with a lease of its own."""
-    return [_claimed(tx, tx.rows("runs_waiting", count)) for count in counts]
+def claim_many(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[Claimed] | Exception]:
+    """The runs that have waited longest, so many at most, each with a lease of its own."""
+    return [_claimed(tx, tx.rows("runs_waiting", count), at=at) for count, at in items]
 
 
-def orphans(tx: Transaction, _items: Sequence[None]) -> list[list[Claimed] | Exception]:
+def orphans(tx: Transaction, times: Sequence[float]) -> list[list[Claimed] | Exception]:
     """Runs that a crash left without an owner; the old owner, if it still lives, is fenced off."""
-    return [_claimed(tx, tx.rows("runs_running"), again=True)]
+    return [_claimed(tx, tx.rows("runs_running"), at=at, again=True) for at in times]
 
 
 def running_many(tx: Transaction, items: Sequence[None]) -> list[list[Lease] | Exception]:
@@ -56,29 +56,29 @@ def running_many(tx: Transaction, items: Sequence[None]) -> list[list[Lease] | E
     return [[Lease(*row) for row in tx.rows("leases_running")] for _ in items]
 
 
-def reclaim_many(tx: Transaction, leases: Sequence[Lease]) -> list[list[Claimed] | Exception]:
+def reclaim_many(tx: Transaction, items: Sequence[tuple[Lease, float]]) -> list[list[Claimed] | Exception]:
     """A run whose driver is gone, if nobody else has taken it up or ended it meanwhile."""
-    return [_claimed(tx, tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch)) for x in leases]
+    return [_claimed(tx, tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch), at=at) for x, at in items]
 
 
-def release_many(tx: Transaction, leases: Sequence[Lease]) -> list[bool | Exception]:
+def release_many(tx: Transaction, items: Sequence[tuple[Lease, float]]) -> list[bool | Exception]:
     """Put runs back into the queue: they go on where they are, when somebody claims them."""
-    return [tx.run("release_run", lease.run_id, lease.tenant, lease.epoch) > 0 for lease in leases]
+    return [tx.run("release_run", at, lease.run_id, lease.tenant, lease.epoch) > 0 for lease, at in items]
 
 
-def claim(tx: Transaction, row: tuple[Any, ...], *, again: bool = False) -> Claimed | None:
+def claim(tx: Transaction, row: tuple[Any, ...], *, at: float, again: bool = False) -> Claimed | None:
     """None if its session is gone; then nobody will ever want the run."""
     run_id, session_id, tenant, position, attempt = row
     raised = tx.row("raise_epoch", session_id, tenant)
     if raised is None:
         tx.run("end_run", run_id, tenant)
         return None
-    tx.run("claim_run", raised[0], attempt + again, run_id, tenant)
+    tx.run("claim_run", raised[0], attempt + again, at, run_id, tenant)
     return Claimed(Lease(tenant, session_id, run_id, int(raised[0])), position - 1, attempt + again)
 
 
-def _claimed(tx: Transaction, rows: Iterable[tuple[Any, ...]], *, again: bool = False) -> list[Claimed]:
-    found = (claim(tx, row, again=again) for row in rows)
+def _claimed(tx: Transaction, rows: Iterable[tuple[Any, ...]], *, at: float, again: bool = False) -> list[Claimed]:
+    found = (claim(tx, row, at=at, again=again) for row in rows)
     return [claimed for claimed in found if claimed is not None]
 
 

@@ -239,15 +239,8 @@ class ToolCalls:
 
     def _filed(self, start: ToolStart, ts: float, file: FileRef) -> Envelope:
         call_id = digest_id("document", start.call_id, file.document_id)
-        filed = Filed(
-            document_id=file.document_id,
-            name=file.filename,
-            mime=file.mime,
-            size=file.size,
-            digest=file.document_id,
-            ext=file.filename.rpartition(".")[2] if "." in file.filename else "",
-            message_id=self._message_around(start),
-        )
+        about = file.document_id, file.filename, file.mime, file.size
+        filed = Filed.of(*about, message_id=self._message_around(start))
         if (owner := self.inside.get(start.parent_id or "")) is not None:
             owner.file(file)
         return Document(**self.tree.place(ts, start.call_id, call_id, start.agent), payload=filed)

@@ -28,6 +28,7 @@ from stellwerk.spec.model import Storage
 from stellwerk.spec.resolve import Resolved
 from stellwerk.systems import rows as system_rows
 from stellwerk.systems.rows import Listed, Registration
+from stellwerk.systems.specs import Specs
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.tenants.tenants import folder_of
 
@@ -64,7 +65,7 @@ class Systems:
         self._database, self._factories, self._clock = database, factories, clock
         self._agents: dict[_Key, RunnableAgent] = {}
         """Those used last, the latest at the end; whoever drives another one holds it himself."""
-        self._folders: dict[_Key, str] = {}
+        self._specs = Specs(database)
         self._given: set[str] = set()
         self._building: dict[_Key, asyncio.Lock] = {}
         self._outdated: dict[str, int] = {}
@@ -122,9 +123,9 @@ class Systems:
                 code="system_given",
             )
         await self._database.submit(system_rows.withdraw_many, (tenant, name))
-        for cache in (self._agents, self._folders):
-            for key in [key for key in cache if key[:2] == (tenant, name)]:
-                del cache[key]  # its numbers may be given anew
+        self._specs.forget(tenant, name)
+        for key in [key for key in self._agents if key[:2] == (tenant, name)]:
+            del self._agents[key]  # its numbers may be given anew
 
     async def newest(self, tenant: str, name: str) -> int:
         """The version that a new session uses.
@@ -157,7 +158,12 @@ class Systems:
         """By name; ``after`` is the last one seen."""
         given = msgspec.json.encode(sorted(self._given)).decode()
         rows = await self._database.read(lambda tx: tx.rows("systems", tenant, after, limit, LOCAL_TENANT, given))
-        return [Listed(*row) for row in rows]
+        return [await self._listed(tenant, row) for row in rows]
+
+    async def _listed(self, tenant: str, row: Row) -> Listed:
+        name, version, created_at, updated_at = row
+        description = await self._specs.description(self._owner(tenant, name), name, version)
+        return Listed(name, version, created_at, updated_at, description)
 
     async def describe(self, tenant: str, name: str, version: int | None = None) -> Registered:
         """
@@ -221,28 +227,19 @@ class Systems:
         """Where the to-do lists of its sessions go today: as its last version says."""
         owner = self._owner(tenant, name)
         row = await self._database.read(lambda tx: tx.row("last_system", owner, name))
-        folders = await self._folders_of(owner, name)
+        folders = await self._specs.folders(owner, name)
         default = Storage().checklist_dir  # also if it is withdrawn while we look
         return _within(tenant, default if row is None else folders.get(int(row[0]), default))
 
     async def checklist_folders(self, tenant: str, name: str) -> set[str]:
         """Where to-do lists of its sessions may lie; those of a system that the server was once started with, too."""
         owners = {tenant, LOCAL_TENANT}
-        found = [await self._folders_of(owner, name) for owner in owners]
+        found = [await self._specs.folders(owner, name) for owner in owners]
         return {_within(tenant, folder) for folders in found for folder in folders.values()}
 
     async def all_checklist_folders(self) -> set[str]:
         systems = await self._database.read(lambda tx: tx.rows("all_systems"))
         return {folder for tenant, name in systems for folder in await self.checklist_folders(tenant, name)}
-
-    async def _folders_of(self, owner: str, name: str) -> dict[int, str]:
-        """By version."""
-        rows = await self._database.read(lambda tx: tx.rows("system_bodies", owner, name))
-        for _, version, body in rows:
-            key = (owner, name, version)
-            if key not in self._folders:
-                self._folders[key] = await asyncio.to_thread(_checklist_dir, bytes(body))
-        return {version: self._folders[owner, name, version] for _, version, _ in rows}
 
     async def _checked(self, tenant: str, text: str, source: str) -> tuple[Loaded, Resolved, RunnableAgent | None]:
         loaded = await asyncio.to_thread(read_system, text, source=source)
@@ -281,13 +278,6 @@ class Systems:
             return await factory.build(resolved.root, loaded.system.system)
         except (SpecError, SettingsError) as error:
             raise SystemChanged(name, version, error.message) from error
-
-
-def _checklist_dir(body: bytes) -> str:
-    try:
-        return read_system(body, source="").system.system.storage.checklist_dir
-    except SpecError:  # of an older server, which took what this one refuses
-        return Storage().checklist_dir
 
 
 def _within(tenant: str, folder: str) -> str:

@@ -21,6 +21,7 @@ class Listed:
     version: int
     created_at: float
     updated_at: float
+    description: str = ""
 
 
 def register_many(tx: Transaction, items: Sequence[Registration]) -> list[int | Exception]:

@@ -64,6 +64,8 @@ class Rotated(NamedTuple):
     sealed: int
     left: int
     """Those that could not be opened. As long as there are any, the old keys are kept."""
+    changed: bool
+    """False if this key sealed all the others already: a command has told no new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +162,13 @@ class Secrets:
 
     async def _rotate(self) -> Rotated:
         async with self._changing:
-            keys = await asyncio.to_thread(self._source.begin)
+            keys, before = await asyncio.to_thread(self._source.begin), self._keys
             self._keys = keys
             sealed, left = await self._database.submit(_rewrap_many, keys)
             if not left:
                 await asyncio.to_thread(self._source.finish, keys)
             await self._database.truncate()
-            return Rotated(keys.current, sealed, left)
+            return Rotated(keys.current, sealed, left, sealed > 0 or keys.current != before.current)
 
     async def _whole(self, change: Coroutine[Any, Any, R]) -> R:
         """In a task of its own: whoever gives up meanwhile must not leave us with what is stored no longer."""
@@ -245,8 +247,11 @@ def _rewrap(tx: Transaction, keys: MasterKeys) -> tuple[int, int]:
     for tenant, system, name, key, sealed in tx.rows("sealed_secrets"):
         place = Place(tenant, system, name)
         try:
-            renewed.append((*place, *keys.seal(keys.open(key, sealed, place.about()), place.about())))
+            value = keys.open(key, sealed, place.about())
         except Unopened:
             left += 1
+            continue
+        if key != keys.current:
+            renewed.append((*place, *keys.seal(value, place.about())))
     tx.run_many("rewrap_secret", renewed)
     return len(renewed), left

@@ -7,10 +7,11 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from stellwerk.database.port import Database, Transaction
-from stellwerk.errors import Conflict, InvalidField, NotFound
+from stellwerk.errors import Conflict, InvalidField, NotFound, Unauthorized
 from stellwerk.ids import Clock
 from stellwerk.tenants.principals import LOCAL_TENANT
 
+LOCKED = "your tenant is locked; ask whoever runs the server"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 
@@ -74,6 +75,16 @@ class Tenants:
             raise NotFound("tenant", name, remedy="GET /tenants lists those that there are")
         await self._database.submit(_lock_many, (name, locked), urgent=True)
         self._known[name] = replace(self._known[name], locked=locked)
+
+
+def refuse_locked(tx: Transaction, tenant: str) -> None:
+    """What came in just before, and begins after the lock, would be stopped by nobody.
+
+    Raises:
+        Unauthorized: the tenant is locked.
+    """
+    if tx.row("tenant_is_locked", tenant) is not None:
+        raise Unauthorized(LOCKED)
 
 
 def _make_many(tx: Transaction, items: Sequence[tuple[str, float]]) -> list[tuple[int, str, float] | Exception]:

@@ -9,10 +9,11 @@ from stellwerk.agents import graphs, tools
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.mcp import McpServers
 from stellwerk.agents.memory import memory_saver
+from stellwerk.agents.operator_file import redactors_of
 from stellwerk.agents.pool import Pool
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.targets import content_of, graphs_of, is_project, system_of
-from stellwerk.agents.tracing import trace_in_place
+from stellwerk.agents.tracing import trace_in_place, tracing
 from stellwerk.demo import demo_yaml
 from stellwerk.errors import SettingsError
 from stellwerk.spec.load import read_system
@@ -62,6 +63,7 @@ async def opened(target: Target, operator: Operator, warn: Callable[[str], None]
     """
     trace_in_place()
     async with AsyncExitStack() as resources:
+        await resources.enter_async_context(tracing(redactors_of(operator)))
         mcp = McpServers(operator.mcp_servers)
         resources.push_async_callback(mcp.close)
         own = target.graphs or operator.graphs

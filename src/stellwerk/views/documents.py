@@ -24,6 +24,8 @@ def fold(files: tuple[Filed, ...], envelope: Envelope) -> tuple[Filed, ...]:
         return files  # another message has it still
     if told.action == "removed":
         return tuple(file for file in files if file.document_id != told.document_id)
+    if told.redacted:
+        return files  # what is left of one that was removed, and has no name
     if any((file.document_id, file.name) == (told.document_id, told.name) for file in files):
         return files
     filed = Filed(

@@ -10,11 +10,12 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from stellwerk.envelope.model import AskUser, Envelope, Message, RunStart, UserAnswer
+from stellwerk.envelope.model import AskUser, Envelope, Message, RunStart, UserAnswer, decode
 from stellwerk.envelope.payloads import FilePart, Json, TextPart
 
 TYPES = ("message", "ask_user", "user_answer")
 """The types that a page of the transcript is made of."""
+_TITLE = 80
 
 
 class Hidden(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,3 +114,13 @@ def _message(position: int, envelope: Message) -> Entry:
         run_id=envelope.run_id,
         ts=envelope.ts,
     )
+
+
+def title(body: bytes) -> str | None:
+    """How a stored message begins, in one line; of one without words, what its files are called."""
+    message = decode(body)
+    assert isinstance(message, Message)
+    said = message.payload
+    files = ", ".join(part.filename for part in said.content if isinstance(part, FilePart))
+    line = " ".join(said.text[: 5 * _TITLE].split()) or files
+    return (line if len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…") or None

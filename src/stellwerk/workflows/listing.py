@@ -33,8 +33,10 @@ class WorkflowHead(Struct, frozen=True, kw_only=True, rename="camel"):
     awaiting_user_input: bool
 
 
-async def listed(database: Database, tenant: str, *, before: str | None, limit: int) -> list[WorkflowHead]:
+async def listed(database: Database, tenant: str, *, before: str | None, limit: int, chats: bool) -> list[WorkflowHead]:
     """Newest first; ``before`` is the id of the last one seen, which may have been deleted meanwhile.
+
+    Without ``chats`` only those that were started as workflows.
 
     Raises:
         InvalidField: that is no id.
@@ -47,7 +49,7 @@ async def listed(database: Database, tenant: str, *, before: str | None, limit: 
 
     def page(tx: Transaction) -> list[WorkflowHead]:
         number = mandate(tx, tenant)
-        return [_head(number, row) for row in tx.rows("workflows", tenant, before or _AFTER_ALL, limit)]
+        return [_head(number, row) for row in tx.rows("workflows", tenant, before or _AFTER_ALL, not chats, limit)]
 
     return await database.read(page)
 

@@ -65,7 +65,8 @@ class Starting:
             accepted = await self._go_on(tenant, wish.workflow_id, wish, documents)
             return Started(id=wish.workflow_id, current_round=accepted.round), documents
         system = wish.system or await self._default_system(tenant)
-        session = await self.sessions.begin(tenant, system, None if wish.user is None else str(wish.user))
+        user = None if wish.user is None else str(wish.user)
+        session = await self.sessions.begin(tenant, system, user, is_workflow=True)
         try:
             said = Input(text=wish.prompt, documents=documents)
             accepted = await self.sessions.send(tenant, session.id, said)

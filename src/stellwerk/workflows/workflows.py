@@ -27,8 +27,8 @@ class Workflows:
     removals: Removals
     bodies: Bodies = field(default_factory=Bodies)
 
-    async def list(self, tenant: str, *, before: str | None, limit: int) -> list[WorkflowHead]:
-        return await listed(self.database, tenant, before=before, limit=limit)
+    async def list(self, tenant: str, *, before: str | None, limit: int, chats: bool) -> list[WorkflowHead]:
+        return await listed(self.database, tenant, before=before, limit=limit, chats=chats)
 
     async def start(self, tenant: str, wish: Wish) -> Started:
         started, documents = await self.starting.start(tenant, wish)

@@ -6,7 +6,7 @@ from langgraph.types import interrupt
 
 SCHEMA = {
     "type": "object",
-    "required": ["name", "age"],
+    "required": ["name", "age", "address"],
     "properties": {
         "name": {"type": "string", "title": "Name"},
         "age": {"type": "integer", "title": "Age", "minimum": 18, "description": "In years."},

@@ -41,14 +41,14 @@ function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[
     );
   return (
     <ul className="grid gap-3 sm:grid-cols-2 xl:grid-cols-3">
-      {found.map(({ id, version }) => (
-        <li key={id}>
+      {found.map(({ id, version, description }) => (
+        <li key={id} className="flex">
           <button
             type="button"
             onClick={() => onChoose(id)}
-            className="flex w-full items-center gap-4 rounded-xl border border-line bg-surface p-4 text-left shadow-card transition-colors hover:border-accent"
+            className="flex w-full items-start gap-4 rounded-xl border border-line bg-surface p-4 text-left shadow-card transition-colors hover:border-accent"
           >
-            <span className="grid size-10 place-items-center rounded-xl bg-accent-soft text-accent">
+            <span className="grid size-10 shrink-0 place-items-center rounded-xl bg-accent-soft text-accent">
               <Icon name="chat" size={20} />
             </span>
             <span className="min-w-0">
@@ -56,7 +56,7 @@ function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[
                 <span className="sr-only">{chat.beginWith} </span>
                 {id}
               </span>
-              <span className="text-sm text-muted">{chat.version(version)}</span>
+              <span className="line-clamp-4 text-sm text-muted">{description || chat.version(version)}</span>
             </span>
           </button>
         </li>

@@ -23,13 +23,11 @@ export function Composer({ sid, session, isPast, sending }: Props) {
   const { chat } = useTexts();
   const [draft, setDraft] = useDraft(sid);
   const box = useRef<HTMLTextAreaElement>(null);
-  const attaching = useAttaching(draft, setDraft);
+  const attaching = useAttaching({ sid, draft, setDraft, isOpen: !isPast });
   const stop = useStop(sid, session);
   const isBusy = session.status === "running" && !session.awaitingUserInput;
-  const canSend = draft.text.trim() !== "" && !sending.waiting && attaching.uploads.length === 0;
-  useEffect(() => {
-    if (!matchMedia("(pointer: coarse)").matches) box.current?.focus({ preventScroll: true });
-  }, []);
+  const canSend = draft.text.trim() !== "" && attaching.uploads.length === 0;
+  useEffect(() => toBox(box.current), []);
   const send = () => {
     if (!canSend) return;
     sending.send(draft);
@@ -79,7 +77,7 @@ export function Composer({ sid, session, isPast, sending }: Props) {
         <div className="flex items-center gap-2">
           <AttachButton onFiles={attaching.take} />
           <span className="flex-1" />
-          {isBusy && <StopButton stop={stop} />}
+          {isBusy && <StopButton stop={stop} onStop={() => toBox(box.current)} />}
           <Button
             type="submit"
             look="primary"
@@ -95,6 +93,11 @@ export function Composer({ sid, session, isPast, sending }: Props) {
       </div>
     </form>
   );
+}
+
+/** Not on a phone, where that would open the keyboard. */
+function toBox(box: HTMLTextAreaElement | null): void {
+  if (!matchMedia("(pointer: coarse)").matches) box?.focus({ preventScroll: true });
 }
 
 function AttachButton({ onFiles }: { onFiles: (files: FileList) => void }) {

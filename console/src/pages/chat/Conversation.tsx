@@ -1,6 +1,6 @@
 import type { Session } from "@stellwerk/client";
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { useMemo } from "react";
+import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
+import { useCallback, useMemo, useRef } from "react";
 import { Button } from "../../parts/Button";
 import { EmptyState } from "../../parts/EmptyState";
 import { Icon } from "../../parts/Icon";
@@ -13,6 +13,8 @@ import type { Sending } from "./sending";
 interface Props {
   sid: string;
   session: Session;
+  /** What its system says of itself. */
+  about: string;
   /** All that was stored has come. */
   isWhole: boolean;
   isPast: boolean;
@@ -20,15 +22,17 @@ interface Props {
 }
 
 /** What was said, from top to bottom. Only what can be seen is built; at the end it follows what is written. */
-export function Conversation({ sid, session, isWhole, isPast, sending }: Props) {
+export function Conversation({ sid, session, about, isWhole, isPast, sending }: Props) {
   const { chat, parts } = useTexts();
-  const waiting = isPast ? null : sending.waiting;
+  const waiting = isPast ? undefined : sending.waiting;
   const items = useMemo(() => (isWhole ? itemsOf(session, waiting) : []), [session, isWhole, waiting]);
-  const { box, isAway, look, toEnd } = useEnd(waiting?.key);
+  const { box, isAway, look, toEnd } = useEnd(waiting?.at(-1)?.key);
+  const keys = useKeys(items);
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => box.current,
-    getItemKey: (index) => items[index]?.key ?? index,
+    getItemKey: useCallback((index: number) => keys[index] ?? index, [keys]),
+    rangeExtractor: (range) => withQuestions(items, range),
     estimateSize: () => 120,
     overscan: 4,
     gap: 16,
@@ -48,7 +52,8 @@ export function Conversation({ sid, session, isWhole, isPast, sending }: Props) 
         {!isWhole && <p className="sr-only">{parts.loading}</p>}
         {isWhole && !items.length && (
           <EmptyState icon="chat" title={chat.nothingSaid}>
-            <p>{chat.nothingSaidHint}</p>
+            {about && <p className="whitespace-pre-line">{about}</p>}
+            <p className="text-sm">{chat.nothingSaidHint}</p>
           </EmptyState>
         )}
         <ol className="relative mx-auto w-full max-w-3xl" style={{ height: list.getTotalSize() }}>
@@ -79,6 +84,22 @@ export function Conversation({ sid, session, isWhole, isPast, sending }: Props) 
       <Announcer items={items} />
     </div>
   );
+}
+
+/** The same list while they are the same: with another one, every row would be measured anew, at each word. */
+function useKeys(items: readonly Item[]): readonly string[] {
+  const known = useRef<readonly string[]>([]);
+  const isSame = items.length === known.current.length && items.every(({ key }, at) => key === known.current[at]);
+  if (!isSame) known.current = items.map(({ key }) => key);
+  return known.current;
+}
+
+/** Open questions are always built: whoever looks up something further above comes back to what he has typed. */
+function withQuestions(items: readonly Item[], range: Range): number[] {
+  const open = items.flatMap((item, index) =>
+    item.kind === "question" && item.question.state === "open" ? index : [],
+  );
+  return [...new Set([...defaultRangeExtractor(range), ...open])].sort((one, other) => one - other);
 }
 
 /** Says to those who cannot see it what has changed; not each word, as nobody could listen to that. */

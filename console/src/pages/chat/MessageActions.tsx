@@ -1,6 +1,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Button } from "../../parts/Button";
+import { useCopy } from "../../parts/copy";
+import { EventLink } from "../../parts/EventLink";
 import { Icon, type IconName } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
@@ -10,14 +12,13 @@ import { useTexts } from "../../texts";
 import { useAgain } from "./again";
 import type { MessageItem } from "./items";
 
-/** What can be done with a message: copied, answered anew, gone on from. */
+/** What can be done with a message: copied, answered anew, gone on from, looked up in the log. */
 export function MessageActions({ sid, item, text }: { sid: string; item: MessageItem; text: string }) {
   const texts = useTexts();
   const { chat } = texts;
   const say = useToast();
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const onError = (error: Error) => say(wordsFor(error, texts), true);
   const again = useAgain(sid);
   const fork = useMutation({
     mutationFn: (position: number) => forkSession(sid, position),
@@ -25,19 +26,18 @@ export function MessageActions({ sid, item, text }: { sid: string; item: Message
       void queries.invalidateQueries(sessions);
       await navigate({ to: "/chat/$sid", params: { sid: id } });
     },
-    onError,
+    onError: (error) => say(wordsFor(error, texts), true),
   });
-  const copy = () => {
-    navigator.clipboard?.writeText(text).then(() => say(chat.copied), onError);
-  };
+  const copy = useCopy();
   const { forkAt } = item;
   return (
     <div className="mt-1 -ml-1.5 flex shrink-0 opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:opacity-100">
-      <Action icon="copy" label={chat.copy} onClick={copy} />
+      <Action icon="copy" label={chat.copy} onClick={() => void copy(text)} />
       {item.isLast && <Action icon="again" label={chat.again} disabled={again.isPending} onClick={again.run} />}
       {forkAt !== undefined && (
         <Action icon="fork" label={chat.fork} disabled={fork.isPending} onClick={() => fork.mutate(forkAt)} />
       )}
+      <EventLink sid={sid} position={item.entry.position} />
     </div>
   );
 }

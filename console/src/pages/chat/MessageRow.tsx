@@ -46,7 +46,7 @@ function FromUser({ sid, item, text, documents, isPast }: Props) {
           <span>{text}</span>
           {entry.documents && entry.documents.length > 0 && (
             <span className="mt-2 flex flex-wrap gap-1.5">
-              {entry.documents.map((id) => (
+              {[...new Set(entry.documents)].map((id) => (
                 <FileChip key={id} id={id} name={names.get(id) ?? id} />
               ))}
             </span>
@@ -70,11 +70,15 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
     <div className="group">
       {item.isFirst && <p className="mb-1 text-sm font-semibold">{nameOf(entry) ?? chat.assistant}</p>}
       {reasoning && (
-        <Disclosure className="-ml-2 mb-2 text-sm text-muted" summary={chat.reasoning}>
+        <Disclosure
+          className="-ml-2 mb-2 text-sm text-muted"
+          summary={chat.reasoning}
+          memory={`reasoning ${sid} ${item.key}`}
+        >
           <div className="ml-4 border-l border-line pl-4 whitespace-pre-wrap">{reasoning}</div>
         </Disclosure>
       )}
-      {entry.state === "streaming" ? <Growing text={text} /> : <Settled text={text} />}
+      {entry.state === "streaming" ? <Growing text={text} /> : <Markdown text={text} />}
       {entry.state === "abandoned" && (
         <p className="mt-1.5">
           <Badge tone="warn">{chat.cutOff}</Badge>
@@ -83,7 +87,7 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
       {made.length > 0 && (
         <p className="mt-3 flex flex-wrap gap-1.5">
           {made.map(({ documentId, name }) => (
-            <FileChip key={documentId} id={documentId} name={name} />
+            <FileChip key={`${documentId} ${name}`} id={documentId} name={name} />
           ))}
         </p>
       )}
@@ -98,10 +102,8 @@ function Growing({ text }: { text: string }) {
     <div className="space-y-3">
       {blocksOf(text).map((block, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a piece stays where it is
-        <Settled key={index} text={block} />
+        <Markdown key={index} text={block} />
       ))}
     </div>
   );
 }
-
-const Settled = memo(Markdown);

@@ -17,22 +17,27 @@ import { useTexts } from "../../texts";
 interface Props {
   sid: string;
   system: string;
+  /** How its first message begins. */
+  title: string | null;
   session: Session;
   /** The line is lost, and tried again. */
   isLost: boolean;
   onPanel: () => void;
 }
 
-export function SessionHeader({ sid, system, session, isLost, onPanel }: Props) {
+export function SessionHeader({ sid, system, title: said, session, isLost, onPanel }: Props) {
   const { chat } = useTexts();
   const [isRemoving, setRemoving] = useState(false);
-  const title = chat.session(system);
+  const title = said ?? chat.session(system);
   useEffect(() => {
     document.title = `${title} · Stellwerk`;
   }, [title]);
   return (
     <header className="flex min-h-13 shrink-0 items-center gap-x-3 border-b border-line px-4 py-1.5 sm:px-6">
-      <h1 className="min-w-0 truncate font-semibold tracking-tight">{title}</h1>
+      <h1 className="min-w-0 truncate font-semibold tracking-tight" title={title}>
+        {title}
+      </h1>
+      {said && <span className="shrink-0 text-sm text-muted max-sm:hidden">{system}</span>}
       <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />
       <span role="status" className="min-w-0 truncate">
         {isLost && <Badge tone="warn">{chat.reconnecting}</Badge>}

@@ -7,10 +7,10 @@ import { buttonLook } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { EmptyState } from "../../parts/EmptyState";
 import { Trouble } from "../../parts/Trouble";
-import { Problem } from "../../server/ask";
-import { keyRefused, useKey } from "../../server/key";
-import { session as head } from "../../server/queries";
+import { session as head, sessions, systems } from "../../server/queries";
 import { useClient } from "../../state/client";
+import { useLine } from "../../state/line";
+import { useMedia } from "../../state/media";
 import { useTexts } from "../../texts";
 import { Composer } from "./Composer";
 import { Conversation } from "./Conversation";
@@ -20,7 +20,7 @@ import { useSending } from "./sending";
 const SidePanel = lazy(async () => ({ default: (await import("../panel/SidePanel")).SidePanel }));
 const ReplayBar = lazy(async () => ({ default: (await import("../replay/ReplayBar")).ReplayBar }));
 
-/** How long one waits for all that is stored, before what has come is shown. */
+/** How long one waits for all that is stored, once the line is open, before what has come is shown. */
 const PATIENCE = 1_500;
 
 export function SessionPage() {
@@ -31,17 +31,18 @@ export function SessionPage() {
 function OneSession({ sid }: { sid: string }) {
   const { chat } = useTexts();
   const { session: live, connection, problem } = useSession(useClient(), sid);
+  const line = useLine(connection);
   const [past, setPast] = useState<Session | null>(null);
   const [isPanelOpen, setPanelOpen] = useState(false);
+  const isWide = useMedia("(width >= 80rem)"); // xl
   const query = useQuery(head(sid));
-  const key = useKey();
-  useEffect(() => {
-    if (problem?.status === 401) keyRefused(key);
-  }, [problem, key]);
   const sending = useSending(sid, live);
   const shown = useDeferredValue(past ?? live); // many envelopes at once are drawn once
-  const isWhole = useWhole(live.position, query.data?.position);
+  const isWhole = useWhole(live.position, query.data?.position, line === "open");
   const system = query.data?.agent_system_id ?? live.runs.at(-1)?.system ?? "…";
+  const about = useQuery({ ...systems, select: (all) => all.find(({ id }) => id === system)?.description }).data ?? "";
+  const listed = useTitle(sid);
+  const title = listed === undefined ? (query.data?.title ?? null) : listed;
   if (problem?.status === 404)
     return (
       <EmptyState icon="chat" title={chat.gone}>
@@ -56,33 +57,43 @@ function OneSession({ sid }: { sid: string }) {
       <SessionHeader
         sid={sid}
         system={system}
+        title={title}
         session={shown}
-        isLost={connection === "waiting"}
+        isLost={line === "waiting"}
         onPanel={() => setPanelOpen(true)}
       />
       {problem && (
         <div className="px-4 pt-4 sm:px-6">
-          <Trouble error={new Problem(problem.status, problem.code, problem.detail)} />
+          <Trouble error={problem} />
         </div>
       )}
       <div className="flex min-h-0 flex-1">
         <div className="flex min-w-0 flex-1 flex-col">
-          <Conversation sid={sid} session={shown} isWhole={isWhole} isPast={past !== null} sending={sending} />
+          <Conversation
+            sid={sid}
+            session={shown}
+            about={about}
+            isWhole={isWhole}
+            isPast={past !== null}
+            sending={sending}
+          />
           <Suspense>
             <ReplayBar sid={sid} live={live} onShow={setPast} />
           </Suspense>
           <Composer sid={sid} session={live} isPast={past !== null} sending={sending} />
         </div>
-        <aside
-          aria-label={chat.details}
-          className="hidden w-md shrink-0 overflow-y-auto border-l border-line bg-surface empty:hidden xl:block"
-        >
-          <Suspense>
-            <SidePanel sid={sid} session={shown} />
-          </Suspense>
-        </aside>
+        {isWide && (
+          <aside
+            aria-label={chat.details}
+            className="w-md shrink-0 overflow-y-auto border-l border-line bg-surface empty:hidden"
+          >
+            <Suspense>
+              <SidePanel sid={sid} session={shown} />
+            </Suspense>
+          </aside>
+        )}
       </div>
-      <Dialog open={isPanelOpen} onClose={() => setPanelOpen(false)} title={chat.details} place="right">
+      <Dialog open={isPanelOpen && !isWide} onClose={() => setPanelOpen(false)} title={chat.details} place="right">
         <Suspense>
           <SidePanel sid={sid} session={shown} />
         </Suspense>
@@ -91,13 +102,19 @@ function OneSession({ sid }: { sid: string }) {
   );
 }
 
+/** As the list says, which is kept live; undefined if it is not in there, null if it has none. */
+function useTitle(sid: string): string | null | undefined {
+  return useQuery({ ...sessions, select: (all) => all.find(({ id }) => id === sid)?.title }).data;
+}
+
 /** Whether all has come that was stored when the page was opened; what is hidden from us may be the last of it. */
-function useWhole(position: number, stored: number | undefined): boolean {
+function useWhole(position: number, stored: number | undefined, isOpen: boolean): boolean {
   const [isLate, setLate] = useState(false);
   useEffect(() => {
+    if (!isOpen) return;
     const timer = setTimeout(() => setLate(true), PATIENCE);
     return () => clearTimeout(timer);
-  }, []);
+  }, [isOpen]);
   const [isWhole, setWhole] = useState(false);
   const now = isWhole || isLate || (stored !== undefined && position >= stored);
   if (now && !isWhole) setWhole(true);

@@ -24,10 +24,15 @@ export function useStop(sid: string, session: Session): Stop {
   return { run: () => !isUnderWay && mutate(), isUnderWay };
 }
 
-export function StopButton({ stop }: { stop: Stop }) {
+/** Whoever has the focus on it is told, as the button goes away with the run. */
+export function StopButton({ stop, onStop }: { stop: Stop; onStop: () => void }) {
   const { chat } = useTexts();
+  const press = () => {
+    stop.run();
+    onStop();
+  };
   return (
-    <Button className="rounded-xl" disabled={stop.isUnderWay} onClick={stop.run} title={`${chat.stop} (Esc)`}>
+    <Button className="rounded-xl" disabled={stop.isUnderWay} onClick={press} title={`${chat.stop} (Esc)`}>
       <Icon name="stop" size={16} />
       {stop.isUnderWay ? chat.stopping : chat.stop}
     </Button>

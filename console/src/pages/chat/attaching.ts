@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
 import { freshKey, upload } from "../../server/conversation";
-import type { Attached, Draft } from "../../state/draft";
+import { attach, type Draft } from "../../state/draft";
 import { useTexts } from "../../texts";
 
 export interface Attaching {
@@ -13,24 +13,25 @@ export interface Attaching {
   leaveOut: (id: string) => void;
 }
 
+interface Wishes {
+  sid: string;
+  draft: Draft;
+  setDraft: (draft: Draft) => void;
+  /** Whether something can be said now. */
+  isOpen: boolean;
+}
+
 /** Files for the next message, dropped anywhere on the page, pasted or chosen; uploaded at once. */
-export function useAttaching(draft: Draft, setDraft: (draft: Draft) => void): Attaching {
+export function useAttaching({ sid, draft, setDraft, isOpen }: Wishes): Attaching {
   const texts = useTexts();
   const say = useToast();
   const [uploads, setUploads] = useState<Attaching["uploads"]>([]);
-  const current = useRef(draft);
-  current.current = draft;
-  const keep = (file: Attached) => {
-    const others = current.current.files.filter(({ id }) => id !== file.id);
-    current.current = { ...current.current, files: [...others, file] };
-    setDraft(current.current);
-  };
   const takeOne = async (file: File) => {
     const key = freshKey();
     setUploads((known) => [...known, { key, name: file.name }]);
     try {
       const { id, filename } = await upload(file);
-      keep({ id, name: filename });
+      attach(sid, { id, name: filename });
     } catch (error) {
       say(`${file.name}: ${wordsFor(error, texts)}`, true);
     } finally {
@@ -40,16 +41,17 @@ export function useAttaching(draft: Draft, setDraft: (draft: Draft) => void): At
   const take = (files: Iterable<File>) => {
     for (const file of files) void takeOne(file);
   };
-  const isOver = useDrop(take);
+  const isOver = useDrop(take, isOpen);
   const leaveOut = (id: string) => setDraft({ ...draft, files: draft.files.filter((file) => file.id !== id) });
   return { isOver, uploads, take, leaveOut };
 }
 
-function useDrop(take: (files: Iterable<File>) => void): boolean {
+function useDrop(take: (files: Iterable<File>) => void, isOpen: boolean): boolean {
   const [isOver, setOver] = useState(false);
   const current = useRef(take);
   current.current = take;
   useEffect(() => {
+    if (!isOpen) return;
     const over = (event: DragEvent) => {
       if (!event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
@@ -70,6 +72,6 @@ function useDrop(take: (files: Iterable<File>) => void): boolean {
       document.removeEventListener("dragleave", left);
       document.removeEventListener("drop", dropped);
     };
-  }, []);
+  }, [isOpen]);
   return isOver;
 }

@@ -15,15 +15,29 @@ export function useEnd(said: string | undefined) {
   useLayoutEffect(() => {
     if (said !== undefined) follows.current = true;
   }, [said]);
-  // At each drawing: what is written, and what is measured, makes it grow.
+  // At each drawing: what is written, and what is measured, makes it grow. Whoever has scrolled up since is let go
+  // here already: the event that tells of it may come after.
   useLayoutEffect(() => {
-    if (follows.current) box.current?.scrollTo({ top: box.current.scrollHeight });
+    if (!box.current || !follows.current) return;
+    const { scrollTop: top, scrollHeight: height, clientHeight } = box.current;
+    if (top < before.current.top && height >= before.current.height && height - top - clientHeight > NEAR) return;
+    box.current.scrollTo({ top: height });
+    before.current = { top: box.current.scrollTop, height };
   });
+  // And what is opened below it makes it smaller.
+  useLayoutEffect(() => {
+    const watching = new ResizeObserver(() => {
+      if (follows.current) box.current?.scrollTo({ top: box.current.scrollHeight });
+    });
+    if (box.current) watching.observe(box.current);
+    return () => watching.disconnect();
+  }, []);
   const look = () => {
     if (!box.current) return;
     const { scrollTop: top, scrollHeight: height, clientHeight } = box.current;
     const left = height - top - clientHeight;
-    if (top < before.current.top && height >= before.current.height) follows.current = false;
+    // A box that grows moves up as well, but stays at its end.
+    if (top < before.current.top && height >= before.current.height && left > 1) follows.current = false;
     else if (left <= NEAR) follows.current = true;
     before.current = { top, height };
     setAway(!follows.current && left > NEAR);

@@ -16,7 +16,7 @@ export type Item =
   | { readonly kind: "question"; readonly key: string; readonly question: Question }
   | { readonly kind: "answer"; readonly key: string; readonly entry: AnswerEntry }
   | { readonly kind: "end"; readonly key: string; readonly run: Run; readonly isLast: boolean }
-  | { readonly kind: "waiting"; readonly key: string }
+  | { readonly kind: "waiting"; readonly key: string; readonly message: Outgoing; readonly isFirst: boolean }
   | { readonly kind: "working"; readonly key: string; readonly tool: string | null; readonly isWriting: boolean };
 
 export interface MessageItem {
@@ -38,7 +38,7 @@ const LAST = Number.POSITIVE_INFINITY;
 const OVER = new Set<Run["status"]>(["completed", "failed", "stopped"]);
 
 /** The conversation from top to bottom: what was said and asked, how runs ended that ended badly, and what goes on. */
-export function itemsOf(session: Session, waiting: Outgoing | null = null): readonly Item[] {
+export function itemsOf(session: Session, waiting: readonly Outgoing[] = []): readonly Item[] {
   const entries = conversation(session);
   const runs = new Map(session.runs.map((run) => [run.id, run]));
   const questions = new Map(session.questions.map((question) => [question.askId, question]));
@@ -80,7 +80,8 @@ export function itemsOf(session: Session, waiting: Outgoing | null = null): read
   }
   tellEnds(LAST);
   tellWork();
-  if (waiting) items.push({ kind: "waiting", key: `waiting ${waiting.key}` });
+  for (const message of waiting)
+    items.push({ kind: "waiting", key: `waiting ${message.key}`, message, isFirst: message === waiting[0] });
   return items;
 }
 
@@ -99,28 +100,29 @@ interface Placed {
 
 /** What had to wait stands where it was taken up, above the answer to it; last, while it still waits. */
 function inTurn(session: Session, entries: readonly Entry[]): readonly Placed[] {
-  const placed = entries.map((entry) => ({ entry, place: placeOf(session, entry) }));
+  const starts = new Map(session.runs.toReversed().map((run) => [run.messageId, run.startPosition]));
+  const begun = session.status === "running" ? begunAt(session) : LAST;
+  const placed = entries.map((entry) => ({ entry, place: placeOf(entry, starts, begun) }));
   const late = placed.filter(({ entry, place }) => place > entry.position);
   const inTime = placed.filter(({ entry, place }) => place <= entry.position);
+  let taken = 0;
   const ordered = inTime.flatMap((one) => {
-    const next = late.findIndex(({ place }) => place > one.place);
-    return [...late.splice(0, next < 0 ? late.length : next), one];
+    const first = taken;
+    while (taken < late.length && (late[taken]?.place ?? 0) <= one.place) taken += 1;
+    return [...late.slice(first, taken), one];
   });
-  return [...ordered, ...late];
+  return [...ordered, ...late.slice(taken)];
 }
 
-function placeOf(session: Session, entry: Entry): number {
+/** Where an entry stands. A message of the user that no run has taken up since one has begun waits. */
+function placeOf(entry: Entry, starts: ReadonlyMap<string | undefined, number>, begun: number): number {
   if (entry.kind !== "message" || entry.role !== "user" || entry.runId !== undefined) return entry.position;
-  const run = session.runs.find(({ messageId }) => messageId === entry.messageId);
-  if (run) return Math.max(run.startPosition, entry.position);
-  return isQueued(session, entry) ? LAST : entry.position;
+  const start = starts.get(entry.messageId);
+  if (start !== undefined) return Math.max(start, entry.position);
+  return entry.position > begun ? LAST : entry.position;
 }
 
-/** A message of the user that no run has taken up, while one is under way. */
-function isQueued(session: Session, entry: Entry): boolean {
-  const begun = session.runs.find((run) => run.id === session.runId)?.startPosition ?? 0;
-  return session.status === "running" && entry.position > begun;
-}
+const begunAt = (session: Session) => session.runs.find((run) => run.id === session.runId)?.startPosition ?? 0;
 
 function working(session: Session): Item {
   const run = session.runs.at(-1);

@@ -1,9 +1,10 @@
 import type { Envelope } from "@stellwerk/client";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Button } from "../../parts/Button";
 import { classes } from "../../parts/classes";
 import { useTexts } from "../../texts";
+import { number } from "../../texts/figures";
 import { EventRow } from "./EventRow";
 import { rowOf } from "./filter";
 
@@ -31,7 +32,7 @@ interface Props {
 
 /** As many rows as can be seen, of as many as there are. */
 export function EventList({ rows, count, of, live, at, onChoose }: Props) {
-  const { events: words } = useTexts();
+  const { events: words, language } = useTexts();
   const box = useRef<HTMLDivElement>(null);
   const [tail, setTail] = useState(false);
   const list = useVirtualizer({
@@ -56,12 +57,18 @@ export function EventList({ rows, count, of, live, at, onChoose }: Props) {
     const envelope = rows[Math.max(0, Math.min(count - 1, from + step))];
     if (envelope) onChoose(envelope.position);
   };
+  const told = words.count(number(count, language), number(of, language));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: said once for each filter; nobody could listen to all that comes
+  const found = useMemo(() => told, [rows]);
   const seen = list.getVirtualItems();
   const active = seen.some((item) => item.index === chosen) ? `event-${at}` : undefined;
   return (
     <div className="flex min-h-0 min-w-0 flex-1 flex-col">
       <div className="flex items-center justify-between gap-2 text-sm text-muted">
-        <p role="status">{words.count(count, of)}</p>
+        <p>{told}</p>
+        <p role="status" className="sr-only">
+          {found}
+        </p>
         <Button look="quiet" aria-pressed={tail} onClick={() => setTail(!tail)}>
           <span
             aria-hidden
@@ -78,6 +85,7 @@ export function EventList({ rows, count, of, live, at, onChoose }: Props) {
         aria-activedescendant={active}
         onKeyDown={walk}
         onWheel={(event) => event.deltaY < 0 && setTail(false)}
+        onTouchMove={() => setTail(false)}
         className="min-h-0 flex-1 overflow-y-auto rounded-xl border border-line bg-surface shadow-card"
       >
         <div role="presentation" className="relative" style={{ height: list.getTotalSize() }}>

@@ -1,4 +1,5 @@
 import type { Envelope } from "@stellwerk/client";
+import { memo } from "react";
 import { classes } from "../../parts/classes";
 import { useTexts } from "../../texts";
 import { summaryOf } from "./summary";
@@ -18,7 +19,8 @@ interface Props {
 
 const TONES: Partial<Record<Envelope["type"], string>> = { error: "text-bad", warning: "text-warn" };
 
-export function EventRow({ envelope, top, height, place, of, chosen, isNarrow, onChoose }: Props) {
+export const EventRow = memo(function EventRow(props: Props) {
+  const { envelope, top, height, place, of, chosen, isNarrow, onChoose } = props;
   const { language } = useTexts();
   const { position, type, agent, ts } = envelope;
   return (
@@ -57,7 +59,7 @@ export function EventRow({ envelope, top, height, place, of, chosen, isNarrow, o
       <span className="min-w-0 flex-1 truncate">{summaryOf(envelope)}</span>
     </div>
   );
-}
+});
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 

@@ -9,6 +9,7 @@ import { type Column, Table } from "../../parts/Table";
 import { sessions } from "../../server/queries";
 import type { Session } from "../../server/types";
 import { useTexts } from "../../texts";
+import { number } from "../../texts/figures";
 import { moment } from "../../texts/time";
 
 /** Which log is it to be? */
@@ -40,23 +41,40 @@ function useColumns(): Column<Session>[] {
     {
       id: "session",
       title: words.session,
-      cell: ({ id }) => (
-        <Link to="/events/$sid" params={{ sid: id }} className="font-mono text-accent underline underline-offset-2">
-          {id}
-        </Link>
-      ),
+      cell: (session) => <Name session={session} />,
     },
-    { id: "system", title: words.system, cell: (session) => session.agent_system_id },
+    { id: "system", title: words.system, wide: true, cell: (session) => session.agent_system_id },
     {
       id: "status",
       title: words.status,
       cell: (session) => <StatusBadge status={session.status} awaiting={session.awaiting_user_input} />,
     },
-    { id: "events", title: words.title, numeric: true, cell: ({ position }) => position.toLocaleString(language) },
+    { id: "events", title: words.title, numeric: true, wide: true, cell: ({ position }) => number(position, language) },
     {
       id: "begun",
       title: words.time,
+      wide: true,
       cell: ({ created_at }) => <span className="whitespace-nowrap">{moment(created_at, language)}</span>,
     },
   ];
+}
+
+/** On a phone it has the other columns below it. */
+function Name({ session: { id, title, agent_system_id, created_at } }: { session: Session }) {
+  const { language } = useTexts();
+  return (
+    <>
+      {title && <span className="line-clamp-2 max-w-md">{title}</span>}
+      <Link
+        to="/events/$sid"
+        params={{ sid: id }}
+        className="font-mono break-all text-accent underline underline-offset-2"
+      >
+        {id}
+      </Link>
+      <span className="mt-1 block text-muted sm:hidden">
+        {agent_system_id} · {moment(created_at, language)}
+      </span>
+    </>
+  );
 }

@@ -1,6 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { Badge } from "../../parts/Badge";
 import { Button, buttonLook } from "../../parts/Button";
 import { useCopy } from "../../parts/copy";
 import { EmptyState } from "../../parts/EmptyState";
@@ -18,14 +19,27 @@ import { Filters } from "./Filters";
 import { type EventSearch, filterOf, Sieve } from "./filter";
 import { WholeLog } from "./store";
 
-/** The raw log of a session: everything, filtered, and what comes. */
 export function SessionEventsPage() {
-  const { events: words } = useTexts();
   const { sid } = useParams({ from: "/events/$sid" });
+  return <EventsOf key={sid} sid={sid} />;
+}
+
+/** The raw log of a session: everything, filtered, and what comes. */
+function EventsOf({ sid }: { sid: string }) {
+  const { events: words, chat } = useTexts();
   const search = useSearch({ from: "/events/$sid" });
   const navigate = useNavigate();
-  const change = (news: EventSearch) =>
-    void navigate({ to: "/events/$sid", params: { sid }, search: { ...search, ...news }, replace: true });
+  const change = useCallback(
+    (news: EventSearch) =>
+      void navigate({
+        to: "/events/$sid",
+        params: { sid },
+        search: (before: EventSearch) => ({ ...before, ...news }),
+        replace: true,
+      }),
+    [navigate, sid],
+  );
+  const choose = useCallback((at: number) => change({ at }), [change]);
 
   const { type, agent, at, profile = "user" } = search;
   const client = useClient();
@@ -53,10 +67,13 @@ export function SessionEventsPage() {
   }, [words, sid]);
   return (
     <div className="flex h-full min-h-96 flex-col gap-3 px-4 py-4 sm:px-6">
-      <header className="flex items-center justify-between gap-x-6 gap-y-2">
-        <h1 className="min-w-0 truncate text-lg font-semibold" title={words.lead}>
+      <header className="flex items-center justify-between gap-x-6 gap-y-2 max-sm:flex-wrap">
+        <h1 className="min-w-0 truncate max-sm:flex-1 text-lg font-semibold" title={words.lead}>
           {words.of(sid)}
         </h1>
+        <span role="status" className="mr-auto min-w-0 truncate max-sm:order-last max-sm:w-full">
+          {shown.isLost && <Badge tone="warn">{chat.reconnecting}</Badge>}
+        </span>
         <Actions sid={sid} profile={profile} />
       </header>
       <Filters shown={shown} search={search} text={text} onWrite={write} onChange={change} />
@@ -71,7 +88,7 @@ export function SessionEventsPage() {
             of={shown.length}
             live={shown.state === "live"}
             at={at}
-            onChoose={(position) => change({ at: position })}
+            onChoose={choose}
           />
           {at !== undefined && (
             <EventDetails {...{ sid, at, shown, rows, profile }} onClear={clear} onChange={change} />

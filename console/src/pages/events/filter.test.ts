@@ -49,4 +49,6 @@ test("every event has a summary of one line", () => {
   for (const envelope of log) expect(summaryOf(envelope)).not.toContain("\n");
   const unknown = { ...log[0], type: "from_the_future", payload: { a: 1 } } as unknown as Envelope;
   expect(summaryOf(unknown)).toBe("{a}");
+  const long = { ...log[0], type: "log", payload: { message: "word \n".repeat(100_000) } } as Envelope;
+  expect(summaryOf(long)).toMatch(/^(word ){60} …$/);
 });

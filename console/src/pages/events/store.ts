@@ -1,4 +1,4 @@
-import { type Client, type Envelope, Problem, type Profile } from "@stellwerk/client";
+import { type Client, type Connection, type Envelope, Problem, type Profile } from "@stellwerk/client";
 
 const PAGE = 1000;
 
@@ -8,6 +8,8 @@ export interface Shown {
   readonly length: number;
   /** `reading`: what is stored; `live`: that is read, and what comes is shown at once. */
   readonly state: "reading" | "live";
+  /** The server is away, and tried again. */
+  readonly isLost: boolean;
   readonly problem?: Problem | undefined;
   /** How many there are of each type, and which agents were at work. */
   readonly types: ReadonlyMap<string, number>;
@@ -44,7 +46,7 @@ export class WholeLog {
     readonly profile: Profile,
   ) {
     const known = { envelopes: this.#envelopes, types: this.#types, agents: this.#agents };
-    this.#shown = { ...known, length: 0, state: "reading" };
+    this.#shown = { ...known, length: 0, state: "reading", isLost: false };
   }
 
   readonly get = (): Shown => this.#shown;
@@ -86,13 +88,19 @@ export class WholeLog {
     try {
       await this.#readPages(signal).catch(unlessPassing);
       if (signal.aborted) return;
-      this.#show({ state: "live" });
-      for await (const envelope of client.follow(sid, { after: this.#last, profile, signal })) this.#add(envelope);
+      const onConnection = (connection: Connection) => !signal.aborted && this.#heard(connection);
+      const following = client.follow(sid, { after: this.#last, profile, signal, onConnection });
+      for await (const envelope of following) this.#add(envelope);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       this.#stop();
       this.#show({ problem });
     }
+  }
+
+  #heard(connection: Connection): void {
+    if (connection === "open") this.#show({ state: "live", isLost: false });
+    else if (connection === "waiting") this.#show({ isLost: true });
   }
 
   async #readPages(signal: AbortSignal): Promise<void> {

@@ -3,10 +3,20 @@ import { brief } from "../../parts/json";
 
 const LONGEST = 300;
 
-/** An event in one line, without its type. */
+const made = new WeakMap<Envelope, string>();
+
+/** An event in one line, without its type; made once for each, as it may have megabytes. */
 export function summaryOf(envelope: Envelope): string {
-  const text = told(envelope).replace(/\s+/g, " ");
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
+  const known = made.get(envelope);
+  if (known !== undefined) return known;
+  const summary = oneLine(told(envelope));
+  made.set(envelope, summary);
+  return summary;
+}
+
+function oneLine(text: string): string {
+  const line = text.slice(0, 2 * LONGEST).replace(/\s+/g, " ");
+  return text.length > 2 * LONGEST || line.length > LONGEST ? `${line.slice(0, LONGEST)} …` : line;
 }
 
 function told(envelope: Envelope): string {

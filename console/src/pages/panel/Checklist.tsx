@@ -1,11 +1,19 @@
 import type { Notice, Task, Checklist as Tasks } from "@stellwerk/client";
 import { classes } from "../../parts/classes";
+import { EventLink } from "../../parts/EventLink";
 import { Icon } from "../../parts/Icon";
 import { useTexts } from "../../texts";
 import { TaskBadge } from "./TaskBadge";
 
+interface Props {
+  sid: string;
+  checklist: Tasks;
+  /** Where the log changed it last. */
+  at: number;
+}
+
 /** What there is to do, and what stands in the way. */
-export function Checklist({ checklist }: { checklist: Tasks }) {
+export function Checklist({ sid, checklist, at }: Props) {
   const { panel } = useTexts();
   const { tasks, notices, lost } = checklist;
   const over = tasks.filter(({ status }) => status === "completed" || status === "skipped").length;
@@ -14,7 +22,10 @@ export function Checklist({ checklist }: { checklist: Tasks }) {
       {notices.filter(isOpen).map((notice) => (
         <Told key={`${notice.kind} ${notice.text}`} notice={notice} />
       ))}
-      <p className="text-sm text-muted">{panel.tasks(over, tasks.length)}</p>
+      <div className="flex items-center justify-between gap-2">
+        <p className="text-sm text-muted">{panel.tasks(over, tasks.length)}</p>
+        <EventLink sid={sid} position={at} of={panel.tabs.checklist} />
+      </div>
       <ol className="space-y-3">
         {tasks.map((task) => (
           <TaskLine key={task.id} task={task} />

@@ -1,4 +1,5 @@
 import type { Session } from "@stellwerk/client";
+import { EventLink } from "../../parts/EventLink";
 import { FilePreview } from "../../parts/FilePreview";
 import { type FileRef, storedFile } from "../../parts/files";
 import { useTexts } from "../../texts";
@@ -21,12 +22,17 @@ export function Documents({ sid, session }: { sid: string; session: Session }) {
           <FilePreview
             file={storedFile(documentId, name, mime, size)}
             note={[agent, clock(addedAt, language)].filter(Boolean).join(" · ")}
+            link={<EventLink sid={sid} type="document" text={documentId} of={name} />}
           />
         </li>
       ))}
       {checklist.version > 0 && (
         <li>
-          <FilePreview file={todolist} note={panel.todolist} />
+          <FilePreview
+            file={todolist}
+            note={panel.todolist}
+            link={<EventLink sid={sid} position={session.states.checklist?.position} of={todolist.name} />}
+          />
         </li>
       )}
     </ul>

@@ -1,9 +1,10 @@
 import type { Chain, LogLine } from "@stellwerk/client";
 import { useState } from "react";
 import { classes } from "../../parts/classes";
+import { EventLink } from "../../parts/EventLink";
 import { useTexts } from "../../texts";
+import { percent as told } from "../../texts/figures";
 import { clock } from "../../texts/time";
-import { EventsLink } from "./EventsLink";
 
 const PAGE = 100;
 const LOOKS = { info: "", warning: "text-warn", error: "text-bad" };
@@ -40,10 +41,10 @@ function Line({ sid, line }: { sid: string; line: LogLine }) {
           {message}
         </p>
         <p className="text-xs text-muted">
-          {[agent, percent !== undefined && panel.percent(Math.round(percent))].filter(Boolean).join(" · ")}
+          {[agent, percent !== undefined && told(percent, language)].filter(Boolean).join(" · ")}
         </p>
       </div>
-      <EventsLink sid={sid} at={position} of={message} />
+      <EventLink sid={sid} position={position} of={message} />
     </li>
   );
 }

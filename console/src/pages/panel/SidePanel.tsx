@@ -43,7 +43,7 @@ export function SidePanel({ sid, session }: { sid: string; session: Session }) {
             of(
               "checklist",
               checklist.version > 0,
-              <Checklist checklist={checklist} />,
+              <Checklist sid={sid} checklist={checklist} at={session.states.checklist?.position ?? 1} />,
               checklist.tasks.length > 0 ? `${over}/${checklist.tasks.length}` : "",
             ),
             of("state", shownStates(session).length > 0, <States sid={sid} session={session} />),
@@ -54,7 +54,7 @@ export function SidePanel({ sid, session }: { sid: string; session: Session }) {
               documents.length > 0 ? String(documents.length) : "",
             ),
             of("progress", logs.length > 0, <Log sid={sid} logs={logs} />),
-            of("usage", runs.length > 0, <Usage usage={usage} />),
+            of("usage", runs.length > 0, <Usage sid={sid} usage={usage} />),
           ]}
         />
       </div>

@@ -1,10 +1,10 @@
 import type { NamedState, Session } from "@stellwerk/client";
 import { Disclosure } from "../../parts/Disclosure";
+import { EventLink } from "../../parts/EventLink";
 import { JsonTree } from "../../parts/JsonTree";
 import { LongText } from "../../parts/LongText";
 import { useTexts } from "../../texts";
 import { Values } from "./activity/Values";
-import { EventsLink } from "./EventsLink";
 import { filesOf, shownStates, todosOf } from "./named";
 import { TaskBadge } from "./TaskBadge";
 
@@ -31,7 +31,7 @@ function Shown({ sid, name, state }: { sid: string; name: string; state: NamedSt
             {[owner && panel.owner(owner), panel.stateVersion(version)].filter(Boolean).join(" · ")}
           </p>
         </div>
-        <EventsLink sid={sid} at={position} of={name} />
+        <EventLink sid={sid} position={position} of={name} />
       </header>
       <Value value={value} />
     </section>

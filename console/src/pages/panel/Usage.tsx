@@ -1,4 +1,5 @@
 import type { ModelUsage, SessionUsage } from "@stellwerk/client";
+import { EventLink } from "../../parts/EventLink";
 import { type Column, Table } from "../../parts/Table";
 import { useTexts } from "../../texts";
 import { duration, number } from "../../texts/figures";
@@ -6,7 +7,7 @@ import { duration, number } from "../../texts/figures";
 type ModelRow = ModelUsage & { readonly model: string };
 
 /** What the session has used so far. */
-export function Usage({ usage }: { usage: SessionUsage }) {
+export function Usage({ sid, usage }: { sid: string; usage: SessionUsage }) {
   const { panel, language } = useTexts();
   const rows = Object.entries(usage.models).map(([model, used]) => ({ model, ...used }));
   const sum = (of: (row: ModelRow) => number) => rows.reduce((total, row) => total + of(row), 0);
@@ -26,7 +27,10 @@ export function Usage({ usage }: { usage: SessionUsage }) {
     [panel.seconds, duration(usage.seconds, language)],
   ];
   return (
-    <div className="space-y-5 py-4">
+    <div className="relative space-y-5 py-4">
+      <div className="absolute top-3 right-4">
+        <EventLink sid={sid} type="llm_end,run_end" of={panel.tabs.usage} />
+      </div>
       <dl className="grid grid-cols-2 gap-x-6 gap-y-3 px-4">
         {facts.map(([name, value]) => (
           <div key={name}>

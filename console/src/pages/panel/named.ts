@@ -7,7 +7,7 @@ export function shownStates(session: Session): [name: string, state: NamedState]
     .toSorted(([, left], [, right]) => right.position - left.position);
 }
 
-export interface Todo {
+interface Todo {
   readonly content: string;
   readonly status: Task["status"];
 }

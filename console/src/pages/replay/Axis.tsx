@@ -1,4 +1,4 @@
-import type { KeyboardEvent } from "react";
+import { type KeyboardEvent, memo } from "react";
 import { classes } from "../../parts/classes";
 import { useTexts } from "../../texts";
 import { duration } from "../../texts/figures";
@@ -11,6 +11,8 @@ const LOOKS: Record<Bar["state"], string> = {
   ok: "border-accent bg-accent-soft text-accent-strong",
   error: "border-bad bg-bad-soft text-bad",
   abandoned: "border-warn bg-warn-soft text-warn",
+  waiting: "border-warn bg-warn-soft text-warn",
+  rejected: "border-warn bg-warn-soft text-warn",
 };
 const AHEAD = "border-line bg-sunken text-muted";
 
@@ -29,7 +31,7 @@ export function Axis({ axis, time, onChoose }: Props) {
   const now = part(time);
   return (
     <div className="mt-2 max-h-56 overflow-auto max-sm:max-h-36">
-      <div className="relative min-w-lg">
+      <div className="relative sm:min-w-lg">
         <p className="flex justify-between pl-20 text-xs text-muted tabular-nums">
           <span>{replay.round(axis.round)}</span>
           <span>{duration(axis.end - axis.start, language)}</span>
@@ -85,7 +87,7 @@ interface BarProps {
   onChoose: (position: number) => void;
 }
 
-function BarOf({ bar, ahead, current, onChoose }: BarProps) {
+const BarOf = memo(function BarOf({ bar, ahead, current, onChoose }: BarProps) {
   const { replay, language } = useTexts();
   const took = bar.seconds === undefined ? replay.states.running : duration(bar.seconds, language);
   const label = `${bar.name}, ${replay.states[bar.state]}, ${took}`;
@@ -97,15 +99,15 @@ function BarOf({ bar, ahead, current, onChoose }: BarProps) {
       title={label}
       onClick={() => onChoose(bar.position)}
       className={classes(
-        "absolute h-5 overflow-hidden rounded border px-1 text-left text-[0.6875rem] leading-4.5 whitespace-nowrap -outline-offset-2 hover:border-ink",
+        "absolute h-5 truncate rounded border px-1 text-left text-[0.6875rem] leading-4.5 -outline-offset-2 hover:border-ink",
         ahead ? AHEAD : LOOKS[bar.state],
       )}
       style={{ left: percent(bar.from), width: `max(6px, ${percent(bar.to - bar.from)})`, top: bar.row * ROW + 2 }}
     >
-      {bar.to - bar.from > 0.04 && bar.name}
+      {bar.to - bar.from > 0.06 && bar.name}
     </button>
   );
-}
+});
 
 function walk(event: KeyboardEvent<HTMLUListElement>): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

@@ -21,25 +21,19 @@ export function Controls({ sid, tape, player, length, onClose }: Props) {
   const envelope = tape.envelope(place);
   return (
     <div className="flex flex-wrap items-center gap-1">
-      <Key
-        icon="stepBack"
-        label={replay.previous}
-        keys=","
-        disabled={place === 0}
-        onClick={() => player.move(place - 1)}
-      />
+      <Key icon="stepBack" label={replay.previous} keys="," off={place === 0} onClick={() => player.move(place - 1)} />
       <Key
         icon={playing ? "pause" : "play"}
         label={playing ? replay.pauseIt : replay.play}
         keys="k"
-        disabled={length === 0}
+        off={length === 0}
         onClick={player.toggle}
       />
-      <Key icon="step" label={replay.next} keys="." disabled={index === null} onClick={() => player.move(place + 1)} />
+      <Key icon="step" label={replay.next} keys="." off={index === null} onClick={() => player.move(place + 1)} />
       <Speeds player={player} />
       <div className="ml-auto flex items-center gap-1">
         {envelope && <EventLink sid={sid} position={envelope.position} />}
-        <Button look="plain" disabled={index === null} onClick={player.now}>
+        <Button look="plain" aria-disabled={index === null} onClick={player.now}>
           {replay.now}
         </Button>
         <Button look="quiet" square aria-label={replay.close} title={parts.close} onClick={onClose}>
@@ -55,11 +49,12 @@ interface KeyProps {
   label: string;
   /** The shortcut that does the same. */
   keys: string;
-  disabled: boolean;
+  /** There is nothing to do; it can be focused all the same, as it may have the focus. */
+  off: boolean;
   onClick: () => void;
 }
 
-function Key({ icon, label, keys, disabled, onClick }: KeyProps) {
+function Key({ icon, label, keys, off, onClick }: KeyProps) {
   return (
     <Button
       look="quiet"
@@ -67,8 +62,8 @@ function Key({ icon, label, keys, disabled, onClick }: KeyProps) {
       aria-label={label}
       aria-keyshortcuts={keys}
       title={`${label} (${keys})`}
-      disabled={disabled}
-      onClick={onClick}
+      aria-disabled={off}
+      onClick={off ? undefined : onClick}
     >
       <Icon name={icon} />
     </Button>

@@ -1,5 +1,5 @@
 import type { Session } from "@stellwerk/client";
-import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import { Trouble } from "../../parts/Trouble";
 import { useClient } from "../../state/client";
 import { useShortcuts } from "../../state/shortcuts";
@@ -36,13 +36,20 @@ export function Replay({ sid, live, at, onShow, onClose }: Props) {
     if (arrived) stay(tape.index(at));
   }, [arrived, at, stay, tape]);
 
+  const choose = useCallback((to: number) => stay(tape.index(to)), [stay, tape]);
+
   const show = useRef(onShow);
   show.current = onShow;
   useEffect(() => show.current(index === null ? null : tape.session(index)), [index, tape]);
   useEffect(() => () => show.current(null), []);
 
   const place = index ?? length;
-  const keys = { k: player.toggle, ",": () => player.move(place - 1), ".": () => player.move(place + 1) };
+  const keys = {
+    k: player.toggle,
+    ",": () => player.move(place - 1),
+    ".": () => player.move(place + 1),
+    Escape: onClose,
+  };
   useShortcuts(keys);
   const round = (index === null ? tape.end : tape.session(index)).round || 1;
   // biome-ignore lint/correctness/useExhaustiveDependencies: a tape grows, and its length says so
@@ -52,7 +59,7 @@ export function Replay({ sid, live, at, onShow, onClose }: Props) {
       {problem !== undefined && <Trouble error={problem} onRetry={() => reader.retry()} />}
       <Controls sid={sid} tape={tape} player={player} length={length} onClose={onClose} />
       <Slider tape={tape} player={player} keys={keys} length={length} wanted={live.position} read={position} />
-      {axis && <Axis axis={axis} time={tape.time(place)} onChoose={(to) => stay(tape.index(to))} />}
+      {axis && <Axis axis={axis} time={tape.time(place)} onChoose={choose} />}
     </section>
   );
 }

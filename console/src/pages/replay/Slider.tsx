@@ -62,7 +62,7 @@ export function Slider({ tape, player, keys, length, wanted, read }: Props) {
           </>
         )}
       </div>
-      <p role="status" className="text-xs text-warn">
+      <p className="text-xs text-warn">
         {pause && replay.pause(duration(pause.seconds, language), duration(LONGEST_PAUSE, language))}
         {!pause && read < wanted && replay.reading(read, wanted)}
       </p>

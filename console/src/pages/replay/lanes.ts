@@ -1,8 +1,9 @@
 import { type Call, childrenOf, type Run, type Session } from "@stellwerk/client";
+import { type State, statesOf } from "../panel/activity/states";
 import type { Pause, Tape } from "./tape";
 
-export const KINDS = ["agents", "tools", "models"] as const;
-export type Kind = (typeof KINDS)[number];
+const KINDS = ["agents", "tools", "models"] as const;
+type Kind = (typeof KINDS)[number];
 
 /** Rows that a lane has at most, and how many places a row has: what would not be seen beside another is left out. */
 const ROWS = 8;
@@ -11,7 +12,7 @@ const PLACES = 400;
 export interface Bar {
   readonly id: string;
   readonly name: string;
-  readonly state: Call["state"];
+  readonly state: State;
   /** Parts of the axis, from 0 to 1. */
   readonly from: number;
   readonly to: number;
@@ -52,7 +53,11 @@ export function axisOf(tape: Tape, round: number): Axis | null {
   const end = Math.max(...runs.map((run) => time(run.endPosition ?? tape.end.position)));
   const whole = Math.max(end - start, 0.001);
   const part = (position: number) => Math.min(1, (time(position) - start) / whole);
-  const placed = runs.flatMap((run) => [barOfRun(run, part), ...callsOf(tape.end, run).map((one) => barOf(one, part))]);
+  const standing = statesOf(tape.end);
+  const placed = runs.flatMap((run) => [
+    barOfRun(run, part),
+    ...callsOf(tape.end, run).map((one) => barOf(one, standing(one), part)),
+  ]);
   const lanes = KINDS.map((kind) =>
     laneOf(
       kind,
@@ -81,12 +86,12 @@ function barOfRun(run: Run, part: (position: number) => number): Placed {
   };
 }
 
-function barOf(call: Call, part: (position: number) => number): Placed {
+function barOf(call: Call, state: State, part: (position: number) => number): Placed {
   return {
     id: call.id,
     kind: call.kind === "model" ? "models" : call.kind === "tool" ? "tools" : "agents",
     name: call.name,
-    state: call.state,
+    state,
     from: part(call.startPosition),
     to: part(call.endPosition ?? Number.POSITIVE_INFINITY),
     position: call.startPosition,

@@ -18,6 +18,9 @@ export interface Player {
   readonly now: () => void;
 }
 
+/** Milliseconds: a page that was hidden goes on where it was, and does not jump. */
+const LONGEST_STEP = 250;
+
 /** Where on a tape one is, and the clock that moves it. */
 export function usePlayer(tape: Tape): Player {
   const [index, setIndex] = useState<number | null>(null);
@@ -47,7 +50,7 @@ export function usePlayer(tape: Tape): Player {
     if (!playing) return;
     let before = performance.now();
     let frame = requestAnimationFrame(function turn(at) {
-      time.current += (Math.max(0, at - before) / 1000) * speed;
+      time.current += (Math.min(LONGEST_STEP, Math.max(0, at - before)) / 1000) * speed;
       before = at;
       const next = tape.indexAt(time.current);
       if (next >= tape.length) return now();

@@ -11,6 +11,14 @@ agents:
   - id: assistant
     role: orchestrator
     system_prompt: You answer questions about the weather.
+    model: # needs no key and says what is written here; another one: {provider: openai, model: …}
+      provider: scripted
+      script:
+        - when: weather
+          steps:
+            - {say: "I shall look. ", call: get_weather, args: {city: Berlin}}
+            - {say: "This is the weather: {result}"}
+        - steps: [{say: "Ask me about the weather."}]
     tools:
       allow: [get_weather, researcher]
   - id: researcher
@@ -25,7 +33,7 @@ export function NewSystemPage() {
   const { systems: words } = useTexts();
   return (
     <Page title={words.newTitle} lead={words.newLead}>
-      <SystemEditor initial={BEGINNING} fresh />
+      <SystemEditor name="" initial={BEGINNING} fresh />
     </Page>
   );
 }

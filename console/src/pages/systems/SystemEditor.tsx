@@ -7,6 +7,7 @@ import { useToast } from "../../parts/Toast";
 import { Trouble } from "../../parts/Trouble";
 import { Problem } from "../../server/ask";
 import { registerSystem } from "../../server/queries";
+import { useWritten } from "../../state/draft";
 import { useTexts } from "../../texts";
 import { useBegin } from "../chat/begin";
 import { CodeEditor, type GoesTo } from "./CodeEditor";
@@ -14,16 +15,22 @@ import { MistakeList } from "./MistakeList";
 import { SystemPicture } from "./SystemPicture";
 import { useCheck, type Verdict } from "./useCheck";
 
+interface Props {
+  /** Under which what is written and not registered is kept, as long as the tab lives. */
+  name: string;
+  initial: string;
+  fresh?: boolean;
+}
+
 /** A description of a system that can be written, checked by the server as one writes, registered and tried. */
-export function SystemEditor({ initial, fresh = false }: { initial: string; fresh?: boolean }) {
+export function SystemEditor({ name, initial, fresh = false }: Props) {
   const { systems: words } = useTexts();
-  const [text, setText] = useState(initial);
-  const [kept, setKept] = useState(fresh ? null : initial);
+  const { text, setText, kept, keep } = useText(name, initial, fresh);
   const verdict = useCheck(text);
   const editor = useRef<GoesTo>(null);
-  const register = useRegister(setKept);
+  const register = useRegister(keep);
   const begin = useBegin();
-  const ready = verdict.system !== null;
+  const ready = verdict.system !== null && !verdict.checking;
   const tryIt = async () => {
     const { id } = text === kept && verdict.system ? verdict.system : await register.mutateAsync(text);
     begin.mutate(id);
@@ -56,7 +63,7 @@ export function SystemEditor({ initial, fresh = false }: { initial: string; fres
           value={text}
           onChange={setText}
           marked={new Set(verdict.mistakes.flatMap(({ line }) => (line === null ? [] : [line])))}
-          onSave={() => ready && register.mutate(text)}
+          onSave={() => text !== kept && !register.isPending && register.mutate(text)}
         />
       </Card>
       {failed && !(failed instanceof Problem && failed.mistakes.length) && <Trouble error={failed} />}
@@ -64,6 +71,21 @@ export function SystemEditor({ initial, fresh = false }: { initial: string; fres
       <Findings verdict={verdict} onGo={(line) => editor.current?.goTo(line)} />
     </div>
   );
+}
+
+/** What is written, and what of it is registered. It is there again when one has looked at something else. */
+function useText(name: string, initial: string, fresh: boolean) {
+  const [written, setWritten] = useWritten(name);
+  const [registered, setRegistered] = useState<string | null>(null);
+  const kept = fresh ? registered : initial;
+  const text = written ?? kept ?? initial;
+  const current = useRef(text);
+  current.current = text;
+  const keep = (stored: string) => {
+    setRegistered(stored);
+    if (current.current === stored) setWritten(null);
+  };
+  return { text, setText: setWritten, kept, keep };
 }
 
 function State({ verdict, changed }: { verdict: Verdict; changed: boolean }) {
@@ -107,8 +129,8 @@ function useRegister(onKept: (text: string) => void) {
   return useMutation({
     mutationFn: registerSystem,
     onSuccess: async ({ id, version }, text) => {
-      onKept(text);
       queries.setQueryData(["system-text", id], text);
+      onKept(text);
       await queries.invalidateQueries({
         predicate: ({ queryKey }) => ["systems", "system"].includes(String(queryKey[0])),
       });

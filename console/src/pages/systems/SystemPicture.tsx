@@ -1,13 +1,14 @@
-import { useMemo, useState, useSyncExternalStore } from "react";
+import { useMemo, useState } from "react";
 import { classes } from "../../parts/classes";
 import type { System } from "../../server/types";
+import { useMedia } from "../../state/media";
 import { useTexts } from "../../texts";
 import { type Box, cut, layout, tree } from "./layout";
 
 /** Agents, models and tools as boxes and lines; who is pointed at shows what belongs to it. */
 export function SystemPicture({ system }: { system: System }) {
   const { systems: words } = useTexts();
-  const narrow = useNarrow();
+  const narrow = useMedia("(width < 40rem)");
   const picture = useMemo(() => (narrow ? tree(system) : layout(system)), [system, narrow]);
   const [chosen, setChosen] = useState<string | null>(null);
   return (
@@ -40,16 +41,6 @@ export function SystemPicture({ system }: { system: System }) {
     </section>
   );
 }
-
-const phone = matchMedia("(width < 40rem)");
-const useNarrow = (): boolean =>
-  useSyncExternalStore(
-    (listener) => {
-      phone.addEventListener("change", listener);
-      return () => phone.removeEventListener("change", listener);
-    },
-    () => phone.matches,
-  );
 
 function Node({ box, first, chosen }: { box: Box; first: boolean; chosen: boolean }) {
   const middle = box.y + box.height / 2;

@@ -1,27 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
 import { Badge } from "../../parts/Badge";
-import { Button, buttonLook } from "../../parts/Button";
-import { Card } from "../../parts/Card";
+import { buttonLook } from "../../parts/Button";
 import { EmptyState } from "../../parts/EmptyState";
 import { Icon } from "../../parts/Icon";
-import { JsonTree } from "../../parts/JsonTree";
 import { Loaded } from "../../parts/Loaded";
 import { Page } from "../../parts/Page";
-import { Tabs } from "../../parts/Tabs";
-import { Trouble } from "../../parts/Trouble";
-import { system, systems, systemText } from "../../server/queries";
-import type { ListedSystem, System } from "../../server/types";
+import { systems } from "../../server/queries";
+import type { ListedSystem } from "../../server/types";
+import { useNow } from "../../state/now";
 import { useTexts } from "../../texts";
 import { ago } from "../../texts/time";
-import { useBegin } from "../chat/begin";
-import { AgentList } from "./AgentList";
-import { MistakeList } from "./MistakeList";
-import { SystemEditor } from "./SystemEditor";
-import { SystemPicture } from "./SystemPicture";
 
 export function SystemsPage() {
   const { systems: words } = useTexts();
+  const now = useNow();
   return (
     <Page title={words.title} lead={words.lead} actions={<RegisterLink />}>
       <Loaded query={useQuery(systems)}>
@@ -29,8 +22,8 @@ export function SystemsPage() {
           found.length ? (
             <ul className="grid gap-3 sm:grid-cols-2 xl:grid-cols-3">
               {found.map((one) => (
-                <li key={one.id}>
-                  <SystemCard system={one} />
+                <li key={one.id} className="flex">
+                  <SystemCard system={one} now={now} />
                 </li>
               ))}
             </ul>
@@ -54,91 +47,20 @@ function RegisterLink() {
   );
 }
 
-function SystemCard({ system: one }: { system: ListedSystem }) {
+function SystemCard({ system: one, now }: { system: ListedSystem; now: number }) {
   const { systems: words, language } = useTexts();
   return (
     <Link
       to="/systems/$id"
       params={{ id: one.id }}
-      className="block rounded-xl border border-line bg-surface p-5 shadow-card transition-colors hover:border-accent"
+      className="block w-full rounded-xl border border-line bg-surface p-5 shadow-card transition-colors hover:border-accent"
     >
       <span className="flex items-center justify-between gap-2">
         <span className="truncate font-semibold">{one.id}</span>
         <Badge>{words.version(one.version)}</Badge>
       </span>
-      <span className="mt-1 block text-sm text-muted">
-        {words.updated(ago(one.updated_at, Date.now() / 1000, language))}
-      </span>
+      {one.description && <span className="mt-1 line-clamp-4 text-sm">{one.description}</span>}
+      <span className="mt-1 block text-sm text-muted">{words.updated(ago(one.updated_at, now, language))}</span>
     </Link>
-  );
-}
-
-export function SystemPage() {
-  const { id } = useParams({ from: "/systems/$id" });
-  const begin = useBegin();
-  const { systems: words } = useTexts();
-  const query = useQuery(system(id));
-  const tryIt = (
-    <Button look="primary" disabled={begin.isPending} onClick={() => begin.mutate(id)}>
-      <Icon name="chat" size={16} /> {words.tryIt}
-    </Button>
-  );
-  return (
-    <Page title={id} lead={query.data && <Facts system={query.data} />} actions={tryIt}>
-      {begin.error && <Trouble error={begin.error} />}
-      <Loaded query={query}>{(found) => <SystemViews system={found} />}</Loaded>
-    </Page>
-  );
-}
-
-function Facts({ system: one }: { system: System }) {
-  const { systems: words } = useTexts();
-  return (
-    <>
-      {one.description && <span className="mb-2 block">{one.description}</span>}
-      <span className="flex flex-wrap gap-1.5">
-        {one.version !== null && <Badge>{words.version(one.version)}</Badge>}
-        <Badge>{words.agentCount(one.agents.length)}</Badge>
-        <Badge>{words.toolCount(one.tools.length)}</Badge>
-        {one.models.map((model) => (
-          <Badge key={model} mono>
-            {model}
-          </Badge>
-        ))}
-      </span>
-    </>
-  );
-}
-
-function SystemViews({ system: one }: { system: System }) {
-  const { systems: words } = useTexts();
-  const text = useQuery(systemText(one.id));
-  const picture = (
-    <div className="space-y-5">
-      {one.problems.length > 0 && <MistakeList title={words.broken} mistakes={one.problems} />}
-      {one.warnings.length > 0 && <MistakeList title={words.warnings} tone="warn" mistakes={one.warnings} />}
-      <Card>
-        <SystemPicture system={one} />
-      </Card>
-      <Card title={words.agents} flush>
-        <AgentList system={one} />
-      </Card>
-    </div>
-  );
-  const configuration = (
-    <Card title={words.resolved}>
-      <JsonTree value={one} depth={2} />
-    </Card>
-  );
-  const yaml = <Loaded query={text}>{(written) => <SystemEditor key={one.version} initial={written} />}</Loaded>;
-  return (
-    <Tabs
-      label={words.views}
-      tabs={[
-        { id: "picture", label: words.picture, content: picture },
-        { id: "yaml", label: words.yaml, content: yaml },
-        { id: "configuration", label: words.configuration, content: configuration },
-      ]}
-    />
   );
 }

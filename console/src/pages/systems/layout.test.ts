@@ -9,7 +9,8 @@ const agent = (id: string, tools: string[], agents: string[] = []): Agent => ({
 
 const system = (agents: Agent[]): System => ({
   ...{ id: "s", version: 1, versions: [1], created_at: 0, description: "", orchestrator: agents[0]?.id ?? "" },
-  ...{ agents, tools: [], models: [], warnings: [], problems: [] },
+  ...{ agents, tools: [], models: [], warnings: [], problems: [], default_model: {}, storage: {}, quotas: {} },
+  ...{ coalescing_window: null, store_prompts: false },
 });
 
 test("who is called stands below who calls and further right, and tools stand last", () => {

@@ -10,7 +10,7 @@ import { Page } from "../../parts/Page";
 import { tools } from "../../server/queries";
 import type { Tool } from "../../server/types";
 import { useTexts } from "../../texts";
-import { matching } from "./schema";
+import { matching } from "./matching";
 import { ToolDetails } from "./ToolDetails";
 
 export function ToolsPage() {

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { Tool } from "../../server/types";
-import { argumentsOf, kindOf, matching } from "./schema";
+import { argumentsOf, kindOf } from "./schema";
 
 test("arguments are told with their kind, and whether they are required", () => {
   const schema = {
@@ -19,12 +18,4 @@ test("a kind is told in few characters, whatever the schema looks like", () => {
   expect(kindOf({ type: "array", items: { $ref: "#/$defs/Task" } })).toBe("Task[]");
   expect(kindOf({ enum: ["a", 1] })).toBe('"a" | 1');
   expect(kindOf({})).toBe("any");
-});
-
-test("a filter looks for all its words", () => {
-  const tool = (name: string, description: string) =>
-    ({ name, description, aliases: [] as string[] }) as unknown as Tool;
-  const all = [tool("get_weather", "Tell the weather in a city."), tool("make_table", "Make a table.")];
-  expect(matching(all, "city WEATHER").map(({ name }) => name)).toEqual(["get_weather"]);
-  expect(matching(all, " ")).toHaveLength(2);
 });

@@ -1,5 +1,3 @@
-import type { Tool } from "../../server/types";
-
 export interface Argument {
   name: string;
   kind: string;
@@ -35,13 +33,4 @@ export function kindOf(schema: Schema): string {
   if (schema.type === "array") return schema.items ? `${kindOf(schema.items)}[]` : "array";
   if (Array.isArray(schema.type)) return schema.type.join(" | ");
   return schema.type ?? schema.$ref?.split("/").at(-1) ?? "any";
-}
-
-/** Tools whose name, alias or description has every word of the filter. */
-export function matching(tools: readonly Tool[], filter: string): Tool[] {
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  return tools.filter(({ name, aliases, description }) => {
-    const text = [name, ...aliases, description].join(" ").toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
 }

@@ -4,7 +4,7 @@ import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
 import { useTexts } from "../../texts";
-import { sizeOf } from "../../texts/sizes";
+import { bytes } from "../../texts/figures";
 import { download, fileName } from "./documents";
 
 /** A file that can be downloaded, and why it could not be read, if it could not. */
@@ -16,7 +16,7 @@ export function DocumentRow({ document, note }: { document: WorkflowDocument; no
     mutationFn: () => download(document),
     onError: (error) => say(wordsFor(error, texts), true),
   });
-  const summary = [note, sizeOf(document.size, language)].filter(Boolean).join(" · ");
+  const summary = [note, bytes(document.size, language)].filter(Boolean).join(" · ");
   return (
     <li className="max-w-full min-w-0">
       <button

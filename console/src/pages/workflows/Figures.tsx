@@ -1,7 +1,7 @@
 import { type Session, tokensOf, type WorkflowMessage } from "@stellwerk/client";
 import { Card } from "../../parts/Card";
 import { useTexts } from "../../texts";
-import { sizeOf, timeOf } from "../../texts/sizes";
+import { bytes, duration, number } from "../../texts/figures";
 import { bytesOf } from "./documents";
 
 /** What it took. */
@@ -10,10 +10,10 @@ export function Figures({ session, messages }: { session: Session; messages: rea
   const { received, sent } = bytesOf(messages);
   const { inputTokens, outputTokens } = tokensOf(session);
   const figures = [
-    [words.tokens, new Intl.NumberFormat(language).format(inputTokens + outputTokens)],
-    [words.time, timeOf(session.usage.seconds, language)],
-    [words.received, sizeOf(received, language)],
-    [words.delivered, sizeOf(sent, language)],
+    [words.tokens, number(inputTokens + outputTokens, language)],
+    ...(session.usage.seconds ? [[words.time, duration(session.usage.seconds, language)]] : []), // known at the end
+    [words.received, bytes(received, language)],
+    [words.delivered, bytes(sent, language)],
   ];
   return (
     <Card title={words.figures}>

@@ -4,7 +4,7 @@ import { classes } from "../../parts/classes";
 import { Icon } from "../../parts/Icon";
 import { wordsFor } from "../../parts/Trouble";
 import { useTexts } from "../../texts";
-import { sizeOf } from "../../texts/sizes";
+import { bytes } from "../../texts/figures";
 import { ProgressBar } from "./ProgressBar";
 import { isUnderWay, type Sending } from "./uploads";
 
@@ -77,7 +77,7 @@ function FileRow({ file, onRemove }: { file: Sending; onRemove: () => void }) {
           <Icon name={refused ? "alert" : file.stored ? "check" : "file"} size={16} />
         </span>
         <span className="min-w-0 flex-1 truncate font-medium">{file.name}</span>
-        <span className="shrink-0 text-muted tabular-nums">{sizeOf(file.size, language)}</span>
+        <span className="shrink-0 text-muted tabular-nums">{bytes(file.size, language)}</span>
         <Button look="quiet" square aria-label={words.removeFile(file.name)} onClick={onRemove}>
           <Icon name="close" size={16} />
         </Button>

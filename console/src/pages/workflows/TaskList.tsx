@@ -1,11 +1,10 @@
 import type { Session } from "@stellwerk/client";
-import { useMemo } from "react";
 import { Badge, type Tone } from "../../parts/Badge";
 import { Card } from "../../parts/Card";
 import { Icon, type IconName } from "../../parts/Icon";
 import { useTexts } from "../../texts";
-import { timeOf } from "../../texts/sizes";
-import { isPlanning, type ShownTask, type TaskState, tasksOf } from "./tasks";
+import { duration } from "../../texts/figures";
+import { isPlanning, type ShownTask, type TaskState } from "./tasks";
 
 const LOOKS: Record<TaskState, { tone: Tone; icon: IconName; color: string }> = {
   waiting: { tone: "neutral", icon: "clock", color: "text-muted" },
@@ -18,9 +17,8 @@ const LOOKS: Record<TaskState, { tone: Tone; icon: IconName; color: string }> = 
 };
 
 /** Who does what, and how far each is. */
-export function TaskList({ session }: { session: Session }) {
+export function TaskList({ session, tasks }: { session: Session; tasks: readonly ShownTask[] }) {
   const { workflows: words } = useTexts();
-  const tasks = useMemo(() => tasksOf(session), [session]);
   if (isPlanning(session))
     return (
       <Card title={words.tasks}>
@@ -57,7 +55,7 @@ function TaskRow({ task }: { task: ShownTask }) {
       <div className="flex shrink-0 flex-col items-end gap-1">
         <Badge tone={tone}>{words.taskStates[task.state]}</Badge>
         {task.seconds !== undefined && (
-          <span className="text-xs text-muted tabular-nums">{timeOf(task.seconds, language)}</span>
+          <span className="text-xs text-muted tabular-nums">{duration(task.seconds, language)}</span>
         )}
       </div>
     </li>

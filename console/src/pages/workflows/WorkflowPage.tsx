@@ -1,4 +1,6 @@
 import { Link, useParams } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { Badge } from "../../parts/Badge";
 import { buttonLook } from "../../parts/Button";
 import { Card } from "../../parts/Card";
 import { Icon } from "../../parts/Icon";
@@ -17,6 +19,7 @@ import { Question } from "./Question";
 import { Results } from "./Results";
 import { Standing } from "./Standing";
 import { TaskList } from "./TaskList";
+import { countFailed, tasksOf } from "./tasks";
 import { useWorkflow } from "./useWorkflow";
 
 export function WorkflowPage() {
@@ -30,7 +33,10 @@ const COLUMN = "max-lg:contents lg:space-y-5";
 /** One workflow, from its plan to its results. */
 function Watched({ id }: { id: string }) {
   const { workflows: words } = useTexts();
-  const { session, connection, error, messages = [], logs = [] } = useWorkflow(id);
+  const { session, connection, error, messages: said, logs = [] } = useWorkflow(id);
+  const messages = said ?? [];
+  const tasks = useMemo(() => tasksOf(session), [session]);
+  const failed = countFailed(tasks);
   if (error && !messages.length)
     return (
       <Page title={words.title}>
@@ -40,6 +46,7 @@ function Watched({ id }: { id: string }) {
   const lead = (
     <span className="flex flex-wrap items-center gap-2">
       <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />
+      {failed > 0 && <Badge tone="bad">{words.failedTasks(failed)}</Badge>}
       <span>{words.inRound(session.round)}</span>
       {connection === "waiting" && <span className="text-warn">{words.connectionLost}</span>}
     </span>
@@ -49,16 +56,19 @@ function Watched({ id }: { id: string }) {
       <Link to="/chat/$sid" params={{ sid: id }} className={buttonLook("plain")}>
         <Icon name="chat" size={16} /> {words.asChat}
       </Link>
+      <Link to="/events/$sid" params={{ sid: id }} className={buttonLook("plain")}>
+        <Icon name="events" size={16} /> {words.events}
+      </Link>
       {session.status === "running" ? <StopButton id={id} stopping={session.stopping} /> : <DeleteButton id={id} />}
     </>
   );
   return (
-    <Page title={messages[0]?.content.slice(0, 60) ?? words.title} lead={lead} actions={actions}>
+    <Page title={messages[0]?.content.slice(0, 60) ?? (said ? words.title : "…")} lead={lead} actions={actions}>
       <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className={COLUMN}>
-          <Standing session={session} logs={logs} />
+          <Standing session={session} tasks={tasks} logs={logs} />
           <Question id={id} session={session} />
-          <TaskList session={session} />
+          <TaskList session={session} tasks={tasks} />
           <div className="space-y-5 max-lg:order-1">
             <Card title={words.messages}>
               <MessageList messages={messages} />
@@ -67,7 +77,7 @@ function Watched({ id }: { id: string }) {
           </div>
         </div>
         <div className={COLUMN}>
-          <Results made={madeIn(messages)} working={session.status === "running"} />
+          <Results made={madeIn(messages)} working={said === undefined || session.status === "running"} />
           <div className="space-y-5 max-lg:order-2">
             <Figures session={session} messages={messages} />
             <LogList logs={logs} />

@@ -1,5 +1,6 @@
 import type { WorkflowDocument, WorkflowMessage } from "@stellwerk/client";
-import { client } from "../../server/client";
+import { save, storedFile } from "../../parts/files";
+import { askBlob } from "../../server/ask";
 
 export const fileName = ({ name, ext }: WorkflowDocument): string => (ext ? `${name}.${ext}` : name);
 
@@ -30,11 +31,6 @@ export function bytesOf(messages: readonly WorkflowMessage[]): { received: numbe
 /** Fetched with the key, which a link could not send; then the browser is given it as a file. */
 export async function download(document: WorkflowDocument): Promise<void> {
   const name = fileName(document);
-  const place = `/files/${document.id.replace(/^doc_/, "")}?${new URLSearchParams({ name })}`;
-  const address = URL.createObjectURL(await client.download(place));
-  const link = window.document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  const { path } = storedFile(document.id.replace(/^doc_/, ""), name, "");
+  save(await askBlob(path), name);
 }

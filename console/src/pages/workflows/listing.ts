@@ -7,7 +7,7 @@ const MOST_AT_ONCE = 500;
 const SOON = 2_000;
 const LATE = 30_000;
 
-export interface Listing {
+interface Listing {
   rows: readonly WorkflowHead[];
   /** Whether there are older ones. */
   more: boolean;
@@ -15,7 +15,7 @@ export interface Listing {
   changedAt: number;
 }
 
-/** As many of the newest as are wanted; what has not changed is answered by 304, which the browser's cache sees to. */
+/** As many of the newest as are wanted, without what was begun as a chat; what has not changed is answered by 304, which the browser's cache sees to. */
 export const workflows = (wanted: number) =>
   queryOptions({
     queryKey: ["workflows", wanted],
@@ -31,7 +31,11 @@ async function newest(wanted: number): Promise<readonly WorkflowHead[]> {
   const found: WorkflowHead[] = [];
   while (found.length < wanted) {
     const limit = Math.min(MOST_AT_ONCE, wanted - found.length);
-    const page = await client.workflows.list({ limit, ...(found.length ? { before: found.at(-1)?.id } : {}) });
+    const page = await client.workflows.list({
+      limit,
+      chats: false,
+      ...(found.length ? { before: found.at(-1)?.id } : {}),
+    });
     found.push(...page);
     if (page.length < limit) break;
   }

@@ -7,8 +7,7 @@ export interface ShownTask {
   title: string;
   agent: string;
   state: TaskState;
-  /** Documents that it reads, and those that it is to write. */
-  reads: readonly string[];
+  /** Documents that it is to write. */
   writes: readonly string[];
   seconds?: number;
   why?: string;
@@ -17,7 +16,6 @@ export interface ShownTask {
 interface PlannedTask {
   agent: string;
   prompt: string;
-  inputDocuments: readonly string[];
   outputDocuments: readonly string[];
 }
 
@@ -34,8 +32,13 @@ export function tasksOf(session: Session): readonly ShownTask[] {
     const mine = calls.findLast((call) => call.kind === "agent" && call.toolCallId.startsWith(`task-${index + 1}-`));
     const state = stateOf(mine, session);
     return {
-      ...{ key: `${plan.version} ${index}`, title: task.prompt, agent: task.agent, state },
-      ...{ reads: task.inputDocuments, writes: task.outputDocuments },
+      ...{
+        key: `${plan.version} ${index}`,
+        title: task.prompt,
+        agent: task.agent,
+        state,
+        writes: task.outputDocuments,
+      },
       ...(mine?.duration === undefined ? {} : { seconds: mine.duration }),
       ...(mine?.kind === "agent" && mine.error ? { why: mine.error.message } : {}),
     };
@@ -50,6 +53,9 @@ function stateOf(call: Call | undefined, session: Session): TaskState {
   if (call.state === "abandoned") return over ? "stopped" : "waiting";
   return session.awaitingUserInput ? "asks" : over ? "stopped" : "running";
 }
+
+export const countFailed = (tasks: readonly ShownTask[]): number =>
+  tasks.filter(({ state }) => state === "failed").length;
 
 /** Whether a round is under way that has made no plan yet. */
 export function isPlanning(session: Session): boolean {
@@ -67,7 +73,7 @@ const STATES: Record<Task["status"], TaskState> = {
 };
 
 function ofChecklist({ id, title, owner, status, note }: Task): ShownTask {
-  const shown = { key: id, title, agent: owner, state: STATES[status], reads: [], writes: [] };
+  const shown = { key: id, title, agent: owner, state: STATES[status], writes: [] };
   return note ? { ...shown, why: note } : shown;
 }
 
@@ -79,7 +85,7 @@ function plannedIn(value: unknown): readonly PlannedTask[] {
 
 function isTask(value: unknown): value is PlannedTask {
   if (typeof value !== "object" || value === null) return false;
-  const { agent, prompt, inputDocuments, outputDocuments } = value as Partial<PlannedTask>;
+  const { agent, prompt, outputDocuments } = value as Partial<PlannedTask>;
   const texts = typeof agent === "string" && typeof prompt === "string";
-  return texts && Array.isArray(inputDocuments) && Array.isArray(outputDocuments);
+  return texts && Array.isArray(outputDocuments);
 }

@@ -2,6 +2,7 @@ import type { Session } from "@stellwerk/client";
 import { useSession } from "@stellwerk/client/react";
 import { useQuery } from "@tanstack/react-query";
 import { client } from "../../server/client";
+import { useLine } from "../../state/line";
 import { logs, messages } from "./reading";
 import { useNews } from "./useNews";
 
@@ -10,12 +11,14 @@ import { useNews } from "./useNews";
  * id of the last one that is known, when the stream says that there are new ones.
  */
 export function useWorkflow(id: string) {
-  const { session, connection, problem } = useSession(client, id);
+  const { session, connection: tried, problem } = useSession(client, id);
+  const connection = useLine(tried);
   const said = useQuery(messages(id));
   const log = useQuery(logs(id));
   const news = newsOf(session);
-  useNews(said, news);
-  useNews(log, news);
+  const isOpen = connection !== "waiting";
+  useNews(said, news, isOpen);
+  useNews(log, news, isOpen);
   return { session, connection, error: problem ?? said.error ?? log.error, messages: said.data, logs: log.data };
 }
 

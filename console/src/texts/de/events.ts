@@ -16,7 +16,8 @@ export const events = {
   types: "Arten",
   profile: "Profil",
   profiles: { user: "Was Benutzer sehen", debug: "Alles, zur Fehlersuche" },
-  count: (shown: number, all: number) => (shown === all ? `${all} Ereignisse` : `${shown} von ${all} Ereignissen`),
+  count: (shown: string, all: string) =>
+    shown !== all ? `${shown} von ${all} Ereignissen` : all === "1" ? "1 Ereignis" : `${all} Ereignisse`,
   tail: "Am Ende bleiben",
   reading: "Wird gelesen …",
   export: "Als JSONL sichern",

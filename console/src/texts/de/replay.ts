@@ -17,6 +17,13 @@ export const replay = {
   pause: (real: string, cut: string) => `Hier war eine Pause von ${real}; sie ist auf ${cut} gekürzt.`,
   round: (number: number) => `Runde ${number}`,
   kinds: { agents: "Agenten", tools: "Werkzeuge", models: "Modelle" },
-  states: { running: "läuft", ok: "fertig", error: "gescheitert", abandoned: "abgebrochen" },
+  states: {
+    running: "läuft",
+    ok: "fertig",
+    error: "gescheitert",
+    abandoned: "abgebrochen",
+    waiting: "wartet auf Sie",
+    rejected: "abgelehnt",
+  },
   more: (left: number) => `+${left} weitere`,
 };

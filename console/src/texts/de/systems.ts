@@ -1,3 +1,6 @@
+const agentCount = (count: number) => (count === 1 ? "1 Agent" : `${count} Agenten`);
+const toolCount = (count: number) => (count === 1 ? "1 Werkzeug" : `${count} Werkzeuge`);
+
 export const systems = {
   title: "Agentensysteme",
   lead: "Womit man hier sprechen kann: Agenten, die Werkzeuge, die sie benutzen dürfen, und die Modelle, die für sie denken.",
@@ -11,10 +14,10 @@ export const systems = {
   picture: "Bild",
   configuration: "Konfiguration",
   yaml: "YAML",
-  agentCount: (count: number) => (count === 1 ? "1 Agent" : `${count} Agenten`),
-  toolCount: (count: number) => (count === 1 ? "1 Werkzeug" : `${count} Werkzeuge`),
+  agentCount,
+  toolCount,
   pictureLabel: (system: string, agents: number, tools: number) =>
-    `${system}: ${agents} Agenten und ${tools} Werkzeuge, mit Linien von jedem Agenten zu dem, was er benutzen darf. Dasselbe steht darunter als Liste.`,
+    `${system}: ${agentCount(agents)} und ${toolCount(tools)}, mit Linien von jedem Agenten zu dem, was er benutzen darf. Dasselbe steht darunter als Liste.`,
   agents: "Agenten",
   orchestrator: "Orchestrator",
   subAgent: "Unteragent",

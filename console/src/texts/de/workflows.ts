@@ -30,6 +30,7 @@ export const workflows = {
   inRound: (round: number) => `Runde ${round}`,
   connectionLost: "Der Server ist nicht da; neuer Versuch …",
   asChat: "Als Chat",
+  events: "Ereignisse",
   stop: "Stoppen",
   stopping: "Wird gestoppt …",
   remove: "Löschen",
@@ -39,6 +40,10 @@ export const workflows = {
   keep: "Behalten",
   beginning: "Es beginnt …",
   tasks: "Aufgaben",
+  failedTasks: (count: number) => (count === 1 ? "1 Aufgabe gescheitert" : `${count} Aufgaben gescheitert`),
+  endedWithFailures: (failed: number, all: number) =>
+    `Abgeschlossen, aber ${failed} von ${all} Aufgaben sind gescheitert.`,
+  ends: { completed: "Erfolgreich abgeschlossen.", stopped: "Gestoppt, bevor alles getan war." },
   planning: "Der Plan entsteht …",
   writes: (names: string) => `schreibt ${names}`,
   taskStates: {
@@ -57,7 +62,7 @@ export const workflows = {
   noResultsYet: "Dokumente erscheinen hier, sobald sie fertig sind.",
   noResults: "Es ist kein Dokument entstanden.",
   figures: "Zahlen",
-  tokens: "Token",
+  tokens: "Tokens",
   time: "Arbeitszeit",
   received: "Empfangen",
   delivered: "Geliefert",

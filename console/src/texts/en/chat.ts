@@ -33,7 +33,6 @@ export const chat = {
   answered: "The answer is complete.",
   // what can be done
   copy: "Copy",
-  copied: "Copied",
   again: "Answer anew",
   fork: "Go on from here in another session",
   remove: "Delete session",

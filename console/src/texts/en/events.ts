@@ -16,7 +16,8 @@ export const events = {
   types: "Types",
   profile: "Profile",
   profiles: { user: "What users see", debug: "All, for debugging" },
-  count: (shown: number, all: number) => (shown === all ? `${all} events` : `${shown} of ${all} events`),
+  count: (shown: string, all: string) =>
+    shown !== all ? `${shown} of ${all} events` : all === "1" ? "1 event" : `${all} events`,
   tail: "Stay at the end",
   reading: "Reading …",
   export: "Export JSONL",

@@ -17,6 +17,13 @@ export const replay = {
   pause: (real: string, cut: string) => `Here was a pause of ${real}; it is shortened to ${cut}.`,
   round: (number: number) => `Round ${number}`,
   kinds: { agents: "Agents", tools: "Tools", models: "Models" },
-  states: { running: "running", ok: "done", error: "failed", abandoned: "cut off" },
+  states: {
+    running: "running",
+    ok: "done",
+    error: "failed",
+    abandoned: "cut off",
+    waiting: "waits for you",
+    rejected: "rejected",
+  },
   more: (left: number) => `+${left} more`,
 };

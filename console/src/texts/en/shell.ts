@@ -9,6 +9,8 @@ export const shell = {
   sessions: "Sessions",
   openSessions: "Show the sessions",
   newSession: "New session",
+  untitled: "Nothing said yet",
+  older: "Show older ones",
   noSessions: "No session yet. Begin one with any agent system.",
   theme: "Colours",
   themes: { system: "As the system", light: "Light", dark: "Dark" },

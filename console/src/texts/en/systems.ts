@@ -1,3 +1,6 @@
+const agentCount = (count: number) => (count === 1 ? "1 agent" : `${count} agents`);
+const toolCount = (count: number) => (count === 1 ? "1 tool" : `${count} tools`);
+
 export const systems = {
   title: "Agent systems",
   lead: "What can be talked to here: agents, the tools they may use, and the models that think for them.",
@@ -11,10 +14,10 @@ export const systems = {
   picture: "Picture",
   configuration: "Configuration",
   yaml: "YAML",
-  agentCount: (count: number) => (count === 1 ? "1 agent" : `${count} agents`),
-  toolCount: (count: number) => (count === 1 ? "1 tool" : `${count} tools`),
+  agentCount,
+  toolCount,
   pictureLabel: (system: string, agents: number, tools: number) =>
-    `${system}: ${agents} agents and ${tools} tools, with lines from each agent to what it may use. The same is listed below.`,
+    `${system}: ${agentCount(agents)} and ${toolCount(tools)}, with lines from each agent to what it may use. The same is listed below.`,
   agents: "Agents",
   orchestrator: "orchestrator",
   subAgent: "sub-agent",

@@ -29,6 +29,7 @@ export const workflows = {
   inRound: (round: number) => `Round ${round}`,
   connectionLost: "The server is away; trying again …",
   asChat: "As a chat",
+  events: "Events",
   stop: "Stop",
   stopping: "Stopping …",
   remove: "Delete",
@@ -38,6 +39,9 @@ export const workflows = {
   keep: "Keep it",
   beginning: "Beginning …",
   tasks: "Tasks",
+  failedTasks: (count: number) => (count === 1 ? "1 task failed" : `${count} tasks failed`),
+  endedWithFailures: (failed: number, all: number) => `Completed, but ${failed} of ${all} tasks failed.`,
+  ends: { completed: "Completed successfully.", stopped: "Stopped before it was done." },
   planning: "The plan is being made …",
   writes: (names: string) => `writes ${names}`,
   taskStates: {

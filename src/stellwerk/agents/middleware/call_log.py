@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
-import structlog
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -13,8 +12,9 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
 from stellwerk.agents.middleware.kinds import Answer, AskModel, Request, ToolOutcome
+from stellwerk.logs import get_logger
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 
 class Line:

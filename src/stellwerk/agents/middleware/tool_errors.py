@@ -1,12 +1,12 @@
 """A tool that fails does not end the run: the model hears the class and one line, the operator's log the whole."""
 
-import structlog
 from langchain.agents.middleware import ToolCallRequest, ToolErrorMiddleware
 
 from stellwerk.agents.middleware.kinds import Middleware
 from stellwerk.errors import CorruptStore, Fenced, QuotaExceeded
+from stellwerk.logs import get_logger
 
-logger = structlog.get_logger(__name__)
+logger = get_logger(__name__)
 
 _LONGEST = 500
 ENDS_THE_RUN = (QuotaExceeded, Fenced, CorruptStore)

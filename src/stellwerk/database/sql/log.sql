@@ -3,6 +3,9 @@ The statements of the log. Every one that serves a reader names the tenant.
 -- name: create_session
 INSERT INTO session (id, tenant, system, user, format, touched, created_at) VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: mark_workflow
+UPDATE session SET workflow = 1 WHERE id = ? AND tenant = ?;
+
 -- name: is_buried
 SELECT 1 FROM tombstone WHERE hash = ?;
 

@@ -64,14 +64,14 @@ WHERE session_id = ? AND tenant = ? AND state <> 'ended' ORDER BY round DESC LIM
 The time in the queue is not the run's. Of one that was under way and lost its driver, the last that it told counts.
 
 -- name: claim_run
-UPDATE run SET state = 'running', epoch = ?, attempt = ?, begun_at = (julianday('now') - 2440587.5) * 86400.0,
+UPDATE run SET state = 'running', epoch = ?, attempt = ?, begun_at = ?,
     seconds = seconds + CASE state WHEN 'running' THEN max(0.0, coalesce(
         (SELECT ts FROM event WHERE session_id = run.session_id ORDER BY position DESC LIMIT 1) - begun_at, 0.0)) ELSE 0.0 END
 WHERE id = ? AND tenant = ?;
 
 -- Put back into the queue by whoever holds it.
 -- name: release_run
-UPDATE run SET state = 'waiting', seconds = seconds + max(0.0, coalesce((julianday('now') - 2440587.5) * 86400.0 - begun_at, 0.0))
+UPDATE run SET state = 'waiting', seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
 -- name: end_run
@@ -138,13 +138,24 @@ ON CONFLICT (session_id) DO UPDATE SET state = excluded.state;
 -- name: standing_of
 SELECT state FROM standing WHERE session_id = ? AND tenant = ?;
 
+-- The first message is the title. It is near the beginning of a log; if it was removed, nobody looks far for another.
+-- The page is cut out first: sorted as a whole, each session of the tenant would have its message looked up.
 -- name: standings
-SELECT session.id, session.system, session.user, session.created_at, session.last_position, standing.state
-FROM session LEFT JOIN standing ON standing.session_id = session.id
-WHERE session.tenant = ? AND session.id < ? ORDER BY session.id DESC LIMIT ?;
+SELECT page.id, page.system, page.user, page.created_at, page.last_position, standing.state,
+    (SELECT body FROM event WHERE session_id = page.id AND position <= 100 AND type = 'message'
+        AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1)
+FROM (SELECT * FROM session WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?) AS page
+LEFT JOIN standing ON standing.session_id = page.id ORDER BY page.id DESC;
 
 -- name: session_standing
-SELECT session.id, session.system, session.user, session.created_at, session.last_position, standing.state
+SELECT session.id, session.system, session.user, session.created_at, session.last_position, standing.state, NULL
+FROM session LEFT JOIN standing ON standing.session_id = session.id
+WHERE session.id = ? AND session.tenant = ?;
+
+-- name: session_shown
+SELECT session.id, session.system, session.user, session.created_at, session.last_position, standing.state,
+    (SELECT body FROM event WHERE session_id = session.id AND position <= 100 AND type = 'message'
+        AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1)
 FROM session LEFT JOIN standing ON standing.session_id = session.id
 WHERE session.id = ? AND session.tenant = ?;
 

@@ -4,7 +4,7 @@
 -- epoch fences writers; batch_no, and where that batch ended, make a repeated append harmless.
 -- packed is how far compaction has come.
 -- told and filed are the bytes of its events and of its documents; steps, tokens and seconds are those of its runs
--- that are over.
+-- that are over. workflow says that it was started as one, and not as a chat.
 CREATE TABLE session (
     id            TEXT PRIMARY KEY,
     tenant        TEXT NOT NULL,
@@ -22,7 +22,8 @@ CREATE TABLE session (
     filed         INTEGER NOT NULL DEFAULT 0,
     steps         INTEGER NOT NULL DEFAULT 0,
     tokens        INTEGER NOT NULL DEFAULT 0,
-    seconds       REAL NOT NULL DEFAULT 0
+    seconds       REAL NOT NULL DEFAULT 0,
+    workflow      INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX session_touched ON session (tenant, touched);
 

@@ -12,6 +12,9 @@ SELECT number FROM tenant WHERE name = ?;
 -- name: lock_tenant
 UPDATE tenant SET locked = ?2 WHERE name = ?1;
 
+-- name: tenant_is_locked
+SELECT 1 FROM tenant WHERE name = ? AND locked;
+
 -- name: insert_key
 INSERT INTO api_key (id, tenant, name, user, role, scopes, hash, created_at, expires_at)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM tenant WHERE name = ?2);

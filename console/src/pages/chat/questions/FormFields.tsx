@@ -87,7 +87,7 @@ function OneField({ field, typed, onChange, error, label }: OneProps) {
         <div className="flex flex-wrap gap-x-5 gap-y-2">
           {shape.options.map((option, index) => (
             <Tick
-              key={words(option)}
+              key={JSON.stringify(option)}
               label={words(option)}
               checked={ticked[index] ?? false}
               onChange={(on) => onChange(ticked.with(index, on))}
@@ -117,7 +117,7 @@ function control({ shape }: FormField, typed: string, onChange: (typed: string) 
       <select {...asked} className={`${BOX} h-9`} value={typed} onChange={(event) => onChange(event.target.value)}>
         <option value="">–</option>
         {shape.options.map((option, index) => (
-          <option key={words(option)} value={index}>
+          <option key={JSON.stringify(option)} value={index}>
             {words(option)}
           </option>
         ))}

@@ -25,7 +25,7 @@ export function QuestionForm({ sid, question }: { sid: string; question: Questio
         <div className="flex flex-wrap gap-2">
           {options.map((option) => (
             <Button
-              key={words(option)}
+              key={JSON.stringify(option)}
               look={option === question.default ? "primary" : "plain"}
               className="max-w-full"
               onClick={() => reply.answer(answerOf(option))}

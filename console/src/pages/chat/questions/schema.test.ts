@@ -49,6 +49,30 @@ test("what is typed becomes data, or says what is wrong with it and where", () =
   });
 });
 
+test("a number that can be read in two ways is asked for again", () => {
+  const form = fieldOf({ type: "object", properties: { count: { type: "integer" }, rate: { type: "number" } } });
+  for (const count of ["10,000", "10.000", "1e400", "12345678901234567890", "0x10"])
+    expect(Object.keys(typedValue(form, { count, rate: "" }).objections)).toEqual(["count"]);
+  for (const rate of ["1,234", "1,234,567", "1,2,3", "."])
+    expect(typedValue(form, { count: "", rate }).objections).toEqual({ rate: "number" });
+  expect(typedValue(form, { count: "10000", rate: "0,5" })).toEqual({
+    value: { count: 10000, rate: 0.5 },
+    objections: {},
+  });
+});
+
+test("a value that its field cannot show stays, as JSON", () => {
+  const properties = { n: { type: "integer" }, s: { type: "string" }, e: { enum: ["a"] }, z: { type: "boolean" } };
+  const given = { n: "7", s: 5, e: "b", z: null };
+  const form = fieldOf({ type: "object", properties }, given);
+  expect(typedValue(form, initialOf(form))).toEqual({ value: given, objections: {} });
+});
+
+test("what may be left out and was not touched is left out", () => {
+  const form = fieldOf({ ...ORDER, required: [], properties: { ...ORDER.properties, now: { type: "boolean" } } });
+  expect(typedValue(form, initialOf(form))).toEqual({ value: { size: "large", gift: true }, objections: {} });
+});
+
 test("the arguments of an approval are found inside the schema of its decisions", () => {
   const schema = {
     $defs: {

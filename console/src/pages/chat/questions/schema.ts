@@ -29,13 +29,15 @@ export function fieldOf(schema: unknown, initial?: unknown): FormField {
 
 function made(told: Schema, name: string, isNeeded: boolean, given: unknown, root: Schema, depth: number): FormField {
   const schema = resolved(told, root);
-  const initial = given === undefined ? schema.default : given;
+  const known = given === undefined ? schema.default : given;
+  const initial = known === null && schema.default === null ? undefined : known;
+  const shape = shapeOf(schema, initial, root, depth);
   return {
     name,
     label: text(schema.title) ?? name,
     ...(text(schema.description) ? { hint: text(schema.description) } : {}),
     isNeeded,
-    shape: shapeOf(schema, initial, root, depth),
+    shape: initial === undefined || holds(shape, initial) ? shape : { kind: "json" },
     ...(initial === undefined ? {} : { initial }),
   };
 }
@@ -58,6 +60,31 @@ function shapeOf(schema: Schema, initial: unknown, root: Schema, depth: number):
     default:
       return { kind: "json" };
   }
+}
+
+/** Whether a field can show the value; if not, whoever changes another one would lose it. */
+function holds(shape: Shape, value: unknown): boolean {
+  switch (shape.kind) {
+    case "text":
+      return typeof value === "string";
+    case "number":
+      return typeof value === "number";
+    case "boolean":
+      return typeof value === "boolean";
+    case "choice":
+      return optionOf(shape.options, value) >= 0;
+    case "several":
+      return Array.isArray(value) && value.every((one) => optionOf(shape.options, one) >= 0);
+    case "object":
+      return isSchema(value);
+    case "json":
+      return true;
+  }
+}
+
+/** Which of the options a value is; -1 if none of them. */
+export function optionOf(options: readonly unknown[], value: unknown): number {
+  return options.findIndex((option) => JSON.stringify(option) === JSON.stringify(value));
 }
 
 function textShape(schema: Schema, initial: unknown): Shape {
@@ -101,7 +128,7 @@ function resolved(schema: Schema, root: Schema, steps = 0): Schema {
   return schema;
 }
 
-export function lookedUp(reference: string, root: Schema): Schema {
+function lookedUp(reference: string, root: Schema): Schema {
   let found: unknown = root;
   for (const step of reference.replace(/^#\/?/, "").split("/")) found = isSchema(found) ? found[step] : undefined;
   return isSchema(found) ? found : {};

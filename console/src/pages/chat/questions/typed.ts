@@ -1,25 +1,24 @@
-import type { FormField } from "./schema";
+import { type FormField, optionOf } from "./schema";
 
 /** What stands in a form: texts as they are typed, ticks, the number of an option. */
 export type Typed = string | boolean | readonly boolean[] | { readonly [name: string]: Typed };
-export type Objection = "needed" | "number" | "integer" | "json";
+type Objection = "needed" | "number" | "integer" | "json";
 /** By the path of the field, `address.city`; the whole has the empty one. */
-export type Objections = Readonly<Record<string, Objection>>;
+type Objections = Readonly<Record<string, Objection>>;
 
 export const inner = (path: string, name: string): string => (path ? `${path}.${name}` : name);
 
 export function initialOf({ shape, initial }: FormField): Typed {
   switch (shape.kind) {
     case "text":
-      return typeof initial === "string" ? initial : "";
     case "number":
-      return typeof initial === "number" ? String(initial) : "";
+      return initial === undefined ? "" : String(initial);
     case "boolean":
       return initial === true;
     case "choice":
-      return indexOf(shape.options, shape.options.length === 1 ? shape.options[0] : initial);
+      return chosen(shape.options, shape.options.length === 1 ? shape.options[0] : initial);
     case "several":
-      return shape.options.map((option) => Array.isArray(initial) && indexOf(initial, option) !== "");
+      return shape.options.map((option) => Array.isArray(initial) && optionOf(initial, option) >= 0);
     case "object":
       return Object.fromEntries(shape.fields.map((field) => [field.name, initialOf(field)]));
     case "json":
@@ -27,8 +26,8 @@ export function initialOf({ shape, initial }: FormField): Typed {
   }
 }
 
-function indexOf(options: readonly unknown[], wanted: unknown): string {
-  const found = options.findIndex((option) => JSON.stringify(option) === JSON.stringify(wanted));
+function chosen(options: readonly unknown[], wanted: unknown): string {
+  const found = optionOf(options, wanted);
   return found < 0 ? "" : String(found);
 }
 
@@ -40,6 +39,7 @@ export function typedValue(field: FormField, typed: Typed): { value: unknown; ob
 
 function read(field: FormField, typed: Typed, path: string, objections: Record<string, Objection>): unknown {
   const { shape, isNeeded } = field;
+  if (isLeftOut(field, typed)) return undefined;
   if (shape.kind === "boolean") return typed === true;
   if (shape.kind === "several") return shape.options.filter((_, index) => (typed as readonly boolean[])[index]);
   if (shape.kind === "object") return readObject(shape.fields, typed, path, objections);
@@ -55,6 +55,12 @@ function read(field: FormField, typed: Typed, path: string, objections: Record<s
     : readJson(text, path, objections);
 }
 
+/** What need not be there, was not there, and was not touched: a tick has no other way to say nothing. */
+function isLeftOut(field: FormField, typed: Typed): boolean {
+  const isUntouched = () => JSON.stringify(typed) === JSON.stringify(initialOf(field));
+  return !field.isNeeded && field.initial === undefined && isUntouched();
+}
+
 function readObject(fields: readonly FormField[], typed: Typed, path: string, objections: Record<string, Objection>) {
   const known = typed as { readonly [name: string]: Typed };
   const read_ = fields.map((field) => {
@@ -64,10 +70,16 @@ function readObject(fields: readonly FormField[], typed: Typed, path: string, ob
   return Object.fromEntries(read_.filter(([, value]) => value !== undefined));
 }
 
-function readNumber(text: string, isInteger: boolean, path: string, objections: Record<string, Objection>) {
-  const number = Number(text.trim().replace(",", "."));
-  if (!Number.isFinite(number)) objections[path] = "number";
-  else if (isInteger && !Number.isInteger(number)) objections[path] = "integer";
+const NUMBER = /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i;
+/** A thousand and more to some, one and a bit to others. */
+const AMBIGUOUS = /^[+-]?\d{1,3}(,\d{3})+$/;
+
+function readNumber(typed: string, isInteger: boolean, path: string, objections: Record<string, Objection>) {
+  const text = typed.trim();
+  const number = Number(text.replace(",", "."));
+  if (!NUMBER.test(text) || !Number.isFinite(number) || (!isInteger && AMBIGUOUS.test(text)))
+    objections[path] = "number";
+  else if (isInteger && (/[.,]/.test(text) || !Number.isSafeInteger(number))) objections[path] = "integer";
   return number;
 }
 

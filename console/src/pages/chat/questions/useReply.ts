@@ -14,7 +14,6 @@ export function useReply(sid: string, askId: string) {
   const reply = useMutation({
     mutationFn: ({ answer, once }: { answer: NewAnswer; once: string }) =>
       sendAnswer(sid, { ask_id: askId, ...answer }, once),
-    networkMode: "always",
     retry: (count, error) => error instanceof Problem && error.status === 0 && count < 10,
     retryDelay: (count) => Math.min(500 * 2 ** count, 5_000),
   });

@@ -23,11 +23,13 @@ export function Activity({ sid, session, openness, onOpen }: Props) {
   const { panel } = useTexts();
   const rows = useMemo(() => rowsOf(session, openness), [session, openness]);
   const [scroller, setScroller] = useState<HTMLElement | null>(null);
+  // A new function has the places of all rows worked out anew.
+  const getItemKey = useCallback((index: number) => rows[index]?.key ?? index, [rows]);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller,
     estimateSize: () => 34,
-    getItemKey: (index) => rows[index]?.key ?? index,
+    getItemKey,
     overscan: 10,
   });
   const { look, leave } = useFollowing(scroller, virtual.getTotalSize());
@@ -85,12 +87,12 @@ function Shown({ sid, row, now, onOpen }: ShownProps) {
       return <RunHeader {...{ sid, run, open, explained, isAnswered, onOpen }} />;
     }
     case "call": {
-      const { call, depth, open, waiting, lane } = row;
+      const { call, depth, open, state, lane } = row;
       const whose = { lane: lane?.name ?? null, colour: lane?.colour ?? 0, stripes: lane?.stripes ?? "" };
-      return <CallHeader {...{ sid, call, depth, open, waiting, onOpen }} {...whose} />;
+      return <CallHeader {...{ sid, call, depth, open, state, onOpen }} {...whose} />;
     }
     case "told":
-      return <Told call={row.call} depth={row.depth} stripes={row.lane?.stripes ?? ""} part={row.part} />;
+      return <Told {...row} stripes={row.lane?.stripes ?? ""} />;
     case "problem":
       return <Problem sid={sid} problem={row.problem} />;
     default:

@@ -5,16 +5,17 @@ import { classes } from "../../../parts/classes";
 import { Icon } from "../../../parts/Icon";
 import { useTexts } from "../../../texts";
 import { duration, number } from "../../../texts/figures";
-import { EventsLink } from "../EventsLink";
-import { ICONS, indent, LANES, news, type State, TONES } from "./looks";
+import { ICONS, indent, LANES, news, TONES } from "./looks";
+import { RowHead } from "./RowHead";
 import { Stripes } from "./Stripes";
+import type { State } from "./states";
 
 interface Props {
   sid: string;
   call: Call;
   depth: number;
   open: boolean;
-  waiting: boolean;
+  state: State;
   /** Whose work it is; null for that of the orchestrator. */
   lane: string | null;
   colour: number;
@@ -24,52 +25,39 @@ interface Props {
 
 /** One call in a line: what it is, whose, how it stands and what it took. */
 export const CallHeader = memo(function CallHeader(props: Props) {
-  const { sid, call, depth, open, lane, colour, stripes, onOpen } = props;
+  const { sid, call, state, depth, open, lane, colour, stripes, onOpen } = props;
   const { panel } = useTexts();
   const tint = lane === null ? "text-muted" : LANES[colour];
   const name = call.kind === "agent" && lane !== null ? lane : call.name;
   return (
     <div className="group relative pr-3 hover:bg-hover" style={{ paddingLeft: indent(depth) }}>
       <Stripes of={stripes} />
-      <div className="flex items-center gap-1">
-        <button
-          type="button"
-          data-row={call.id}
-          aria-expanded={open}
-          onClick={() => onOpen(call.id, !open)}
-          className="flex min-w-0 flex-1 items-center gap-2 py-1.5 pl-3 text-left text-sm -outline-offset-2"
-        >
-          <span className={classes("text-muted transition-transform", open && "rotate-90")}>
-            <Icon name="chevron" size={15} />
-          </span>
-          <span className={tint}>
-            <Icon name={ICONS[call.kind]} size={16} />
-          </span>
-          <span className="sr-only">
-            {panel.level(depth + 1)}, {panel.kinds[call.kind]}
-          </span>
-          <span className={classes("truncate", call.kind === "agent" && classes("font-semibold", tint))}>
-            {(call.kind === "tool" && call.title) || name}
-          </span>
-          {call.kind !== "agent" && lane !== null && <span className={classes("truncate text-xs", tint)}>{lane}</span>}
-          <Figures {...props} />
-        </button>
-        <EventsLink sid={sid} at={call.startPosition} of={name} />
-      </div>
+      <RowHead sid={sid} id={call.id} open={open} onOpen={onOpen} at={call.startPosition} of={name}>
+        <span className={tint}>
+          <Icon name={ICONS[call.kind]} size={16} />
+        </span>
+        <span className="sr-only">
+          {panel.level(depth + 1)}, {panel.kinds[call.kind]}
+        </span>
+        <span className={classes("truncate", call.kind === "agent" && classes("font-semibold", tint))}>
+          {(call.kind === "tool" && call.title) || name}
+        </span>
+        {call.kind !== "agent" && lane !== null && <span className={classes("truncate text-xs", tint)}>{lane}</span>}
+        <Figures call={call} state={state} />
+      </RowHead>
       <News call={call} />
     </div>
   );
 });
 
-function Figures({ call, waiting }: Props) {
+function Figures({ call, state }: Pick<Props, "call" | "state">) {
   const { panel, language } = useTexts();
-  const state: State = waiting && call.state === "running" ? "waiting" : call.state;
   const used = call.kind === "model" ? call.usage : undefined;
   const tokens = (used?.input_tokens ?? 0) + (used?.output_tokens ?? 0);
   return (
     <span className="ml-auto flex shrink-0 items-center gap-2 text-xs text-muted tabular-nums">
       {tokens > 0 && <span>{panel.tokens(number(tokens, language))}</span>}
-      {call.duration !== undefined && <span>{duration(call.duration, language)}</span>}
+      {call.duration !== undefined && state !== "rejected" && <span>{duration(call.duration, language)}</span>}
       {state === "ok" ? (
         <span className="text-good" title={panel.states.ok}>
           <Icon name="check" size={15} />

@@ -19,7 +19,10 @@ export function ModelTold({ call }: { call: ModelCall }) {
   return (
     <>
       {reasoning && (
-        <Disclosure summary={<span className="text-xs font-semibold text-muted">{panel.thought}</span>}>
+        <Disclosure
+          memory={`thoughts ${call.id}`}
+          summary={<span className="text-xs font-semibold text-muted">{panel.thought}</span>}
+        >
           <LongText text={reasoning} tone="text-muted" />
         </Disclosure>
       )}

@@ -1,9 +1,9 @@
 import type { SessionProblem } from "@stellwerk/client";
 import { memo } from "react";
 import { classes } from "../../../parts/classes";
+import { EventLink } from "../../../parts/EventLink";
 import { Icon } from "../../../parts/Icon";
 import { useTexts } from "../../../texts";
-import { EventsLink } from "../EventsLink";
 
 /** What went wrong in a run. */
 export const Problem = memo(function Problem({ sid, problem }: { sid: string; problem: SessionProblem }) {
@@ -26,7 +26,7 @@ export const Problem = memo(function Problem({ sid, problem }: { sid: string; pr
         </p>
         <p className="font-mono text-xs">{[code, agent].filter(Boolean).join(" · ")}</p>
       </div>
-      <EventsLink sid={sid} at={position} of={message} />
+      <EventLink sid={sid} position={position} of={message} />
     </div>
   );
 });

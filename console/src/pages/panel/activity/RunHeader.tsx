@@ -1,12 +1,10 @@
 import type { Run } from "@stellwerk/client";
 import { memo } from "react";
 import { Badge } from "../../../parts/Badge";
-import { classes } from "../../../parts/classes";
-import { Icon } from "../../../parts/Icon";
 import { StatusBadge } from "../../../parts/StatusBadge";
 import { useTexts } from "../../../texts";
 import { duration, number } from "../../../texts/figures";
-import { EventsLink } from "../EventsLink";
+import { RowHead } from "./RowHead";
 
 interface Props {
   sid: string;
@@ -28,33 +26,26 @@ export const RunHeader = memo(function RunHeader({ sid, run, open, explained, is
     tokens > 0 && panel.tokens(number(tokens, language)),
     run.replacedBy && panel.replaced,
   ].filter(Boolean);
+  const name = panel.round(run.round);
+  const beside = (
+    <>
+      {run.attempt > 1 && run.trigger !== "answer" && (
+        <span title={panel.attemptWhy}>
+          <Badge tone="warn">{panel.attempt(run.attempt)}</Badge>
+        </span>
+      )}
+      <StatusBadge
+        status={isAnswered ? "asked" : run.status}
+        awaiting={run.status === "awaiting_user" && !isAnswered}
+      />
+    </>
+  );
   return (
     <div className="border-b border-line bg-canvas pr-3">
-      <div className="flex items-center gap-1">
-        <button
-          type="button"
-          data-row={run.id}
-          aria-expanded={open}
-          onClick={() => onOpen(run.id, !open)}
-          className="flex min-w-0 flex-1 items-center gap-2 py-2 pl-3 text-left text-sm -outline-offset-2"
-        >
-          <span className={classes("text-muted transition-transform", open && "rotate-90")}>
-            <Icon name="chevron" size={15} />
-          </span>
-          <span className="font-semibold whitespace-nowrap">{panel.round(run.round)}</span>
-          <span className="truncate text-xs text-muted">{facts.join(" · ")}</span>
-        </button>
-        {run.attempt > 1 && run.trigger !== "answer" && (
-          <span title={panel.attemptWhy}>
-            <Badge tone="warn">{panel.attempt(run.attempt)}</Badge>
-          </span>
-        )}
-        <StatusBadge
-          status={isAnswered ? "asked" : run.status}
-          awaiting={run.status === "awaiting_user" && !isAnswered}
-        />
-        <EventsLink sid={sid} at={run.startPosition} of={panel.round(run.round)} />
-      </div>
+      <RowHead sid={sid} id={run.id} open={open} onOpen={onOpen} at={run.startPosition} of={name} beside={beside}>
+        <span className="font-semibold whitespace-nowrap">{name}</span>
+        <span className="truncate text-xs text-muted">{facts.join(" · ")}</span>
+      </RowHead>
       {run.reason && !explained && <p className="pb-2 pl-9 text-sm break-words text-muted">{run.reason}</p>}
     </div>
   );

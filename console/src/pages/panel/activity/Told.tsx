@@ -1,5 +1,6 @@
 import type { Call, Failure, ToolCall } from "@stellwerk/client";
 import { memo } from "react";
+import { classes } from "../../../parts/classes";
 import { JsonTree } from "../../../parts/JsonTree";
 import { LongText } from "../../../parts/LongText";
 import { Markdown } from "../../../parts/Markdown";
@@ -9,18 +10,20 @@ import { indent } from "./looks";
 import { ModelTold } from "./ModelTold";
 import { Section } from "./Section";
 import { Stripes } from "./Stripes";
+import type { State } from "./states";
 import type { ToldRow } from "./tree";
 import { Values } from "./Values";
 
 interface Props {
   call: Call;
+  state: State;
   depth: number;
   stripes: string;
   part: ToldRow["part"];
 }
 
 /** What an open call was given, and what it gave. */
-export const Told = memo(function Told({ call, depth, stripes, part }: Props) {
+export const Told = memo(function Told({ call, state, depth, stripes, part }: Props) {
   return (
     <div className="relative pr-3" style={{ paddingLeft: indent(depth) }}>
       <Stripes of={stripes} />
@@ -30,7 +33,7 @@ export const Told = memo(function Told({ call, depth, stripes, part }: Props) {
         ) : (
           <>
             {part !== "gave" && <Given call={call} />}
-            {part !== "given" && <Gave call={call} />}
+            {part !== "given" && <Gave call={call} rejected={state === "rejected"} />}
           </>
         )}
       </div>
@@ -59,7 +62,7 @@ function Given({ call }: { call: ToolCall }) {
   );
 }
 
-function Gave({ call }: { call: ToolCall }) {
+function Gave({ call, rejected }: { call: ToolCall; rejected: boolean }) {
   const { panel } = useTexts();
   const { state, output, data, result, error, outcome } = call;
   const files = Object.keys(outcome?.files ?? {});
@@ -75,8 +78,8 @@ function Gave({ call }: { call: ToolCall }) {
           <JsonTree value={data} />
         </Section>
       )}
-      {error && <Failed error={error} />}
-      {result && (
+      {error && <Failed error={error} rejected={rejected} />}
+      {result && !rejected && (
         <Section title={panel.result}>
           {call.kind !== "tool" && result.kind === "text" ? (
             <Markdown text={result.text} />
@@ -95,13 +98,14 @@ function Gave({ call }: { call: ToolCall }) {
   );
 }
 
-function Failed({ error: { message, code, class: kind } }: { error: Failure }) {
+/** Of a call that the user said no to, what its agent was told. */
+function Failed({ error: { message, code, class: kind }, rejected }: { error: Failure; rejected: boolean }) {
   const { panel } = useTexts();
   return (
-    <div className="rounded-lg bg-bad-soft px-3 py-2 text-bad">
-      <p className="text-xs font-semibold">{panel.error}</p>
+    <div className={classes("rounded-lg px-3 py-2", rejected ? "bg-warn-soft text-warn" : "bg-bad-soft text-bad")}>
+      <p className="text-xs font-semibold">{rejected ? panel.rejected : panel.error}</p>
       <p className="break-words whitespace-pre-wrap">{message}</p>
-      <p className="font-mono text-xs">{[code, kind].filter(Boolean).join(" · ")}</p>
+      {!rejected && <p className="font-mono text-xs">{[code, kind].filter(Boolean).join(" · ")}</p>}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import type { Call } from "@stellwerk/client";
 import type { Tone } from "../../../parts/Badge";
 import type { IconName } from "../../../parts/Icon";
+import type { State } from "./states";
 
 export const ICONS: Record<Call["kind"], IconName> = {
   agent: "agent",
@@ -9,14 +10,13 @@ export const ICONS: Record<Call["kind"], IconName> = {
   graph: "workflows",
 };
 
-export type State = Call["state"] | "waiting";
-
 export const TONES: Record<State, Tone> = {
   running: "accent",
   ok: "good",
   error: "bad",
   abandoned: "neutral",
   waiting: "warn",
+  rejected: "warn",
 };
 
 /** The colour of a lane; beside it stands its name. */

@@ -80,9 +80,18 @@ test("whoever waits for the user says so, and so does all around it", async () =
   const asked = [...Array(told.position).keys()];
   for (const until of asked) {
     const then = await session("question-answered", until);
-    const waiting = rowsOf(then, {}).flatMap((row) => (row.type === "call" && row.waiting ? [row.call.kind] : []));
+    const waiting = rowsOf(then, {}).flatMap((row) =>
+      row.type === "call" && row.state === "waiting" ? [row.call.kind] : [],
+    );
     expect(waiting).toEqual(then.questions.some((one) => one.state === "open") ? ["agent", "tool"] : []);
   }
+});
+
+test("what the user said no to has not failed", async () => {
+  const states = async (name: string) =>
+    rowsOf(await session(name), {}).flatMap((row) => (row.type === "call" ? [`${row.call.kind} ${row.state}`] : []));
+  expect(await states("approval-rejected")).toEqual(["model ok", "tool rejected", "model ok"]);
+  expect(await states("failing-tool")).toContain("tool error");
 });
 
 test("a run that was answered stays open beside the one that goes on from it", async () => {

@@ -1,4 +1,5 @@
-import { type Call, childrenOf, openQuestions, type Run, type Session, type SessionProblem } from "@stellwerk/client";
+import { type Call, childrenOf, type Run, type Session, type SessionProblem } from "@stellwerk/client";
+import { type State, statesOf } from "./states";
 
 /** Whose work it is. Those that work side by side differ in name or number, and in colour. */
 export interface Lane {
@@ -14,7 +15,7 @@ interface Placed {
   readonly depth: number;
 }
 
-export interface RunRow extends Placed {
+interface RunRow extends Placed {
   readonly type: "run";
   readonly run: Run;
   readonly open: boolean;
@@ -22,12 +23,12 @@ export interface RunRow extends Placed {
   readonly explained: boolean;
 }
 
-export interface CallRow extends Placed {
+interface CallRow extends Placed {
   readonly type: "call";
   readonly call: Call;
   readonly open: boolean;
   readonly lane: Lane | null;
-  readonly waiting: boolean;
+  readonly state: State;
   readonly parentKey: string;
 }
 
@@ -35,11 +36,12 @@ export interface CallRow extends Placed {
 export interface ToldRow extends Placed {
   readonly type: "told";
   readonly call: Call;
+  readonly state: State;
   readonly lane: Lane | null;
   readonly part: "given" | "gave" | "both";
 }
 
-export interface ProblemRow extends Placed {
+interface ProblemRow extends Placed {
   readonly type: "problem";
   readonly problem: SessionProblem;
 }
@@ -49,19 +51,19 @@ export type Row = RunRow | CallRow | ToldRow | ProblemRow;
 /** What somebody has opened or closed by hand; the rest is as it is at first. */
 export type Openness = Readonly<Record<string, boolean>>;
 
-export const COLOURS = 6;
+const COLOURS = 6;
 
 /** What is to be seen, from top to bottom. What is closed is not even looked at. */
 export function rowsOf(session: Session, openness: Openness): Row[] {
   const rows: Row[] = [];
-  const waiting = waitingCalls(session);
+  const standing = statesOf(session);
   const trace = session.runs.at(-1)?.traceId;
   for (const run of session.runs) {
     const open = openness[run.id] ?? (trace !== undefined ? run.traceId === trace : run === session.runs.at(-1));
     const problems = open ? session.problems.filter(({ runId }) => runId === run.id) : [];
     const explained = problems.some(({ message }) => message === run.reason);
     rows.push({ type: "run", key: run.id, depth: 0, run, open, explained });
-    if (open) addCalls({ session, openness, waiting, rows }, run, run.id, 0, null);
+    if (open) addCalls({ session, openness, standing, rows }, run, run.id, 0, null);
     for (const problem of problems)
       rows.push({ type: "problem", key: `${run.id} ${problem.position}`, depth: 0, problem });
   }
@@ -71,7 +73,7 @@ export function rowsOf(session: Session, openness: Openness): Row[] {
 interface Walk {
   readonly session: Session;
   readonly openness: Openness;
-  readonly waiting: ReadonlySet<string>;
+  readonly standing: (call: Call) => State;
   readonly rows: Row[];
 }
 
@@ -82,17 +84,18 @@ function addCalls(walk: Walk, of: Call | Run, parentKey: string, depth: number, 
     const { id: key } = call;
     const lane = lanes.get(key) ?? around;
     const open = walk.openness[key] ?? startsOpen(call);
-    walk.rows.push({ type: "call", key, depth, call, open, lane, waiting: walk.waiting.has(key), parentKey });
+    const state = walk.standing(call);
+    walk.rows.push({ type: "call", key, depth, call, open, lane, state, parentKey });
     if (!open) continue;
     const inside = depth + 1;
+    const told = { type: "told", depth: inside, call, state, lane } as const;
     if (call.children.length === 0) {
-      walk.rows.push({ type: "told", key: `${key} both`, depth: inside, call, lane, part: "both" });
+      walk.rows.push({ ...told, key: `${key} both`, part: "both" });
       continue;
     }
-    walk.rows.push({ type: "told", key: `${key} given`, depth: inside, call, lane, part: "given" });
+    walk.rows.push({ ...told, key: `${key} given`, part: "given" });
     addCalls(walk, call, key, inside, lane);
-    if (call.state !== "running")
-      walk.rows.push({ type: "told", key: `${key} gave`, depth: inside, call, lane, part: "gave" });
+    if (call.state !== "running") walk.rows.push({ ...told, key: `${key} gave`, part: "gave" });
   }
 }
 
@@ -113,14 +116,6 @@ function lanesOf(calls: readonly Call[], depth: number, around: Lane | null): Ma
       return [id, { name: told, colour, stripes: `${around?.stripes ?? ""} ${depth}:${colour}`.trim() }];
     }),
   );
-}
-
-/** The calls that wait for the user's answer, and all around them. */
-function waitingCalls(session: Session): ReadonlySet<string> {
-  const found = new Set<string>();
-  for (const question of openQuestions(session))
-    for (let id = question.callId; id !== null; id = session.calls.get(id)?.parentId ?? null) found.add(id);
-  return found;
 }
 
 /** The row that a key of the keyboard leads to from this one, or null. */

@@ -1,0 +1,91 @@
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
+import { Badge } from "../../parts/Badge";
+import { Button } from "../../parts/Button";
+import { Card } from "../../parts/Card";
+import { Icon } from "../../parts/Icon";
+import { JsonTree } from "../../parts/JsonTree";
+import { Loaded } from "../../parts/Loaded";
+import { Page } from "../../parts/Page";
+import { Tabs } from "../../parts/Tabs";
+import { Trouble } from "../../parts/Trouble";
+import { system, systemText } from "../../server/queries";
+import type { System } from "../../server/types";
+import { useTexts } from "../../texts";
+import { useBegin } from "../chat/begin";
+import { AgentList } from "./AgentList";
+import { MistakeList } from "./MistakeList";
+import { SystemEditor } from "./SystemEditor";
+import { SystemPicture } from "./SystemPicture";
+
+export function SystemPage() {
+  const { id } = useParams({ from: "/systems/$id" });
+  const begin = useBegin();
+  const { systems: words } = useTexts();
+  const query = useQuery(system(id));
+  const tryIt = (
+    <Button look="primary" disabled={begin.isPending} onClick={() => begin.mutate(id)}>
+      <Icon name="chat" size={16} /> {words.tryIt}
+    </Button>
+  );
+  return (
+    <Page title={id} lead={query.data && <Facts system={query.data} />} actions={tryIt}>
+      {begin.error && <Trouble error={begin.error} />}
+      <Loaded query={query}>{(found) => <SystemViews system={found} />}</Loaded>
+    </Page>
+  );
+}
+
+function Facts({ system: one }: { system: System }) {
+  const { systems: words } = useTexts();
+  return (
+    <>
+      {one.description && <span className="mb-2 block">{one.description}</span>}
+      <span className="flex flex-wrap gap-1.5">
+        {one.version !== null && <Badge>{words.version(one.version)}</Badge>}
+        <Badge>{words.agentCount(one.agents.length)}</Badge>
+        <Badge>{words.toolCount(one.tools.length)}</Badge>
+        {one.models.map((model) => (
+          <Badge key={model} mono>
+            {model}
+          </Badge>
+        ))}
+      </span>
+    </>
+  );
+}
+
+function SystemViews({ system: one }: { system: System }) {
+  const { systems: words } = useTexts();
+  const text = useQuery(systemText(one.id));
+  const picture = (
+    <div className="space-y-5">
+      {one.problems.length > 0 && <MistakeList title={words.broken} mistakes={one.problems} />}
+      {one.warnings.length > 0 && <MistakeList title={words.warnings} tone="warn" mistakes={one.warnings} />}
+      <Card>
+        <SystemPicture system={one} />
+      </Card>
+      <Card title={words.agents} flush>
+        <AgentList system={one} />
+      </Card>
+    </div>
+  );
+  const configuration = (
+    <Card title={words.resolved}>
+      <JsonTree value={one} depth={2} />
+    </Card>
+  );
+  const yaml = (
+    <Loaded query={text}>{(written) => <SystemEditor key={one.id} name={one.id} initial={written} />}</Loaded>
+  );
+  return (
+    <Tabs
+      label={words.views}
+      tabs={[
+        { id: "picture", label: words.picture, content: picture },
+        { id: "yaml", label: words.yaml, content: yaml },
+        { id: "configuration", label: words.configuration, content: configuration },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,54 @@
+import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { ask } from "./ask";
+import { LIVE } from "./queries";
+import type { Session } from "./types";
+
+const MOST_AT_ONCE = 500;
+const SELDOM = 30_000;
+
+interface Older {
+  sessions: readonly Session[];
+  /** Whether there are still older ones. */
+  more: boolean;
+}
+
+/**
+ * What is older than the sessions that are kept live, which all windows share; each window reads as many of them as
+ * somebody wants to see there.
+ */
+export function useOlder(live: readonly Session[]) {
+  const [wanted, setWanted] = useState(0);
+  const isFull = live.length >= LIVE;
+  const query = useQuery({ ...older(live.at(-1)?.id ?? "", wanted), enabled: isFull && wanted > 0 });
+  const known = new Set(live.map(({ id }) => id));
+  const { sessions = [], more = true } = query.data ?? {};
+  return {
+    sessions: isFull ? sessions.filter(({ id }) => !known.has(id)) : [],
+    more: isFull && more,
+    isReading: query.isLoading || query.isPlaceholderData,
+    error: query.error,
+    show: () => (query.error ? void query.refetch() : setWanted(wanted + LIVE)),
+  };
+}
+
+const older = (than: string, wanted: number) =>
+  queryOptions({
+    queryKey: ["sessions", "older", than, wanted],
+    queryFn: ({ signal }) => read(than, wanted, signal),
+    placeholderData: keepPreviousData,
+    refetchInterval: SELDOM,
+  });
+
+async function read(than: string, wanted: number, signal: AbortSignal): Promise<Older> {
+  const found: Session[] = [];
+  let before: string | null = than;
+  while (before !== null && found.length < wanted) {
+    const limit = Math.min(MOST_AT_ONCE, wanted - found.length);
+    const search = new URLSearchParams({ limit: String(limit), before });
+    const page: { sessions: Session[]; next: string | null } = await ask(`/sessions?${search}`, { signal });
+    found.push(...page.sessions);
+    before = page.next;
+  }
+  return { sessions: found, more: before !== null };
+}
