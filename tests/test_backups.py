@@ -5,6 +5,7 @@ import shutil
 import signal
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -158,6 +159,10 @@ async def test_what_is_no_backup_or_damaged_is_refused_and_nothing_is_overwritte
         backup(data, data / "backups" / "monday")
     with pytest.raises(SettingsError, match="lies in the backup"):
         restore(made, made / "again")
+    (tmp_path / "theirs" / "lock").mkdir(parents=True)
+    for use in (partial(backup, data), partial(restore, made)):
+        with pytest.raises(SettingsError, match="is not empty"):
+            use(tmp_path / "theirs")
     (document,) = (made / "documents").glob("*/*")
     document.write_bytes(b"other")
     with pytest.raises(SettingsError, match="damaged"):

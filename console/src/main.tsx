@@ -6,11 +6,13 @@ import { Toasts } from "./parts/Toast";
 import { router } from "./router";
 import { makeQueryClient } from "./server/queries";
 import { KeyDialog } from "./shell/KeyDialog";
+import { drainAll } from "./state/outbox";
 import { showTheme, storedTheme } from "./state/theme";
 import { TextsProvider } from "./texts";
 import "./theme.css";
 
 showTheme(storedTheme());
+drainAll();
 
 const root = document.getElementById("root");
 if (root)

@@ -67,7 +67,7 @@ def tell_restored(source: Path, data: Path) -> int:
 def backup(data: Path, target: Path) -> int:
     """Copy a data folder, whose server may be running, and return how many documents it names.
 
-    Whatever interrupts this, nothing of it is left.
+    If it fails, or is ended by Ctrl-C, nothing of it is left.
 
     Raises:
         SettingsError: there is nothing to copy, nowhere to put it, or it cannot be copied.
@@ -78,9 +78,9 @@ def backup(data: Path, target: Path) -> int:
     if data.resolve() in target.resolve().parents:
         raise SettingsError(f"{target} lies in {data}, and would be in every later backup; name a folder elsewhere")
     try:
-        new = not target.exists()
-        target.mkdir(mode=0o700, parents=True, exist_ok=not new)
-        with _whole(target, new=new):
+        held = _held(target)
+        target.mkdir(mode=0o700, parents=True, exist_ok=held is not None)
+        with _whole(target, held):
             documents = _copy_log(data, target)
             for path in _others(data):
                 _copy(path, target / path.relative_to(data), _as_of_a_moment)
@@ -95,7 +95,7 @@ def backup(data: Path, target: Path) -> int:
 def restore(source: Path, data: Path) -> int:
     """Put a backup into an empty folder and return how many documents it names; each is compared with its digest.
 
-    The backup stays as it is, and whatever interrupts this, nothing of it is left in the folder.
+    The backup stays as it is. If it fails, or is ended by Ctrl-C, nothing of it is left in the folder.
 
     Raises:
         SettingsError: it is no backup, it is damaged, or there is something in the folder already.
@@ -109,8 +109,8 @@ def restore(source: Path, data: Path) -> int:
         documents = _named(source / DATABASE)
         for place in documents:
             _check(source / DOCUMENTS / place)
-        new = not data.exists()
-        with locked(data), _whole(data, new=new):
+        held = _held(data)
+        with locked(data), _whole(data, held):
             for path in _walk(source):
                 if path.name not in (MARK, DATABASE) or path.parent != source:
                     _copy(path, data / path.relative_to(source), _as_it_is)
@@ -242,25 +242,32 @@ def _opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
         try:
             yield connection
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:  # Ctrl-C, of which nothing else is left
+            if (
+                getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
+            ):  # Ctrl-C, of which nothing else is left
                 raise KeyboardInterrupt from error
             raise
 
 
 @contextmanager
-def _whole(folder: Path, *, new: bool) -> Iterator[None]:
-    """What is put into a folder is gone again, and so is the folder if it is new, unless all of it could be done."""
+def _whole(folder: Path, held: set[Path] | None) -> Iterator[None]:
+    """Unless all could be done, what is put into a folder is gone again, and so is the folder if there was none."""
     _must_be_empty(folder, "somebody else has begun to use it")
     with ExitStack() as undo:
-        if new:
+        if held is None:
             undo.callback(folder.rmdir)
-        undo.callback(_empty, folder)
+        undo.callback(_remove_new, folder, held or set())
         yield
         undo.pop_all()
 
 
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
+def _held(folder: Path) -> set[Path] | None:
+    """What is in a folder that is called empty; None if there is no folder."""
+    return set(folder.iterdir()) if folder.exists() else None
+
+
+def _remove_new(folder: Path, held: set[Path]) -> None:
+    for path in set(folder.iterdir()) - held:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
@@ -274,5 +281,9 @@ def _check(path: Path) -> None:
 
 
 def _must_be_empty(folder: Path, why: str) -> None:
-    if folder.exists() and (not folder.is_dir() or any(path.name != _LOCK for path in folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or not all(map(_is_lock, folder.iterdir()))):
         raise SettingsError(f"{folder} is not empty; {why}")
+
+
+def _is_lock(path: Path) -> bool:
+    return path.name == _LOCK and path.is_file() and path.stat().st_size == 0

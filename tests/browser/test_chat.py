@@ -186,7 +186,8 @@ async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, share
     assert await page.evaluate("window.attacked") is None
     said = page.get_by_label("Conversation")
     assert await said.locator("script, img, iframe, style, object, [onclick], [onerror], [onload]").count() == 0
-    links = await said.locator("a").evaluate_all("all => all.map((one) => [one.protocol, one.rel])")
+    elsewhere = "all.filter((one) => one.origin !== location.origin)"
+    links = await said.locator("a").evaluate_all(f"all => {elsewhere}.map((one) => [one.protocol, one.rel])")
     assert {protocol for protocol, _ in links} == {"https:", "mailto:"}
     assert all("noopener" in rel and "nofollow" in rel for _, rel in links)
     assert "Fish & chips © R&D; x" in await words(page), "the policy of the page lets entities be told"

@@ -152,7 +152,8 @@ async def test_a_file_that_is_not_there_and_a_speed_that_is_none_are_refused(tmp
         assert "--speed" in err
 
 
-async def test_the_key_is_sent_to_whoever_asks_for_one(tmp_path: Path) -> None:
+async def test_the_key_is_sent_to_whoever_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STELLWERK_KEY", raising=False)  # that of a server of another test
     asked: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

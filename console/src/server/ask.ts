@@ -43,7 +43,11 @@ export function headers(kind?: string): Record<string, string> {
 
 export async function ask<T>(path: string, request: Request = {}): Promise<T> {
   const answer = await send(path, request);
-  return (answer.status === 204 ? undefined : await answer.json()) as T;
+  if (answer.status === 204) return undefined as T;
+  const text = await answer.text().catch((error: unknown) => {
+    throw request.signal?.aborted ? error : new Problem(0, "unreachable", ""); // the line broke behind its head
+  });
+  return JSON.parse(text) as T;
 }
 
 export async function askText(path: string, request: Request = {}): Promise<string> {

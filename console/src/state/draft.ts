@@ -1,5 +1,4 @@
 import { useCallback, useMemo } from "react";
-import { freshKey } from "../server/conversation";
 import { type Stored, stored, useStored } from "./stored";
 
 export interface Attached {
@@ -13,12 +12,6 @@ export interface Draft {
   files: readonly Attached[];
 }
 
-/** What was sent and not yet acknowledged. Its key stays the same, however often it is sent. */
-export interface Outgoing extends Draft {
-  key: string;
-}
-
-const EMPTY: readonly Outgoing[] = [];
 const NOTHING: Draft = { text: "", files: [] };
 
 const places = new Map<string, Stored>();
@@ -60,20 +53,3 @@ export function attach(sid: string, file: Attached): void {
 
 /** A description of a system that somebody is about to change; null if it is as it was. */
 export const useWritten = (system: string) => useKept<string>(`system.${system}`);
-
-/** What was sent and is not in the log yet, in the order in which it was said. */
-export function useOutbox(sid: string) {
-  const name = `outbox.${sid}`;
-  const [kept] = useKept<readonly Outgoing[]>(name);
-  const change = useCallback(
-    (make: (now: readonly Outgoing[]) => readonly Outgoing[]) => {
-      const place = placeOf(name);
-      const next = make(parsed<readonly Outgoing[]>(place.get()) ?? EMPTY);
-      place.set(next.length ? JSON.stringify(next) : null);
-    },
-    [name],
-  );
-  return [kept ?? EMPTY, change] as const;
-}
-
-export const outgoing = (draft: Draft): Outgoing => ({ ...draft, text: draft.text.trim(), key: freshKey() });

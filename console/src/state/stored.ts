@@ -7,8 +7,20 @@ export interface Stored {
   subscribe(listener: () => void): () => void;
 }
 
+const PREFIX = "stellwerk.";
+
+/** What was stored there before. */
+export function namesOf(where: () => Storage): readonly string[] {
+  try {
+    const keys = Object.keys(where()).filter((key) => key.startsWith(PREFIX));
+    return keys.map((key) => key.slice(PREFIX.length));
+  } catch {
+    return []; // storage is switched off
+  }
+}
+
 export function stored(name: string, where: (() => Storage) | null): Stored {
-  const key = `stellwerk.${name}`;
+  const key = PREFIX + name;
   const listeners = new Set<() => void>();
   let value = read(key, where);
   return {

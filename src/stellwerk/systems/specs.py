@@ -16,6 +16,7 @@ class Specs:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[_Key, SystemSpec] = {}
+        self._forgotten = 0
 
     async def description(self, owner: str, name: str, version: int) -> str:
         """Empty if the system was withdrawn while we looked."""
@@ -33,13 +34,18 @@ class Specs:
 
     def forget(self, owner: str, name: str) -> None:
         """The numbers of its versions may be given anew."""
+        self._forgotten += 1
         for key in [key for key in self._known if key[:2] == (owner, name)]:
             del self._known[key]
 
     async def _read(self, key: _Key, body: bytes) -> SystemSpec:
-        if key not in self._known:
-            self._known[key] = await asyncio.to_thread(_spec, key[1], body)
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        before = self._forgotten
+        spec = await asyncio.to_thread(_spec, key[1], body)
+        if before == self._forgotten:  # else it may be what was withdrawn meanwhile
+            self._known[key] = spec
+        return spec
 
 
 def _spec(name: str, body: bytes) -> SystemSpec:

@@ -118,7 +118,10 @@ def _message(position: int, envelope: Message) -> Entry:
 
 def title(body: bytes) -> str | None:
     """How a stored message begins, in one line; of one without words, what its files are called."""
-    message = decode(body)
+    try:
+        message = decode(body)
+    except msgspec.DecodeError:  # one log that is damaged leaves the list of all others readable
+        return None
     assert isinstance(message, Message)
     said = message.payload
     files = ", ".join(part.filename for part in said.content if isinstance(part, FilePart))

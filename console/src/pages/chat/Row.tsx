@@ -37,7 +37,7 @@ export function Row({ sid, session, item, isPast, sending }: Props) {
     case "end":
       return <EndNote sid={sid} run={item.run} canRepeat={item.isLast && !isPast} />;
     case "waiting":
-      return <WaitingMessage message={item.message} sending={item.isFirst ? sending : null} />;
+      return <WaitingMessage message={item.message} sending={sending} />;
     case "working":
       return <Working tool={item.tool} isWriting={item.isWriting} />;
   }

@@ -1,19 +1,16 @@
 import { Badge } from "../../parts/Badge";
 import { Button } from "../../parts/Button";
-import type { Outgoing } from "../../state/draft";
+import { wordsFor } from "../../parts/Trouble";
+import { Problem } from "../../server/ask";
+import type { Outgoing } from "../../state/outbox";
 import { useTexts } from "../../texts";
 import type { Sending } from "./sending";
 
-interface Props {
-  message: Outgoing;
-  /** Of the one that is on its way; others come after it. */
-  sending: Sending | null;
-}
-
 /** What was said here and is not in the log yet; or was not taken, and why. */
-export function WaitingMessage({ message, sending }: Props) {
-  const { chat, parts } = useTexts();
-  const error = sending?.error ?? null;
+export function WaitingMessage({ message, sending }: { message: Outgoing; sending: Sending }) {
+  const texts = useTexts();
+  const { chat, parts } = texts;
+  const { refusal } = message;
   return (
     <div className="flex flex-col items-end gap-1.5">
       <div className="max-w-[85%] rounded-2xl rounded-br-md bg-sunken px-4 py-2.5 break-words whitespace-pre-wrap">
@@ -22,15 +19,15 @@ export function WaitingMessage({ message, sending }: Props) {
           <span className="mt-1 block text-sm text-muted">{message.files.map(({ name }) => name).join(", ")}</span>
         )}
       </div>
-      {error === null ? (
+      {refusal === undefined ? (
         <Badge>{chat.sending}</Badge>
       ) : (
         <div role="alert" className="flex flex-wrap items-center justify-end gap-2 text-right text-sm text-bad">
           <span>
-            {chat.notSent}: {error}
+            {chat.notSent}: {wordsFor(new Problem(refusal.status, refusal.code, refusal.detail), texts)}
           </span>
-          <Button onClick={sending?.retry}>{parts.retry}</Button>
-          <Button onClick={sending?.takeBack}>{chat.takeBack}</Button>
+          <Button onClick={sending.retry}>{parts.retry}</Button>
+          <Button onClick={() => sending.takeBack(message)}>{chat.takeBack}</Button>
         </div>
       )}
     </div>

@@ -8,7 +8,7 @@ import {
   type Run,
   type Session,
 } from "@stellwerk/client";
-import type { Outgoing } from "../../state/draft";
+import type { Outgoing } from "../../state/outbox";
 
 /** A line of the conversation, as it is shown. */
 export type Item =
@@ -16,7 +16,7 @@ export type Item =
   | { readonly kind: "question"; readonly key: string; readonly question: Question }
   | { readonly kind: "answer"; readonly key: string; readonly entry: AnswerEntry }
   | { readonly kind: "end"; readonly key: string; readonly run: Run; readonly isLast: boolean }
-  | { readonly kind: "waiting"; readonly key: string; readonly message: Outgoing; readonly isFirst: boolean }
+  | { readonly kind: "waiting"; readonly key: string; readonly message: Outgoing }
   | { readonly kind: "working"; readonly key: string; readonly tool: string | null; readonly isWriting: boolean };
 
 export interface MessageItem {
@@ -80,8 +80,7 @@ export function itemsOf(session: Session, waiting: readonly Outgoing[] = []): re
   }
   tellEnds(LAST);
   tellWork();
-  for (const message of waiting)
-    items.push({ kind: "waiting", key: `waiting ${message.key}`, message, isFirst: message === waiting[0] });
+  for (const message of waiting) items.push({ kind: "waiting", key: `waiting ${message.key}`, message });
   return items;
 }
 

@@ -1,7 +1,7 @@
 import type { Session } from "@stellwerk/client";
 import { useSession } from "@stellwerk/client/react";
 import { useQuery } from "@tanstack/react-query";
-import { client } from "../../server/client";
+import { useClient } from "../../state/client";
 import { useLine } from "../../state/line";
 import { logs, messages } from "./reading";
 import { useNews } from "./useNews";
@@ -11,7 +11,7 @@ import { useNews } from "./useNews";
  * id of the last one that is known, when the stream says that there are new ones.
  */
 export function useWorkflow(id: string) {
-  const { session, connection: tried, problem } = useSession(client, id);
+  const { session, connection: tried, problem } = useSession(useClient(), id);
   const connection = useLine(tried);
   const said = useQuery(messages(id));
   const log = useQuery(logs(id));

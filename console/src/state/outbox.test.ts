@@ -1,0 +1,50 @@
+import type { NewMessage } from "@stellwerk/client";
+import { expect, test, vi } from "vitest";
+import { Problem } from "../server/ask";
+import { drain, drop, forgive, put } from "./outbox";
+
+const said = (text: string) => ({ text, files: [] });
+
+function server(...answers: (number | Problem)[]) {
+  const got: [string | undefined, string][] = [];
+  const send = async (_: string, message: NewMessage, key: string) => {
+    got.push([message.text, key]);
+    const answer = answers.shift() ?? 99;
+    if (typeof answer !== "number") throw answer;
+    return { position: answer, status: "accepted" as const };
+  };
+  return { got, send: send as Parameters<typeof drain>[1] };
+}
+
+test("what is said quickly is sent one after the other, and each once", async () => {
+  for (const text of ["one", "two", "three"]) put("quick", said(text), "enqueue");
+  const { got, send } = server(1, 2, 3);
+  await Promise.all([drain("quick", send), drain("quick", send)]);
+  expect(got.map(([text]) => text)).toEqual(["one", "two", "three"]);
+  await drain("quick", send);
+  expect(got).toHaveLength(3);
+});
+
+test("a line that breaks is tried again with the same key", async () => {
+  vi.useFakeTimers();
+  put("lost", said("hello"), "enqueue");
+  const { got, send } = server(new Problem(0, "unreachable", ""), new Problem(503, "storage_gone", ""), 4);
+  const drained = drain("lost", send);
+  await vi.runAllTimersAsync();
+  await drained;
+  vi.useRealTimers();
+  expect(got).toHaveLength(3);
+  expect(new Set(got.map(([, key]) => key)).size).toBe(1);
+});
+
+test("what is refused holds up those behind it until it is sent again or taken back", async () => {
+  for (const text of ["bad", "good"]) put("refused", said(text), "enqueue");
+  const { got, send } = server(new Problem(409, "session_busy", "no"), new Problem(409, "session_busy", "no"), 5);
+  await drain("refused", send);
+  expect(got.map(([text]) => text)).toEqual(["bad"]);
+  forgive("refused");
+  await drain("refused", send);
+  drop("refused", ({ refusal }) => refusal !== undefined);
+  await drain("refused", send);
+  expect(got.map(([text]) => text)).toEqual(["bad", "bad", "good"]);
+});
