@@ -39,7 +39,7 @@ test:  ## Run the gates and every test (PYTEST=… for options of pytest)
 	@$(MAKE) --no-print-directory $(BESIDE) check web browser
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
-keyed: $(STAMP) node  ## The tests of the server with API keys where `make test` has none, and the reverse
+keyed: console  ## The tests of the server with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
 
 node: $(STAMP)
