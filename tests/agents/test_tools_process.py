@@ -16,18 +16,11 @@ from stellwerk.errors import ToolFailed, ToolTimeout
 from stellwerk.processes import kept as kept_processes
 from stellwerk.processes.kept import MARK
 from tests.agents import process_tools
+from tests.agents.living import lives
 from tests.agents.tool_runs import called, result_of
 from tests.crash.waiting import eventually
 
 SHOP = Path(__file__).parents[2] / "examples/tools/shop.py"
-
-
-def runs(pid: int) -> bool:
-    """Whether there is such a process; one that ended and waits for nothing but its parent does not count."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 async def noted(path: Path) -> list[int]:
@@ -66,7 +59,7 @@ async def test_at_its_timeout_it_is_killed_with_its_children(tool: ToolSpec, tmp
             await called(tool, {"path": str(path)}, within=seconds)
         if path.exists():
             break
-    assert [pid for pid in await noted(path) if runs(pid)] == []
+    assert [pid for pid in await noted(path) if lives(pid)] == []
     assert below_this_process() <= before, "the child itself is not left as a zombie"
 
 
@@ -74,12 +67,12 @@ async def test_at_its_timeout_it_is_killed_with_its_children(tool: ToolSpec, tmp
 async def test_when_the_run_is_stopped_it_is_killed_with_its_children(tool: ToolSpec, tmp_path: Path) -> None:
     run = asyncio.create_task(called(tool, {"path": str(tmp_path / "pids")}))
     pids = await noted(tmp_path / "pids")
-    assert all(runs(pid) for pid in pids)
+    assert all(lives(pid) for pid in pids)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
     await all_over()
-    assert [pid for pid in pids if runs(pid)] == []
+    assert [pid for pid in pids if lives(pid)] == []
 
 
 SERVER = """
@@ -102,13 +95,13 @@ async def test_when_the_server_is_killed_it_ends_with_its_children(tool: ToolSpe
     finally:
         os.kill(server.pid, signal.SIGKILL)
         await server.wait()
-    await eventually(lambda: not any(runs(pid) for pid in pids), within=10, what="somebody outlived the server")
+    await eventually(lambda: not any(lives(pid) for pid in pids), within=10, what="somebody outlived the server")
 
 
 async def test_what_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     message = await called(process_tools.leave_somebody_behind, {"path": str(tmp_path / "pids")})
     assert message.content == "done"
-    assert [pid for pid in await noted(tmp_path / "pids") if runs(pid)] == []
+    assert [pid for pid in await noted(tmp_path / "pids") if lives(pid)] == []
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=lambda how: how.name)
@@ -124,7 +117,7 @@ async def test_whoever_ends_his_keeper_does_not_get_away(
         run.cancel()
         await asyncio.wait([run])
     await all_over()
-    assert [pid for pid in pids if runs(pid)] == []
+    assert [pid for pid in pids if lives(pid)] == []
 
 
 async def test_a_thread_that_goes_on_does_not_cost_the_answer() -> None:

@@ -23,13 +23,5 @@ async def called(servers: McpServers, name: str, *, keep: Any = None, **argument
     return answer
 
 
-def lives(pid: int) -> bool:
-    """Whether the process runs; one that has ended and only waits to be noticed does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))

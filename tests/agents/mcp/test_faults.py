@@ -13,8 +13,9 @@ from stellwerk.errors import McpUnreachable, SpecError, ToolFailed
 from stellwerk.processes.kept import MARK
 from stellwerk.spec.load import load_operator
 from stellwerk.spec.operator import McpServer
+from tests.agents.living import lives
 from tests.agents.mcp.conftest import RAW, Start
-from tests.agents.mcp.shared import called, lives, open_files, tool_named
+from tests.agents.mcp.shared import called, open_files, tool_named
 
 
 async def pid_of(servers: McpServers, server: str = "raw") -> int:

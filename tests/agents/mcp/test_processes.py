@@ -13,8 +13,9 @@ from stellwerk.agents.mcp import McpServers
 from stellwerk.errors import McpUnreachable
 from stellwerk.processes import kept as kept_processes
 from stellwerk.spec.operator import McpServer
+from tests.agents.living import lives
 from tests.agents.mcp.conftest import RAW, Start
-from tests.agents.mcp.shared import called, lives
+from tests.agents.mcp.shared import called
 from tests.crash.waiting import eventually
 
 
