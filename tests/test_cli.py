@@ -38,6 +38,15 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
     assert done.stderr.strip() == "", f"imported by --help: {done.stderr}"
 
 
+def test_ctrl_c_while_the_command_is_loaded_ends_it_quietly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
+    pressed = "signal.signal(signal.SIGINT, signal.default_int_handler)\nos.kill(os.getpid(), signal.SIGINT)\n"
+    (tmp_path / "typer.py").write_text(f"import os, signal\n{pressed}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = stellwerk("--help")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_serve_help_says_what_the_defaults_are() -> None:
     text = stellwerk("serve", "--help").stdout
     for word in ("--port", "8000", "--data", "./data", "STELLWERK_PORT"):

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import runpy
 import sys
 from pathlib import Path
 from typing import get_args
@@ -94,10 +93,12 @@ async def test_the_tour_of_the_readme_works_as_it_stands(tmp_path: Path) -> None
     assert '"rows":[["Berlin","sunny",21]]' in output
 
 
-def test_the_library_example_runs_and_the_readme_quotes_it(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_the_library_example_runs_by_itself_and_the_readme_quotes_it() -> None:
     program = ROOT / "examples/library/shop.py"
-    runpy.run_path(str(program), run_name="__main__")
-    output = capfd.readouterr().out
+    process = await asyncio.create_subprocess_exec(sys.executable, str(program), stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(240):
+        output = (await process.communicate())[0].decode()
+    assert process.returncode == 0
     assert output.startswith("It costs 20 euros.\nRunStart ")
     assert "rows=(('lamp', 20),)" in output
     quoted = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)

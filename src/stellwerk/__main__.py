@@ -1,5 +1,14 @@
-"""python -m stellwerk."""
+"""``stellwerk …`` and ``python -m stellwerk …``. Ctrl-C ends it quietly, also while Python still loads the command."""
 
-from stellwerk.cli import app
 
-app()
+def main() -> None:
+    try:
+        from stellwerk.cli import app
+
+        app()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

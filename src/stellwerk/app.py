@@ -28,6 +28,7 @@ from stellwerk.api import (
     guard,
     health,
     openapi,
+    parameters,
     problems,
     routes,
     workflow_shortcut,
@@ -123,6 +124,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.wakes, app.state.opened, app.state.requests = wakes, False, Requests()
+    app.state.parameters = parameters.of_dependencies(dependencies)
     problems.install(app)
     openapi.install(app)
     docs_page.install(app)

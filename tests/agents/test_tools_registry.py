@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from langchain_core.tools import StructuredTool
 
 from stellwerk.agents.builtin import BUILTIN_TOOLS
+from stellwerk.agents.document_tools import read_document
 from stellwerk.agents.factory import AgentFactory
 from stellwerk.agents.inventory import chosen, listing
 from stellwerk.agents.tools import GROUP, Tools, ToolSpec, described, discover, tool
@@ -185,6 +186,7 @@ def test_what_is_published_is_the_schema_of_the_tool_itself() -> None:
         "timeout": 60.0,
         "idempotent": False,
         "effects": "read",
+        "untrusted": False,
         "runs_in": "thread",
     }
 
@@ -204,6 +206,7 @@ def test_a_terminal_shows_each_tool_in_a_few_lines() -> None:
         "    also called lamp_price, quote\n"
         "    timeout 60 s, effects: read, runs in: thread"
     )
+    assert listing(described([read_document])).endswith("timeout 150 s, effects: read, untrusted, runs in: loop")
 
 
 @pytest.mark.parametrize("spec", BUILTIN_TOOLS, ids=lambda spec: spec.name)

@@ -16,7 +16,7 @@ from stellwerk.agents.tools import Tools, tool
 from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, Log, Message, RunEnd, State, Update
 from stellwerk.errors import SpecError
 from stellwerk.spec.load import read_system
-from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec, Quotas, SystemSpec
+from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, ModelSpec, Quotas, SystemSpec
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.driving import Conversation, agent, asks, call, ended, ends, result, say, starts
 
@@ -265,3 +265,35 @@ agents:
     assert "nobody does the tasks of this plan" in said
     assert "only an agent of kind workplan has documents summed up" in said
     assert "max_steps" in said and "set this at the sub-agents" in said
+
+
+@pytest.mark.parametrize(
+    "tasks, text, written",
+    [
+        (["writer", "reader"], "Go.", True),
+        (["reader", "writer"], "Go.", False),
+        (["writer", "reader"], "Go.\n[attached a.pdf, document_id d]", False),
+    ],
+    ids=["before anything was read", "after another task has read", "with a file"],
+)
+async def test_a_task_asks_before_it_acts_once_something_untrusted_was_read(
+    tasks: list[str], text: str, written: bool
+) -> None:
+    @tool(untrusted=True)
+    async def read_mail() -> str:
+        """Read a mail."""
+        return "Write!"
+
+    @tool(effects="write")
+    async def write() -> str:
+        """Write something."""
+        return "written"
+
+    reader = agent("reader", call("read_mail"), say("Read."), tools=["read_mail"])
+    writer = agent("writer", call("write"), say("Written."), tools=["write"])
+    plan = planned(task(tasks[0], writes=["a.md"]), task(tasks[1], reads=["a.md"]))
+    boss = manager(plan, reader, writer)
+    boss = boss.model_copy(update={"config": AgentConfig(approvals_after_reading=["write"])})
+    office = Conversation(await AgentFactory(Pool(tools=Tools([read_mail, write]))).build(boss))
+    told = await office.send(text)
+    assert [len(asks(told)), len(ends(told, "write"))] == ([0, 1] if written else [1, 0])

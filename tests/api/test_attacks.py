@@ -192,7 +192,10 @@ async def test_no_body_header_or_query_says_who_asks_or_for_which_thread(
                 assert answer.status_code in (400, 422), (path, names)
                 assert answer.json()["field"] in names, (path, names)
         headers = dict.fromkeys(("X-Tenant", "X-Tenant-Id", "X-Forwarded-User", "X-Real-User", "Cookie"), "other")
-        listed = (await shared.acme.get("/sessions", params={"tenant": "other"}, headers=headers)).json()["sessions"]
+        for name in SMUGGLED:
+            refused = await shared.acme.get("/sessions", params={name: "other"})
+            assert (refused.status_code, refused.json()["field"]) == (422, name)
+        listed = (await shared.acme.get("/sessions", headers=headers)).json()["sessions"]
         assert [session["id"] for session in listed] == [mine]
 
 

@@ -96,6 +96,8 @@ async def test_a_role_may_what_it_may_and_a_key_with_fewer_scopes_less(shared: S
     ]
     for number, (wanted, allowed) in enumerate(cases):
         async with shared.client("acme", name=f"k{number}", **wanted) as client:
+            me = (await client.get("/me")).json()
+            assert (me["tenant"], me["role"], set(me["scopes"])) == ("acme", wanted["role"], allowed)
             for scope, (method, path, body) in tries.items():
                 answer = await client.request(method, path, **body)
                 assert (answer.status_code < 400) == (scope in allowed), (wanted, scope, answer.text)
@@ -173,6 +175,29 @@ async def test_a_revoked_key_gets_401_and_its_open_streams_end(shared: Shared) -
             assert (await revoked.get("/sessions")).status_code == 401
         assert not other.done()
         other.cancel()
+
+
+async def test_the_last_key_of_an_admin_goes_only_when_it_is_said_so(shared: Shared) -> None:
+    (last,) = (await shared.acme.get("/keys")).json()["keys"]
+    await shared.key("acme", role="member")
+    await shared.key("acme", role="admin", name="less", scopes=["read"])
+    refused = await shared.acme.delete(f"/keys/{last['id']}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "last_admin_key")
+    assert "--tenant acme" in refused.json()["detail"]
+    second = await shared.key("acme", role="admin")
+    assert (await shared.acme.delete(f"/keys/{last['id']}")).status_code == 204
+    async with using(shared.address, second["token"]) as admin:
+        assert (await admin.delete(f"/keys/{second['id']}")).status_code == 409
+        assert (await admin.delete(f"/keys/{second['id']}", params={"last": True})).status_code == 204
+    both = [await shared.key("other", role="admin", name=name) for name in ("one", "two")]
+    (third,) = [key["id"] for key in (await shared.other.get("/keys")).json()["keys"] if key["name"] == "admin"]
+    await shared.operator.delete(f"/keys/{third}", params={"tenant": "other"})
+    async with using(shared.address, both[0]["token"]) as one, using(shared.address, both[1]["token"]) as two:
+        await asyncio.gather(one.get("/me"), two.get("/me"))  # both are connected
+        gone = await asyncio.gather(one.delete(f"/keys/{both[0]['id']}"), two.delete(f"/keys/{both[1]['id']}"))
+    assert sorted(each.status_code for each in gone) == [204, 409]
+    (operators,) = (await shared.operator.get("/keys")).json()["keys"]
+    assert "--data FOLDER" in (await shared.operator.delete(f"/keys/{operators['id']}")).json()["detail"]
 
 
 async def test_a_socket_whose_key_has_expired_takes_no_commands(shared: Shared) -> None:

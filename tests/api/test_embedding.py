@@ -12,7 +12,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, HTTPException, Security
+from fastapi.security import APIKeyQuery
+from starlette.requests import HTTPConnection
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -183,6 +185,30 @@ async def asked_here(settings: Settings, headers: dict[str, str]) -> httpx2.Resp
         httpx2.AsyncClient(transport=httpx2.ASGITransport(host), base_url="http://127.0.0.1") as client,
     ):
         return await client.get("/agents/sessions", headers=headers)
+
+
+async def test_who_asks_may_stand_in_the_address_if_the_host_declares_the_parameter(tmp_path: Path) -> None:
+    async def identify(connection: HTTPConnection) -> stellwerk.Principal:
+        if connection.query_params.get("token") != "let-me-in":
+            raise HTTPException(401, "add ?token=")
+        return stellwerk.Principal("local", "admin")
+
+    def nested(key: str | None = Security(APIKeyQuery(name="key", auto_error=False))) -> None:
+        pass
+
+    declared = [Depends(APIKeyQuery(name="token", auto_error=False)), Depends(nested)]
+    agents = stellwerk.create_app(Settings(data=tmp_path), identify=identify, dependencies=declared)
+    transport = httpx2.ASGITransport(agents)
+    async with (
+        stellwerk.opened(agents),
+        httpx2.AsyncClient(transport=transport, base_url="http://localhost", params={"token": "let-me-in"}) as client,
+    ):
+        sid = (await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"]
+        await client.post(f"/sessions/{sid}/messages", json={"text": "hello"})
+        assert "run_end" in (await client.get(f"/sessions/{sid}/stream", params={"until": "run_end"})).text
+        assert (await client.get("/api/workflows", params={"key": "x"})).status_code == 200
+        assert (await client.get("/sessions", params={"tokens": "x"})).status_code == 422
+        assert (await client.get("/sessions", params={"token": "x"})).status_code == 401
 
 
 async def test_whoever_mounts_it_and_does_not_open_it_is_told_how(tmp_path: Path) -> None:

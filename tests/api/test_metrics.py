@@ -1,18 +1,21 @@
 """/metrics, read by Prometheus' own parser: what happened is what is counted."""
 
 import re
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families as parsed
 from ruamel.yaml import YAML
 
+from stellwerk.database.folder import DATABASE
 from stellwerk.ids import SystemClock
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
-from tests.api.tenants import shared_server
-from tests.conftest import own_server
+from tests.api.tenants import shared_server, using
+from tests.conftest import own_server, running_server
 
 ROOT = Path(__file__).parents[2]
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -102,6 +105,14 @@ async def test_metrics_are_for_whoever_runs_the_server(tmp_path: Path) -> None:
             assert await scraped(prometheus)
             for path in ("/sessions", "/keys", "/audit", "/tenants", "/usage"):
                 assert (await prometheus.get(path)).status_code == 403, path
+        old = await shared.key("acme", role="admin")
+    # Earlier servers made such keys for every tenant.
+    with closing(sqlite3.connect(tmp_path / "data" / DATABASE)) as database, database:
+        database.execute("UPDATE api_key SET scopes = 'metrics' WHERE id = ?", (old["id"],))
+    async with running_server(Settings(data=tmp_path / "data")) as address, using(address, old["token"]) as stranger:
+        refused = await stranger.get("/metrics")
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+        assert "with a key of 'local'" in refused.json()["detail"]
 
 
 async def test_every_metric_is_documented_and_every_alert_names_metrics_that_there_are(tmp_path: Path) -> None:

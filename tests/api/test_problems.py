@@ -60,6 +60,17 @@ REFUSED: dict[str, tuple[str, str, Request, int, str, str]] = {
     ),
     "no such path": ("GET", "/nothing", {}, 404, "unknown_path", "/nothing"),
     "no such method": ("PUT", "/sessions", {}, 405, "method_not_allowed", "Method"),
+    "unknown parameter": ("GET", "/sessions?agent_sytem=x", {}, 422, "invalid_field", "known: before, limit, wait"),
+    "a slip in a parameter": (
+        "GET",
+        "/sessions/SID/events?afters=3",
+        {},
+        422,
+        "invalid_field",
+        "did you mean 'after'?",
+    ),
+    "unknown parameter of a stream": ("GET", "/sessions/SID/stream?form=x", {}, 422, "invalid_field", "until, dialect"),
+    "parameter where there is none": ("GET", "/sessions/SID?sid=x", {}, 422, "invalid_field", "known: none"),
     "limit too high": ("GET", "/sessions/SID/events?limit=9999", {}, 422, "invalid_field", "limit"),
 }
 
@@ -106,7 +117,8 @@ async def test_a_body_that_does_not_say_how_long_it_is_is_measured(client: httpx
 async def test_a_cursor_that_is_no_position_is_refused(client: httpx2.AsyncClient, sid: str, garbage: str) -> None:
     by_header = await client.get(f"/sessions/{sid}/stream", headers={"Last-Event-ID": garbage})
     by_query = await client.get(f"/sessions/{sid}/events", params={"after": garbage})
-    for answer in (by_header, by_query):
+    by_polyfill = await client.get(f"/sessions/{sid}/stream", params={"lastEventId": garbage})
+    for answer in (by_header, by_query, by_polyfill):
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_cursor")
 
 

@@ -116,6 +116,10 @@ async def test_all_ways_of_reading_show_the_same_envelopes(client: httpx2.AsyncC
     by_page = (await client.get(f"/sessions/{sid}/events")).json()
     assert without_origin(by_sse) == without_origin(by_line) == without_origin(by_page["events"])
     assert by_page["next"] == by_sse[-1]["position"]
+    came_back = {"until": "run_end", "after": "0", "lastEventId": by_sse[4]["id"]}  # as a polyfill of EventSource does
+    rest = await sse(client, f"/sessions/{sid}/stream", **came_back)
+    assert rest == by_sse[5:]
+    assert await sse(client, f"/sessions/{sid}/stream", last=by_sse[-2]["id"], **came_back) == by_sse[-1:]
 
 
 @pytest.mark.requirement(

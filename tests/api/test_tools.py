@@ -20,7 +20,7 @@ async def test_every_tool_is_listed_with_its_schema(client: httpx2.AsyncClient) 
     assert weather["input_schema"]["required"] == ["city"]
     assert weather["input_schema"]["properties"]["city"]["type"] == "string"
     for tool in tools.values():
-        assert {"description", "aliases", "timeout", "effects", "idempotent"} <= tool.keys()
+        assert {"description", "aliases", "timeout", "effects", "untrusted", "idempotent"} <= tool.keys()
     assert {"ask_user", "plan_tasks", "write_report"} <= tools.keys()
 
 

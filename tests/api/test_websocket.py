@@ -184,6 +184,9 @@ async def test_a_handshake_that_must_fail_is_answered_like_any_request(address: 
     assert (cursor["seen"], cursor["code"]) == (400, "bad_cursor")
     profile = await refusal(place(address, sid, profile="all"))
     assert (profile["seen"], profile["field"]) == (422, "profile")
+    unknown = await refusal(place(address, sid, afterwards="1"))
+    assert (unknown["seen"], unknown["field"]) == (422, "afterwards")
+    assert unknown["detail"].endswith("known: after, profile, ticket")
 
 
 async def test_a_page_of_another_origin_and_a_foreign_host_get_no_socket(address: str, sid: str) -> None:

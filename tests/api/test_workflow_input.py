@@ -1,12 +1,15 @@
 """What workflows are given and what they are found by: files, systems, numbers, bad input, the list."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from stellwerk.demo import demo_yaml
+from stellwerk import create_app, opened
+from stellwerk.demo import demo_yaml, office_yaml
+from stellwerk.settings import Settings
 from tests.api.workflow_client import (
     NEW,
     PATH,
@@ -63,11 +66,11 @@ async def test_files_are_named_by_number_or_id_and_only_those_that_there_are(cli
         assert loaded.headers["content-type"] == f"{kind}; charset=utf-8"
         name = f"{each['name']}.{each['ext']}"
         assert loaded.headers["content-disposition"].startswith(f'attachment; filename="{name}"')
-    there_are = (await client.get(PATH)).json()
+    there_are = [each["id"] for each in (await client.get(PATH)).json()]
     for missing in (stored["fileId"] + 1, "nowhere", "doc_x", "²", "١"):
         answer = await client.post(f"{PATH}/start", json={"prompt": "table", "listFileId": [missing]})
         assert refused(answer) == (404, "unknown_file")
-    assert (await client.get(PATH)).json() == there_are, "what was refused has left nothing"
+    assert [each["id"] for each in (await client.get(PATH)).json()] == there_are, "what was refused has left nothing"
 
 
 FILES = "listFileId: each of these must be the `fileId` or the `id` of a file"
@@ -102,16 +105,20 @@ async def test_bad_input_is_400_and_says_in_plain_words_what_is_wrong(client: ht
         answer = await client.post(f"{PATH}/start", **sent)
         assert (sent, answer.status_code, answer.json()["detail"]) == (sent, 400, said)
         assert answer.headers["content-type"] == "application/problem+json"
-    answer = await client.get(PATH, params={"limit": 0})
-    assert (answer.status_code, answer.json()["detail"]) == (400, "limit: this must be 1 or more")
+    for wish, said in (
+        ({"limit": 0}, "limit: this must be 1 or more"),
+        ({"chat": "no"}, "chat: there is no such parameter here, did you mean 'chats'? known: before, limit, chats"),
+    ):
+        answer = await client.get(PATH, params=wish)
+        assert (answer.status_code, answer.json()["detail"]) == (400, said)
 
 
 @pytest.mark.requirement("003.start.unknown-id", "003.start.while-running")
 async def test_a_start_is_refused_for_an_id_that_nobody_knows_and_while_it_works(client: httpx2.AsyncClient) -> None:
-    there_are = (await client.get(PATH)).json()
+    there_are = [each["id"] for each in (await client.get(PATH)).json()]
     unknown = await client.post(f"{PATH}/start", params={"id": "nowhere"}, json={"prompt": "table"})
     assert refused(unknown) == (404, "unknown_workflow")
-    assert (await client.get(PATH)).json() == there_are
+    assert [each["id"] for each in (await client.get(PATH)).json()] == there_are
     workflow = await start(client, "slow", agentSystemId="demo")
     busy = await client.post(f"{PATH}/start", params={"id": workflow}, json={"prompt": "table"})
     assert refused(busy) == (409, "session_busy")
@@ -150,6 +157,19 @@ async def test_the_list_has_the_newest_first_page_by_page(client: httpx2.AsyncCl
     assert [each["awaitingUserInput"] for each in (await client.get(PATH)).json()][:3] == [True, False, False]
 
 
+async def test_tasks_that_have_failed_are_counted_in_the_list_too_round_by_round(client: httpx2.AsyncClient) -> None:
+    system = office_yaml().replace("name: office", "name: bureau").replace("pace: 0.01", "pace: 0")
+    await client.post("/agent-systems", content=system, headers={"Content-Type": "application/yaml"})
+    flawed = await done(client, "let it fail", agentSystemId="bureau")
+    assert (flawed["status"], flawed["failedTasks"]) == ("completed", 1)
+    flawed = await done(client, "let it fail", flawed["id"])
+    assert (flawed["currentRound"], flawed["failedTasks"]) == (2, 1)
+    head = (await client.get(PATH, params={"limit": 1})).json()[0]
+    assert head == {key: flawed[key] for key in head}
+    fork = (await client.post(f"/sessions/{flawed['id']}/fork")).json()["id"]
+    assert (await client.get(PATH, params={"limit": 1})).json()[0] == {**head, "id": fork}
+
+
 async def test_a_workflow_is_a_session_and_a_session_is_a_workflow(client: httpx2.AsyncClient) -> None:
     workflow = (await done(client, "table", **NEW))["id"]
     session = (await client.get(f"/sessions/{workflow}")).json()
@@ -162,6 +182,36 @@ async def test_a_workflow_is_a_session_and_a_session_is_a_workflow(client: httpx
         assert refused(answer) == (404, "unknown_workflow")
     await client.post(f"/sessions/{sid}/messages", json={"text": "table"})
     assert (await finished(client, sid))["userId"] == 0
+
+
+async def test_without_an_office_the_first_that_plans_is_taken_and_what_is_gone_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stellwerk.app.built_in", lambda: {"demo.yaml": demo_yaml()})
+    app = create_app(Settings(data=tmp_path / "data"))
+    transport = httpx2.ASGITransport(app)
+    async with opened(app), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+        async def chosen() -> str:
+            workflow = await start(client, "table")
+            await client.post(f"{PATH}/{workflow}/stop")
+            return str((await client.get(f"/sessions/{workflow}")).json()["agent_system_id"])
+
+        async def register(text: str) -> None:
+            made = await client.post("/agent-systems", content=text, headers={"Content-Type": "application/yaml"})
+            assert made.status_code in (200, 201), made.text
+
+        plain, planning = demo_yaml().replace("name: demo", "name: one"), office_yaml()
+        await register(plain)
+        assert await chosen() == "demo"
+        await register(plain.replace("pace: 0.03", "pace: 0"))
+        await register(planning.replace("name: office", "name: two"))
+        assert await chosen() == "two"
+        known = app.state.shortcut.workflows.starting._kinds["local"]
+        assert known == {("demo", 1): "react", ("one", 2): "react", ("two", 1): "workplan"}
+        await client.delete("/agent-systems/two")
+        assert await chosen() == "demo"
+        assert app.state.shortcut.workflows.starting._kinds["local"].keys() == {("demo", 1), ("one", 2)}
 
 
 async def test_without_a_system_the_office_is_taken_if_there_is_one(client: httpx2.AsyncClient) -> None:

@@ -223,7 +223,7 @@ async def test_only_a_message_an_entry_or_a_status_moves_the_last_activity(clien
 
 
 async def test_the_short_way_of_a_poll_does_not_lead_around_the_checks_of_a_host(tmp_path: Path) -> None:
-    def refuse() -> None:
+    def refuse(theirs: str = "") -> None:
         if closed:
             raise HTTPException(401, "not you")
 
@@ -236,6 +236,8 @@ async def test_the_short_way_of_a_poll_does_not_lead_around_the_checks_of_a_host
             tag = (await client.get(f"{PATH}/{workflow}/{what}")).headers["etag"]
             place, known = f"{PATH}/{workflow}/{what}", {"If-None-Match": tag}
             assert (await client.get(place, headers=known)).status_code == 304
+            assert (await client.get(place, params={"theirs": "x"})).status_code == 200  # his dependency reads it
+            assert (await client.get(place, params={"nobodys": "x"})).status_code == 400
             closed.append(True)
             assert (await client.get(place, headers=known)).status_code == 401
             closed.clear()

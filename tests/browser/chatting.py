@@ -53,6 +53,19 @@ async def downloaded(page: Watched, name: str) -> str:
     return await asyncio.to_thread(path.read_text, "utf-8")
 
 
+async def somebody_is_faster(page: Watched, answer: dict[str, object]) -> None:
+    """Let the next answer that this page sends come second."""
+
+    async def second(route: Any) -> None:
+        ask = route.request.post_data_json["ask_id"]
+        headers = {name: value for name, value in route.request.headers.items() if name != "idempotency-key"}
+        first = await route.fetch(post_data={"ask_id": ask, **answer}, headers=headers)
+        assert first.status == 202, await first.text()
+        await route.continue_()
+
+    await page.route("**/answers", second, times=1)
+
+
 async def words(page: Watched) -> str:
     """All that is in the conversation, in one line."""
     return " ".join((await page.get_by_label("Conversation").inner_text()).split())

@@ -1,5 +1,6 @@
 """Chat in the console: what is said, asked, stopped, forked; over reloads, in many tabs, and at length."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -75,57 +76,6 @@ async def test_stopped_means_stopped_and_what_waits_is_shown(page: Watched, scre
     assert await words(page) == said
 
 
-async def test_a_question_is_answered_after_a_reload_and_in_another_tab_it_is_seen(
-    page: Watched, screenshot: Screenshot
-) -> None:
-    sid = await begin(page)
-    await say(page, "ask")
-    await page.get_by_role("button", name="blue").wait_for()
-    await stands(page, "asks you")
-    await accessible(page)
-    await screenshot(page, "question")
-    await page.get_by_role("textbox", name="Message").fill("a thought, not sent")
-    await page.reload()
-    await page.get_by_role("button", name="blue").wait_for()
-    assert await page.get_by_role("textbox", name="Message").input_value() == "a thought, not sent"
-    other = await page.context.new_page()
-    await other.goto(page.url)
-    await other.get_by_role("button", name="blue").click()
-    for each in (page, other):
-        await spoken(each).get_by_text("You answered: blue").wait_for()
-        await each.get_by_role("region", name="assistant asks").get_by_text("answered").wait_for()
-    listed = page.get_by_role("complementary", name="Sessions").locator(f'a[href*="{sid}"]')
-    await listed.get_by_text("completed").wait_for()
-    await other.get_by_role("button", name="Delete session").click()
-    await other.get_by_role("button", name="Delete it").click()
-    await other.get_by_role("heading", name="Begin a session").wait_for()
-    await page.get_by_text("This session is not there").wait_for()
-    await listed.wait_for(state="detached")
-
-
-async def test_a_tool_runs_as_the_user_has_changed_it_or_not_at_all(page: Watched, shared_address: str) -> None:
-    await register(shared_address, "odd")
-    await page.reload()
-    await begin(page, "odd")
-    await say(page, "weather")
-    card = page.get_by_role("region", name="May get_weather run?")
-    await card.get_by_text("Berlin").wait_for()
-    await accessible(page)
-    await card.get_by_role("button", name="Change the arguments").click()
-    await card.get_by_label("City").fill("Ulm")
-    await card.get_by_role("button", name="Approve with these arguments").click()
-    await card.get_by_text("approved with changes").wait_for()
-    await spoken(page).get_by_text("It says:").wait_for()
-    assert "Ulm" in await words(page)
-    await say(page, "weather again")
-    await card.last.get_by_role("button", name="Reject").click()
-    await card.last.get_by_label("Why not?").fill("it is late")
-    await page.keyboard.press("Enter")
-    await card.last.get_by_text("rejected").wait_for()
-    assert await card.last.get_by_text("it is late").count() == 1
-    await stands(page, "completed")
-
-
 async def test_what_is_sent_again_because_a_line_was_lost_is_said_once(page: Watched) -> None:
     sid = await begin(page)
     await say(page, "good morning")
@@ -170,6 +120,32 @@ async def test_files_are_dropped_sent_and_downloaded(page: Watched, tmp_path: Pa
     await stands(page, "completed")
     assert await downloaded(page, "chosen.txt") == "chosen here"
     assert "dropped.txt" not in await words(page)
+    arrived = asyncio.Event()
+
+    async def held(route: Any) -> None:
+        await arrived.wait()
+        await route.continue_()
+
+    await page.route("**/files", held)
+    session = page.url
+    await page.evaluate(DROPPED)
+    await page.get_by_text("dropped.txt is being uploaded").wait_for()
+    await page.get_by_role("link", name="Tools").click()
+    await page.get_by_role("searchbox").wait_for()
+    await page.goto(session)
+    await page.get_by_role("textbox", name="Message").press("Enter")
+    await page.get_by_text("Your message waits until the files are there.").wait_for()
+    await page.locator("input[type=file]").set_input_files(tmp_path / "chosen.txt")
+    await page.get_by_role("button", name="Stop uploading chosen.txt").press("Enter")
+    await page.get_by_text("chosen.txt is being uploaded").wait_for(state="detached")
+    assert await page.get_by_role("textbox", name="Message").evaluate("box => box === document.activeElement")
+    await accessible(page)
+    arrived.set()
+    await page.get_by_role("button", name="Leave dropped.txt out").wait_for()
+    await page.get_by_role("textbox", name="Message").press("Enter")  # a file says enough
+    await spoken(page).get_by_text("You said “[attached dropped.txt").wait_for()
+    assert await page.get_by_role("button", name="chosen.txt").count() == 1, "the second was taken away"
+    assert await downloaded(page, "dropped.txt") == "dropped here"
     await page.goto(page.url.partition("#")[0] + "#/tools")
     await page.get_by_role("searchbox").wait_for()
     assert not await page.evaluate(DROPPED), "it does not take the place of the console"

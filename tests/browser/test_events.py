@@ -35,6 +35,16 @@ async def counted(page: Watched, words: str) -> None:
     await page.get_by_text(words, exact=True).and_(page.locator("p:not([role])")).wait_for()
 
 
+async def headed(page: Watched, title: str, sid: str) -> None:
+    """By its title, with the id to be copied; what says that it was copied does not cover it."""
+    heading = page.get_by_role("heading", name=title, exact=True)
+    await heading.wait_for()
+    await page.get_by_role("button", name=f"Copy {sid}").click()
+    await page.wait_for_function("(sid) => navigator.clipboard.readText().then((text) => text === sid)", arg=sid)
+    top, bottom = (f"(one) => one.getBoundingClientRect().{side}" for side in ("top", "bottom"))
+    assert await page.get_by_text("Copied.").locator("..").evaluate(bottom) <= await heading.evaluate(top)
+
+
 async def test_a_log_is_filtered_marked_exported_and_goes_on(
     new_page: Opening, server: httpx2.AsyncClient, screenshot: Screenshot
 ) -> None:
@@ -42,6 +52,7 @@ async def test_a_log_is_filtered_marked_exported_and_goes_on(
     log = await whole(server, sid)
     page = await new_page(f"#/events/{sid}", permissions=["clipboard-read", "clipboard-write"])
     await counted(page, f"{len(log)} events")
+    await headed(page, "Events: delegate", sid)
     await accessible(page)
 
     starts = [one for one in log if one["type"] == "tool_start"]

@@ -23,6 +23,10 @@ AT_ITS_END = """() => {
 CONTROLS = ["Previous event", "Play", "Next event", "1×", "2×", "5×", "10×", "50×"]
 FOCUSED = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
 
+IN_SIGHT = """(one) => {
+    const { x } = one.getBoundingClientRect();
+    return x > 0 && x < innerWidth;
+}"""
 PLACES = """(slider) => {
     window.places = [];
     new MutationObserver(() => window.places.push(Number(slider.value))).observe(slider, {attributes: true});
@@ -140,6 +144,8 @@ async def test_an_address_opens_the_page_at_a_position(new_page: Opening, server
     await bar.get_by_text(f"{place} von {len(log)}").wait_for()
     await accessible(page)
     assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    moment = await bar.locator("span.bg-ink").element_handle()
+    await page.wait_for_function(IN_SIGHT, arg=moment)
     await bar.get_by_role("link", name=f"Ereignis {at}").click()
     await page.locator(f"#event-{at}[aria-selected=true]").wait_for()
     await page.go_back()

@@ -9,6 +9,7 @@ import httpx2
 from anyio.from_thread import start_blocking_portal
 
 from stellwerk.settings import Settings
+from tests.browser.chatting import streams
 from tests.browser.conftest import Screenshot
 from tests.browser.watched import PHONE, Watched, accessible, watched
 from tests.conftest import running_server
@@ -89,8 +90,27 @@ async def test_on_a_phone_the_sessions_are_in_a_drawer(new_page: Opening, screen
     assert overflow <= 0, "nothing stands out at the side"
 
 
+async def shows_a_reader_what_he_may(page: Watched, asking: str) -> None:
+    """And nothing that would be refused."""
+    start, note = page.url.partition("#")[0], page.get_by_text("Your key may read here, and not write.")
+    for path in ("#/", f"#/chat/{asking}", "#/workflows/new", f"#/workflows/{asking}"):
+        await page.goto(start + path)
+        await note.first.wait_for()
+        await accessible(page)
+    for path in ("#/register", "#/systems/demo"):
+        await page.goto(start + path)
+        if path != "#/register":
+            await page.get_by_role("tab", name="YAML").click()
+        await page.get_by_text("Your key may not register agent systems.").wait_for()
+    await page.goto(f"{start}#/chat/{asking}")
+    await page.get_by_role("region", name="assistant asks").get_by_text("Which colour do you like?").wait_for()
+    for name in ("Delete", "Answer", "Try it", "New session", "Register", "Start", "Send", "blue"):
+        assert await page.get_by_role("main").get_by_role("button", name=name).count() == 0, name
+
+
 async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Path) -> None:
-    """The key is asked for, kept for the tab, sent with each request, never in an address, and missed when revoked."""
+    """The key is asked for, kept for the tab, sent with each request, never in an address, and missed when revoked. Who
+    may only read is offered nothing else."""
     serving = running_server(Settings(data=tmp_path / "data"))
     with start_blocking_portal() as thread, thread.wrap_async_context_manager(serving) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=60) as anybody:
@@ -110,6 +130,18 @@ async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Pat
             await page.reload()
             await page.get_by_text("get_weather").first.wait_for()
             assert "sw_" not in page.url
+            sid = (await ada.post("/sessions", json={"agent_system_id": "demo"})).json()["id"]
+            sent = (await ada.post(f"/sessions/{sid}/messages", json={"text": "ask"})).json()
+            await ada.get(f"/sessions/{sid}/stream", params={"after": sent["after"], "until": "run_end"})
+            other = (await ada.post("/keys", json={"name": "grace", "role": "reader"})).json()
+            reading = await page.context.new_page()
+            held = streams(reading)
+            await reading.goto(page.url)
+            await reading.get_by_role("dialog").get_by_label("API key").fill(other["token"])
+            await reading.keyboard.press("Enter")
+            await shows_a_reader_what_he_may(reading, sid)
+            assert all("/stream" in request.url for request in held), "two keys in view: one of them waits for the list"
+            await reading.close()
             other = (await ada.post("/keys", json={"name": "grace", "role": "admin"})).json()
             await page.get_by_role("button", name="API key").click()
             await box.fill(other["token"])

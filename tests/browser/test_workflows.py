@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from stellwerk.documents.producing import produce
+from tests.browser.chatting import somebody_is_faster
 from tests.browser.conftest import Screenshot
 from tests.browser.logs import spoken
 from tests.browser.watched import PHONE, Watched, accessible, of_server
@@ -131,15 +132,20 @@ async def test_a_workflow_that_is_stopped_goes_on_in_another_round(page: Watched
     await page.reload()
     await box.wait_for()
     await accessible(page)
-    await box.fill("Sales of May")
+    await box.fill("Sales of June")
+    await somebody_is_faster(page, {"text": "Sales of May"})
     await page.get_by_role("button", name="Answer").click()
+    await page.get_by_text("Your answer was not taken. You said: “Sales of June”").first.wait_for()
     await standing(page, "completed")
     assert (await downloaded(page, "report.md")).startswith(b"# Sales of May")
-    await page.get_by_label("What next?").fill("Now let it fail")
+    await page.get_by_label("What next?").fill("*Now* let it fail")
     await page.get_by_role("button", name="Go on").click()
+    await page.get_by_role("list", name="Messages").get_by_text("*Now* let it fail", exact=True).wait_for()
     await page.get_by_text("Completed, but 1 of 2 tasks failed.").wait_for()
     await standing(page, "1 task failed")
     await accessible(page)
+    await page.get_by_role("link", name="Workflows").first.click()
+    await page.get_by_role("row").filter(has_text="completed").filter(has_text="1 task failed").first.wait_for()
 
 
 async def test_a_file_that_is_refused_says_why_and_the_others_are_taken(

@@ -70,6 +70,7 @@ async def test_on_a_server_it_is_a_session_like_others_and_a_default_answers_whe
     assert (desk / "mine/report.md").read_text().startswith("# Report\n")
     (session,) = (await client.get("/sessions")).json()["sessions"]
     assert (session["agent_system_id"], session["status"], session["round"]) == ("office", "completed", 2)
+    assert [each["id"] for each in (await client.get("/api/workflows?chats=false")).json()] == [session["id"]]
 
 
 @pytest.mark.parametrize(

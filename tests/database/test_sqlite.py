@@ -198,15 +198,35 @@ def test_every_statement_is_valid_against_the_schema_and_is_told_the_time() -> N
     tenant_is_locked used_in_session count_usage count_in_session move_heads last_audit number_document""".split(),
 )
 def test_what_is_asked_for_each_run_looks_at_no_more_the_longer_a_server_has_run(name: str) -> None:
+    steps = _steps(name)
+    grow = ("event", "run", "first", "other", "document", "usage", "session", "audit", "file_number", "tenant")
+    scans = [step for step in steps if re.match(rf"SCAN ({'|'.join(grow)})\b", step)]
+    assert all("INDEX run_unfinished" in step for step in scans), steps
+
+
+@pytest.mark.parametrize(
+    "name, index",
+    [
+        ("standings", "session_listed"),
+        ("workflow_page", "session_listed"),
+        ("workflow_page_without_chats", "session_workflow"),
+    ],
+)
+def test_a_page_of_a_list_is_found_by_an_index_and_is_not_sorted_out_of_all_that_there_is(
+    name: str, index: str
+) -> None:
+    found = next(step for step in _steps(name) if step.startswith("SEARCH session "))
+    assert re.search(rf"INDEX {index} \(tenant=\? AND id<\?\)", found), found
+
+
+def _steps(name: str) -> list[str]:
+    """How SQLite goes about a statement."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(statements.script("schema.sql"))
     sql = statements.queries()[name]
     numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
     params = [None] * (max(numbered) if numbered else sql.count("?"))
-    steps = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
-    grow = ("event", "run", "first", "other", "document", "usage", "session", "audit", "file_number", "tenant")
-    scans = [step for step in steps if re.match(rf"SCAN ({'|'.join(grow)})\b", step)]
-    assert all("INDEX run_unfinished" in step for step in scans), steps
+    return [str(step) for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
 
 
 def test_two_statements_of_one_name_are_refused() -> None:

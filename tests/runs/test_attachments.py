@@ -43,6 +43,18 @@ async def test_the_agent_reads_which_files_came_with_the_words(client: httpx2.As
     assert f"[attached list.csv, document_id {file}]" in told[-1]["payload"]["result"]
 
 
+async def test_a_file_says_enough_unless_something_is_asked(client: httpx2.AsyncClient, sid: str) -> None:
+    file = await uploaded(client)
+    accepted = await send(client, sid, " ", documents=[file])
+    told = await rest_of_run(client, sid, accepted["after"])
+    assert [part["type"] for part in told[2]["payload"]["content"]] == ["file"]
+    assert f"“[attached list.csv, document_id {file}]”" in told[-1]["payload"]["result"], "and no empty line before it"
+    assert (await client.get(f"/sessions/{sid}")).json()["title"] == "list.csv"
+    await whole_round(client, sid, "ask")
+    refused = await client.post(f"/sessions/{sid}/messages", json={"documents": [file]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "text")
+
+
 async def test_files_of_an_answer_and_of_an_enqueued_message_are_told_as_well(
     client: httpx2.AsyncClient, sid: str
 ) -> None:

@@ -166,3 +166,29 @@ async def forked(client: httpx2.AsyncClient, sid: str, position: int) -> str:
 async def asked_in(client: httpx2.AsyncClient, sid: str) -> list[str]:
     entries = (await client.get(f"/sessions/{sid}/messages")).json()["messages"]
     return [each["text"] for each in entries if each["kind"] == "message" and each["role"] == "user"]
+
+
+READER = """
+version: 1
+system: {name: reader}
+agents:
+  - id: clerk
+    approvals_after_reading: [write]
+    tools: {allow: [list_documents, save_document]}
+    model:
+      script:
+        - {when: look, steps: [{call: list_documents}, {say: nothing there}]}
+        - steps: [{call: save_document, args: {name: a.md, content: hello}}, {say: saved}]
+"""
+
+
+async def test_what_was_read_before_a_fork_counts_in_it_and_what_came_later_does_not(echo: httpx2.AsyncClient) -> None:
+    registered = await echo.post("/agent-systems", content=READER, headers={"content-type": "application/yaml"})
+    assert registered.status_code == 201, registered.text
+    sid = await begin(echo, "reader")
+    answers = [await say(echo, sid, text) for text in ("save it", "look")]
+    assert [text for text, _ in answers] == ["saved", "nothing there"]
+    for (_, position), status in zip(answers, ("completed", "awaiting_user"), strict=True):
+        fork = (await echo.post(f"/sessions/{sid}/fork", json={"position": position})).json()["id"]
+        told = await rest_of_run(echo, fork, (await send(echo, fork, "save it"))["after"])
+        assert told[-1]["payload"]["status"] == status

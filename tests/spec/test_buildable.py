@@ -54,6 +54,7 @@ SETTINGS = {
     "final_prompt": "Sum up.",
     "final_prompt_after": "2",
     "approvals": "{search: [approve]}",
+    "approvals_after_reading": "[write]",
     "effects": "[read]",
     "document_summaries": "model",
     "tools": "{allow: [no_such_tool]}",
@@ -128,6 +129,17 @@ def test_a_tool_whose_effect_is_not_allowed_is_a_problem(name: str) -> None:
     assert list(found) == [field]
     assert "but it, or an agent that uses it, may only have: " in found[field]
     assert found[field].endswith("; take it away, or add the effect")
+
+
+@pytest.mark.parametrize("rule, fields", [("write", []), ("external", ["agents[1].tools.allow[0]"])])
+def test_a_workplan_that_could_not_ask_before_a_graph_acts_is_a_problem(rule: str, fields: list[str]) -> None:
+    found = problems(f"""
+        - {{id: a, approvals_after_reading: [{rule}], tools: {{allow: [b, c]}}}}
+        - {{id: b, role: sub-agent, kind: workplan, tools: {{allow: [c]}}}}
+        - {{id: c, role: sub-agent, kind: graph, graph: desk}}
+    """)
+    assert list(found) == fields
+    assert all("hands tasks to the graph 'c' without asking" in message for message in found.values())
 
 
 def test_an_effect_that_is_not_allowed_is_told_with_all_names() -> None:

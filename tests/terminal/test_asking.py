@@ -13,6 +13,7 @@ from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField
 from stellwerk.spec.model import CompleteAgent
+from stellwerk.spec.script import ScriptStep
 from stellwerk.terminal import replies
 from tests.agents.driving import agent, call, calls, say
 from tests.terminal.talks import Sitting, built, demo, over
@@ -143,6 +144,19 @@ async def test_calls_that_want_approval_are_shown_whole_and_decided_one_after_th
     answers = [e.payload for e in sitting.seen.envelopes if isinstance(e, UserAnswer)]
     assert [(answer.refused, answer.text) for answer in answers] == [(False, None), (True, "not now")]
     assert legal(sitting.seen.envelopes) == []
+
+
+async def test_whoever_is_asked_because_of_what_was_read_is_told_so() -> None:
+    save = ScriptStep(call="save_document", args={"name": "a.md", "content": "A"})
+    steps = call("list_documents"), save, say("Done.")
+    rule = {"approvals_after_reading": ["write"]}
+    careful = agent("a", *steps, tools=["list_documents", "save_document"], **rule)
+    sitting = Sitting(await built(careful), typed=["reject", ""])
+    assert await sitting.say("go") == "completed"
+    assert (
+        "? May save_document run?\n"
+        "  a has read what others may have written (list_documents), so this call needs your approval\n"
+    ) in sitting.seen.text()
 
 
 async def test_an_answer_can_be_given_in_place_of_the_tool() -> None:

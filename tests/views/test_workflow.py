@@ -1,5 +1,6 @@
 """A session as a workflow: log entries, messages and figures, as clients read them that poll."""
 
+from functools import reduce
 from typing import Any, TypeVar
 
 import pytest
@@ -17,6 +18,7 @@ from stellwerk.envelope.model import (
     RunStart,
     SubgraphCheckpoint,
     SubgraphResume,
+    ToolEnd,
     UserAnswer,
     Warning,
 )
@@ -33,9 +35,11 @@ from stellwerk.envelope.payloads import (
     RunStarted,
     Said,
     TextPart,
+    ToolEnded,
     Usage,
 )
 from stellwerk.ids import digest_id
+from stellwerk.views.status import Status, fold
 from stellwerk.views.workflow import Workflow, message_id
 from tests.samples import place
 
@@ -154,6 +158,14 @@ def test_a_question_is_a_step_of_the_assistant_and_an_entry_of_the_log() -> None
     assert [(m.role, m.status, m.content) for m in shown.messages] == [("assistant", "step", "Which format?")]
     assert shown.logs[-1].message == "Waiting for an answer: Which format?"
     assert (shown.status, shown.awaiting_user_input) == ("running", True)
+
+
+@pytest.mark.parametrize(("trigger", "failed"), [("answer", 1), ("stop", 1), ("message", 0), ("regenerate", 0)])
+def test_tasks_that_have_failed_are_known_until_another_trace_begins(trigger: str, failed: int) -> None:
+    ended = ToolEnded(tool_name="task", tool_call_id="task-1", status="error")
+    task = ToolEnd(**place("task", 2), payload=ended)
+    told: list[Envelope] = [start(), task, question(), end("awaiting_user"), start(2, trigger), end("stopped", 2)]
+    assert workflow(*told).failed_tasks == len(reduce(fold, told, Status()).failed_tasks) == failed
 
 
 @pytest.mark.requirement("003.completed.seen-by-api")

@@ -226,6 +226,17 @@ export interface Tool {
   readonly timeout: number | null;
   readonly idempotent: boolean;
   readonly effects: "read" | "write" | "external";
+  readonly untrusted: boolean;
   readonly runs_in: "loop" | "thread" | "process";
   readonly aliases: readonly string[];
+}
+
+export type Scope = "read" | "run" | "register" | "administer" | "metrics";
+
+/** Who asks, and all that he may. */
+export interface Me {
+  readonly tenant: string;
+  readonly user: string | null;
+  readonly role: "reader" | "member" | "admin";
+  readonly scopes: readonly Scope[];
 }

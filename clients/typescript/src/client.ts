@@ -28,6 +28,10 @@ export class Client {
     this.workflows = new Workflows(place);
   }
 
+  me(): Promise<told.Me> {
+    return this.#get("/me");
+  }
+
   sessions(page: { limit?: number; before?: string } = {}): Promise<told.SessionPage> {
     return this.#get("/sessions", page);
   }
@@ -77,8 +81,9 @@ export class Client {
   events(
     sid: string,
     page: { after?: number; limit?: number; wait?: number; profile?: Profile } = {},
+    signal?: AbortSignal,
   ): Promise<told.EventPage> {
-    return this.#get(`/sessions/${part(sid)}/events`, page);
+    return this.#json(address({}, `/sessions/${part(sid)}/events`, page), signal ? { signal } : {});
   }
 
   async artifacts(sid: string): Promise<readonly told.Artifact[]> {

@@ -10,7 +10,7 @@ export { type FollowOptions, follow } from "./follow.js";
 export { type InvokeOptions, invokeAgent, type StreamAgentRequest } from "./invoke.js";
 export { LineBuffer, linesOf, objectsOf } from "./lines.js";
 export type { Place } from "./place.js";
-export { Problem } from "./problem.js";
+export { Problem, problemOf } from "./problem.js";
 export type { Connection } from "./reconnect.js";
 export { reduce } from "./reduce.js";
 export * from "./select.js";

@@ -25,9 +25,9 @@ export class Problem extends Error {
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
 
-  /** Whether the same request may succeed later. */
+  /** Whether the same request may succeed later; so it may if nobody answered, for which a `fetch` of yours may say 0. */
   get passing(): boolean {
-    return this.status >= 500 || this.status === 408 || this.status === 425 || this.status === 429;
+    return this.status === 0 || this.status >= 500 || this.status === 408 || this.status === 425 || this.status === 429;
   }
 }
 

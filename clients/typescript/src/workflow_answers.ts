@@ -21,6 +21,8 @@ export interface WorkflowHead extends WorkflowStatus {
   readonly startedAt: string;
   readonly currentRound: number;
   readonly awaitingUserInput: boolean;
+  /** Of the last round, once it is over. */
+  readonly failedTasks: number;
 }
 
 export interface DataStats {

@@ -1,8 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
-import { askBlob } from "../server/ask";
 import { useTexts } from "../texts";
 import { Button } from "./Button";
-import { type FileRef, save } from "./files";
+import { download, type FileRef } from "./files";
 import { Icon } from "./Icon";
 import { useToast } from "./Toast";
 import { wordsFor } from "./Trouble";
@@ -12,8 +11,7 @@ export function DownloadButton({ file }: { file: FileRef }) {
   const texts = useTexts();
   const say = useToast();
   const fetching = useMutation({
-    mutationFn: () => askBlob(file.path),
-    onSuccess: (blob) => save(blob, file.name),
+    mutationFn: () => download(file),
     onError: (error) => say(wordsFor(error, texts), true),
   });
   return (

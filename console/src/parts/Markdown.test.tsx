@@ -1,6 +1,9 @@
 // @vitest-environment happy-dom
+
+import { act } from "react";
+import { createRoot } from "react-dom/client";
 import { renderToStaticMarkup } from "react-dom/server";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { safeLink } from "./links";
 import { Markdown } from "./Markdown";
 
@@ -57,4 +60,18 @@ test("what Markdown is for, works", () => {
     expect(shown).toContain(part);
   expect(html("# title")).toContain("<h3>title</h3>");
   expect(html(`${"- item with **bold** and a_snake_name\n".repeat(400)}`)).toContain("<strong>");
+});
+
+test("code says what it is, also while it is written, and is copied as it stands", async () => {
+  expect(html("```python title=x\nprint(1)")).toContain(">python<");
+  expect(html("```python\nprint(1)\n```")).toMatch(/>python<.*<code class="language-python">print\(1\)/s);
+  expect(html("    indented")).toContain(">Code<");
+  const copied: string[] = [];
+  vi.stubGlobal("IS_REACT_ACT_ENVIRONMENT", true);
+  vi.stubGlobal("navigator", { clipboard: { writeText: async (text: string) => void copied.push(text) } });
+  const box = document.body.appendChild(document.createElement("div"));
+  act(() => createRoot(box).render(<Markdown text={"```\n<b>\n\n  two\n```"} />));
+  await act(async () => box.querySelector("button")?.click());
+  expect(copied).toEqual(["<b>\n\n  two"]);
+  vi.unstubAllGlobals();
 });

@@ -1,9 +1,12 @@
 import { memo } from "react";
-import ReactMarkdown, { type Components } from "react-markdown";
+import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { useTexts } from "../texts";
+import { CodeBlock } from "./CodeBlock";
+import { formulas } from "./formulas";
 import { Icon } from "./Icon";
 import { LongText } from "./LongText";
+import { lineBreaks } from "./lineBreaks";
 import { safeLink } from "./links";
 import { isTangled } from "./tangled";
 import { Unbroken } from "./Unbroken";
@@ -17,13 +20,15 @@ export const Markdown = memo(({ text }: { text: string }) => {
   return (
     <Unbroken text={text}>
       <div className="prose break-words">
-        <ReactMarkdown remarkPlugins={[remarkGfm]} components={COMPONENTS} urlTransform={(url) => safeLink(url) ?? ""}>
+        <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} urlTransform={(url) => safeLink(url) ?? ""}>
           {text}
         </ReactMarkdown>
       </div>
     </Unbroken>
   );
 });
+
+const PLUGINS = [remarkGfm, formulas, lineBreaks];
 
 const COMPONENTS: Components = {
   h1: "h3", // the page has its own headings
@@ -47,10 +52,21 @@ const COMPONENTS: Components = {
       <table>{children}</table>
     </div>
   ),
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-  pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
+  pre: ({ node, children }) => <CodeBlock {...codeIn(node)}>{children}</CodeBlock>,
   input: ({ checked }) => <Tick done={checked === true} />,
 };
+
+/** What stands between the fences, and the first word behind the upper one. */
+function codeIn(pre: ExtraProps["node"]): { language: string | undefined; text: string } {
+  const [code] = pre?.children ?? [];
+  if (code?.type !== "element") return { language: undefined, text: "" };
+  const { className: names } = code.properties;
+  const [inner] = code.children;
+  return {
+    language: Array.isArray(names) ? names[0]?.toString().replace("language-", "") : undefined,
+    text: inner?.type === "text" ? inner.value.replace(/\n$/, "") : "",
+  };
+}
 
 /** In a list of tasks: a box of the form would be one that nobody can use, without a name. */
 function Tick({ done }: { done: boolean }) {

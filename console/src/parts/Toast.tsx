@@ -30,7 +30,8 @@ export function Toasts({ children }: { children: ReactNode }) {
       {children}
       <div
         aria-live="polite"
-        className="pointer-events-none fixed inset-x-0 top-16 z-20 flex flex-col items-center gap-2 px-4"
+        // Over the bar on top, beside its links and switches: there it covers nothing of the page.
+        className="pointer-events-none fixed inset-x-0 top-1 z-20 flex flex-col items-center gap-2 px-4 md:items-end md:pr-40"
       >
         {notes.map((note) => (
           <Shown key={note.id} note={note} onClose={close} />

@@ -65,6 +65,11 @@ function addressOf(image: Blob): Promise<string> {
   });
 }
 
+/** Fetched with the key, which a link could not send; then the browser is given it. */
+export async function download({ path, name }: FileRef): Promise<void> {
+  save(await askBlob(path), name);
+}
+
 /** Gives something to the browser as a download. */
 export function save(content: Blob, name: string): void {
   const link = document.createElement("a");

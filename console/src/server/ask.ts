@@ -1,22 +1,8 @@
-import type { SpecProblem as Mistake } from "@stellwerk/client";
+import { Problem, problemOf } from "@stellwerk/client";
 import { currentKey, keyRefused } from "./key";
 
-export type { Mistake };
-
-/** What the server answers when it will not or cannot: problem+json, as an error. */
-export class Problem extends Error {
-  override name = "Problem";
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    detail: string,
-    readonly mistakes: readonly Mistake[] = [],
-    /** What is to blame, where one thing is: `data.age`. */
-    readonly field?: string,
-  ) {
-    super(detail);
-  }
-}
+/** Nobody answered. */
+export const unreachable = (): Problem => new Problem(0, { code: "unreachable" });
 
 interface Request {
   method?: "GET" | "POST" | "PUT" | "DELETE";
@@ -45,7 +31,7 @@ export async function ask<T>(path: string, request: Request = {}): Promise<T> {
   const answer = await send(path, request);
   if (answer.status === 204) return undefined as T;
   const text = await answer.text().catch((error: unknown) => {
-    throw request.signal?.aborted ? error : new Problem(0, "unreachable", ""); // the line broke behind its head
+    throw request.signal?.aborted ? error : unreachable(); // the line broke behind its head
   });
   return JSON.parse(text) as T;
 }
@@ -73,19 +59,9 @@ export async function send(
     answer = await fetch(address(path), { method, headers: named, body, signal });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem(0, "unreachable", "");
+    throw unreachable();
   }
   if (answer.ok) return answer;
   if (answer.status === 401) keyRefused(key);
-  throw problemOf(answer.status, await answer.text());
-}
-
-/** Whatever came back, also from a proxy that speaks no problem+json. */
-export function problemOf(status: number, body: string): Problem {
-  try {
-    const told = JSON.parse(body) as { code?: string; detail?: string; problems?: Mistake[]; field?: string };
-    return new Problem(status, told.code ?? "unknown", told.detail ?? "", told.problems ?? [], told.field);
-  } catch {
-    return new Problem(status, "unknown", body.trim().startsWith("<") ? "" : body.slice(0, 300));
-  }
+  throw await problemOf(answer);
 }

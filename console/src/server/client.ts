@@ -1,5 +1,5 @@
 import { Client } from "@stellwerk/client";
-import { address, headers, Problem } from "./ask";
+import { address, headers, unreachable } from "./ask";
 import { currentKey, keyRefused } from "./key";
 import { followInTurn } from "./slots";
 
@@ -16,7 +16,7 @@ export class PageClient extends Client {
     const { profile } = wishes;
     return followInTurn(
       (now) => super.follow(sid, now),
-      (after) => this.events(sid, { after, profile, limit: 1_000 }),
+      (after, signal) => this.events(sid, { after, profile, limit: 1_000 }, signal),
       wishes,
     );
   }
@@ -27,7 +27,7 @@ const fetchHere: typeof fetch = async (path, init = {}) => {
   const all = new Headers(init.headers);
   for (const [name, value] of Object.entries(headers())) all.set(name, value);
   const answer = await fetch(address(String(path)), { ...init, headers: all }).catch((error: unknown) => {
-    throw init.signal?.aborted ? error : new Problem(0, "unreachable", "");
+    throw init.signal?.aborted ? error : unreachable();
   });
   if (answer.status === 401) keyRefused(key);
   return answer;

@@ -1,4 +1,4 @@
-import type { Accepted, NewAnswer, NewMessage, StoredFile } from "@stellwerk/client";
+import type { Accepted, NewAnswer, NewMessage } from "@stellwerk/client";
 import { ask } from "./ask";
 import type { Session } from "./types";
 
@@ -14,12 +14,6 @@ export const answerAnew = (sid: string, once: string) =>
 export const forkSession = (sid: string, position: number) =>
   ask<Session>(of(sid, "/fork"), { method: "POST", json: { position } });
 export const deleteSession = (sid: string) => ask<void>(of(sid), { method: "DELETE" });
-
-export function upload(file: File, signal?: AbortSignal): Promise<StoredFile> {
-  const form = new FormData();
-  form.append("file", file, file.name);
-  return ask<StoredFile>("/files", { method: "POST", form, signal });
-}
 
 /** For a request that may be sent again and is done once. Not randomUUID: that is only there over HTTPS. */
 export function freshKey(): string {

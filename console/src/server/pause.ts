@@ -10,3 +10,18 @@ export function pause(milliseconds: number, signal?: AbortSignal): Promise<void>
     signal?.addEventListener("abort", done);
   });
 }
+
+/** Something that is given up when the time has passed, or the signal ends it: a server that stands still says nothing. */
+export async function within<T>(
+  milliseconds: number,
+  work: (signal: AbortSignal) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), milliseconds);
+  try {
+    return await work(signal ? AbortSignal.any([signal, late.signal]) : late.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}

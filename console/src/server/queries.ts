@@ -1,6 +1,7 @@
+import { Problem } from "@stellwerk/client";
 import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { ask, askText, Problem } from "./ask";
-import type { ListedSystem, Session, System, Tool } from "./types";
+import { ask, askText } from "./ask";
+import type { ListedSystem, Me, Session, System, Tool } from "./types";
 
 /**
  * A problem is an answer: asking again gives the same one. Only a server that is away is asked again. It may be on
@@ -20,6 +21,12 @@ export const LIVE = 100;
 export const sessions = queryOptions({
   queryKey: ["sessions"],
   queryFn: async ({ signal }) => (await ask<{ sessions: Session[] }>(`/sessions?limit=${LIVE}`, { signal })).sessions,
+});
+
+export const me = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => ask<Me>("/me", { signal }),
+  staleTime: Number.POSITIVE_INFINITY, // another key resets it
 });
 
 export const session = (id: string) =>

@@ -1,6 +1,6 @@
 import type { Client, Envelope, FollowOptions } from "@stellwerk/client";
 import { Problem } from "@stellwerk/client";
-import { pause } from "./pause";
+import { pause, within } from "./pause";
 
 /**
  * A browser has six connections for a server, for all windows together. Four windows may hold a stream, one holds the
@@ -8,6 +8,7 @@ import { pause } from "./pause";
  */
 const SLOTS = 4;
 const EACH = 1_000;
+const PATIENCE = 20_000;
 const PAGE = 1_000;
 
 type Wishes = Parameters<Client["follow"]>[1];
@@ -18,7 +19,10 @@ type Wishes = Parameters<Client["follow"]>[1];
  */
 export async function* followInTurn(
   follow: (wishes: Wishes) => AsyncGenerator<Envelope, void, undefined>,
-  read: (after: number) => Promise<{ readonly events: readonly Envelope[]; readonly next: number }>,
+  read: (
+    after: number,
+    signal: AbortSignal,
+  ) => Promise<{ readonly events: readonly Envelope[]; readonly next: number }>,
   wishes: Pick<FollowOptions, "after" | "profile" | "signal" | "onConnection"> = {},
 ): AsyncGenerator<Envelope, void, undefined> {
   const { signal, onConnection } = wishes;
@@ -33,7 +37,7 @@ export async function* followInTurn(
       }
     }
     try {
-      const { events, next } = await read(after);
+      const { events, next } = await within(PATIENCE, (ended) => read(after, ended), signal);
       onConnection?.("open");
       for (const envelope of events) {
         if (signal?.aborted) return;
@@ -42,6 +46,7 @@ export async function* followInTurn(
       after = Math.max(after, next);
       if (events.length === PAGE) continue;
     } catch (error) {
+      if (signal?.aborted) return;
       if (error instanceof Problem && !error.passing) throw error;
       onConnection?.("waiting");
     }

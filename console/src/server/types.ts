@@ -1,7 +1,9 @@
 /** What the server tells, in the words of these pages. */
 export type {
+  Me,
   PublishedAgent as Agent,
   ResolvedSystem as System,
+  Scope,
   SessionHead as Session,
   SystemHead as ListedSystem,
   Tool,

@@ -8,6 +8,7 @@ import { Loaded } from "../parts/Loaded";
 import { useKey } from "../server/key";
 import { sessions } from "../server/queries";
 import { watchSessions } from "../server/watching";
+import { useMay } from "../state/may";
 import { whileVisible } from "../state/visible";
 import { useTexts } from "../texts";
 import { SessionList } from "./SessionList";
@@ -15,6 +16,7 @@ import { SessionList } from "./SessionList";
 /** The sessions, newest first. The one with a title is always there, and keeps them live. */
 export function Sidebar({ titled = true }: { titled?: boolean }) {
   const { shell } = useTexts();
+  const mayBegin = useMay("run");
   const query = useQuery(sessions);
   const queries = useQueryClient();
   const key = useKey();
@@ -27,10 +29,12 @@ export function Sidebar({ titled = true }: { titled?: boolean }) {
     <div className="flex h-full flex-col">
       <div className="flex items-center justify-between gap-2 py-3 pr-3 pl-5">
         {titled && <h2 className="text-sm font-semibold">{shell.sessions}</h2>}
-        <Link to="/" className={classes(buttonLook("plain"), !titled && "-ml-2 w-full")}>
-          <Icon name="plus" size={16} />
-          {shell.newSession}
-        </Link>
+        {mayBegin && (
+          <Link to="/" className={classes(buttonLook("plain"), !titled && "-ml-2 w-full")}>
+            <Icon name="plus" size={16} />
+            {shell.newSession}
+          </Link>
+        )}
       </div>
       <div className="min-h-0 flex-1 overflow-y-auto px-2 pb-4">
         <Loaded query={query}>{(found) => <SessionList sessions={found} />}</Loaded>

@@ -1,6 +1,6 @@
-import type { NewMessage } from "@stellwerk/client";
+import { type NewMessage, Problem } from "@stellwerk/client";
 import { expect, test, vi } from "vitest";
-import { Problem } from "../server/ask";
+import { unreachable } from "../server/ask";
 import { drain, drop, forgive, put } from "./outbox";
 
 const said = (text: string) => ({ text, files: [] });
@@ -28,7 +28,7 @@ test("what is said quickly is sent one after the other, and each once", async ()
 test("a line that breaks is tried again with the same key", async () => {
   vi.useFakeTimers();
   put("lost", said("hello"), "enqueue");
-  const { got, send } = server(new Problem(0, "unreachable", ""), new Problem(503, "storage_gone", ""), 4);
+  const { got, send } = server(unreachable(), new Problem(503, { code: "storage_gone" }), 4);
   const drained = drain("lost", send);
   await vi.runAllTimersAsync();
   await drained;
@@ -39,7 +39,11 @@ test("a line that breaks is tried again with the same key", async () => {
 
 test("what is refused holds up those behind it until it is sent again or taken back", async () => {
   for (const text of ["bad", "good"]) put("refused", said(text), "enqueue");
-  const { got, send } = server(new Problem(409, "session_busy", "no"), new Problem(409, "session_busy", "no"), 5);
+  const { got, send } = server(
+    new Problem(409, { code: "session_busy", detail: "no" }),
+    new Problem(409, { code: "session_busy", detail: "no" }),
+    5,
+  );
   await drain("refused", send);
   expect(got.map(([text]) => text)).toEqual(["bad"]);
   forgive("refused");

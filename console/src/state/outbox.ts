@@ -1,6 +1,5 @@
-import type { Accepted } from "@stellwerk/client";
+import { type Accepted, Problem } from "@stellwerk/client";
 import { useMemo } from "react";
-import { Problem } from "../server/ask";
 import { freshKey, sendMessage } from "../server/conversation";
 import { pause } from "../server/pause";
 import type { Draft } from "./draft";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bytes, duration, number, percent } from "./figures";
+import { bytes, duration, fractionMark, number, percent } from "./figures";
 
 test("a duration is as exact as one wants to know it", () => {
   const told = [0, 0.0404, 0.9996, 1.44, 59.96, 125, 7260].map((seconds) => duration(seconds, "en"));
@@ -19,4 +19,15 @@ test("sizes and numbers are written as the language has it", () => {
   expect(bytes(3_210_000_000, "de")).toBe("3,2 GB");
   expect(number(12345, "de")).toBe("12.345");
   expect([percent(62.4, "en"), percent(62.4, "de")]).toEqual(["62%", "62\u00a0%"]);
+});
+
+test("how fractions are written is known if the page and its reader agree", () => {
+  expect(
+    [
+      ["en", "en-US"],
+      ["de", "de-AT"],
+      ["en", "nl-NL"],
+      ["en", "de"],
+    ].map(fractionMark),
+  ).toEqual([".", ",", null, null]);
 });

@@ -23,3 +23,9 @@ export function percent(value: number, language: string): string {
 export function number(value: number, language: string, places = 0): string {
   return value.toLocaleString(language, { maximumFractionDigits: places });
 }
+
+/** What stands in front of a fraction in all of these languages; null if they do not agree. */
+export function fractionMark(languages: readonly string[]): string | null {
+  const marks = languages.map((one) => (1.5).toLocaleString(one, { numberingSystem: "latn" }).charAt(1));
+  return marks.every((mark) => mark === marks[0]) ? (marks[0] ?? null) : null;
+}

@@ -36,3 +36,10 @@ test("how long ago it was is told in words", () => {
   expect(ago(0, 3 * 3600 + 5, "de")).toBe("vor 3 Stunden");
   expect(ago(0, 90, "en")).toBe("1 minute ago");
 });
+
+test.each(Object.values(LANGUAGES))("of requests a reader is told nothing ($language)", ({ problems }) => {
+  const codes = ["session", "workflow", "message"].map((kind) => `unknown_${kind}`);
+  codes.push("session_busy", "question_open", "not_asked", "which_question", "not_a_run_end", "not_now", "key_reused");
+  for (const code of [...codes, "system_gone"]) expect(problems.told(code)).not.toBe("");
+  expect(problems.told("limit_reached")).toBe("");
+});

@@ -40,7 +40,7 @@ _Documents = Annotated[str, Field(max_length=20_000, description="Their ids, wit
 _Language = Annotated[str, Field(max_length=20, description="The language to write in, such as en or de.")]
 
 
-@tool(idempotent=True, timeout=_READING)
+@tool(idempotent=True, untrusted=True, timeout=_READING)
 async def digest_documents(
     documents: _Documents,
     language: _Language = "en",
@@ -58,7 +58,7 @@ async def digest_documents(
     return Text(text="\n\n".join([head, *parts]))
 
 
-@tool(idempotent=True, timeout=_READING)
+@tool(idempotent=True, untrusted=True, timeout=_READING)
 async def collect_figures(documents: _Documents, language: _Language = "en") -> Table:
     """Count in all tables of these documents: of each column with numbers count, sum, mean, least and greatest."""
     words, found = digest_words(language), list[tuple[str, Sequence[Sequence[object]]]]()

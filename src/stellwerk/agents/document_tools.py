@@ -22,7 +22,7 @@ _READING = 150.0
 _Document = Annotated[str, Field(max_length=300, description="Its name or its document_id.")]
 
 
-@tool(idempotent=True, timeout=_READING)
+@tool(idempotent=True, untrusted=True, timeout=_READING)
 async def list_documents() -> Text:
     """List the documents of this conversation: those that the user gave, and those that were made for him."""
     documents = documents_wanted()
@@ -37,7 +37,7 @@ def listed(known: Known, summary: str) -> str:
     return f"- {' '.join(known.name.split())} ({known.document_id}): {' '.join(summary.split())}"
 
 
-@tool(idempotent=True, timeout=_READING)
+@tool(idempotent=True, untrusted=True, timeout=_READING)
 async def read_document(
     document: _Document,
     start: Annotated[int, Field(ge=0, description="The letter to begin with; 0 is the beginning.")] = 0,
@@ -63,7 +63,7 @@ def _as_text(data: bytes) -> str:
         return b64encode(data).decode()
 
 
-@tool(idempotent=True, timeout=_READING)
+@tool(idempotent=True, untrusted=True, timeout=_READING)
 async def table_figures(
     document: _Document,
     group_by: Annotated[str, Field(max_length=200, description="A column: the sums for each value in it.")] = "",

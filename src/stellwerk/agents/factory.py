@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from langchain.agents import create_agent
 from langchain_core.tools import BaseTool
@@ -22,10 +22,12 @@ from stellwerk.agents.graph_input import Graph, find_intake
 from stellwerk.agents.graph_types import AllowedType, state_types
 from stellwerk.agents.graphs import adopted
 from stellwerk.agents.middleware.assembly import guards_for, middleware_for
+from stellwerk.agents.middleware.conversation import HELPER
 from stellwerk.agents.middleware.prompt import prompt_of
+from stellwerk.agents.middleware.reading import Conduct
 from stellwerk.agents.middleware.retry import Patience
 from stellwerk.agents.models import chat_model
-from stellwerk.agents.pool import Pool, effect_of
+from stellwerk.agents.pool import Pool, effect_of, is_untrusted
 from stellwerk.agents.runnable import MESSAGES, Habits, RunnableAgent
 from stellwerk.agents.state import CustomStateShared
 from stellwerk.agents.subagent import Built, agent_tool
@@ -36,11 +38,27 @@ from stellwerk.agents.workplan_summaries import ModelSummaries
 from stellwerk.agents.workplan_tasks import task_tool
 from stellwerk.errors import SpecError, UnknownTool
 from stellwerk.spec.load import Loaded
-from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect, SystemSpec
+from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect, SystemSpec
 from stellwerk.spec.resolve import Resolved, admit, resolve
+from stellwerk.spec.rules_effects import cannot_ask
 
 _BY_TOOL = ("tool_call_limits", "tool_timeouts", "approvals")
-_ANYTHING: frozenset[Effect] = frozenset(get_args(Effect))
+
+
+class _Rights(NamedTuple):
+    """What those above leave to an agent."""
+
+    effects: frozenset[Effect]
+    """Of the tools that it may have."""
+    asked: frozenset[Effect]
+    """Of the tools about whose calls the user is asked, once something untrusted was read."""
+
+    def narrowed(self, config: AgentConfig) -> "_Rights":
+        effects = self.effects if config.effects is None else self.effects & set(config.effects)
+        return _Rights(effects, self.asked | set(config.approvals_after_reading))
+
+
+_ANYTHING = _Rights(frozenset(get_args(Effect)), frozenset())
 
 
 class AgentFactory:
@@ -98,21 +116,21 @@ class _Building:
         self._pool = pool
         self._known: dict[tuple[object, ...], Built] = {}
 
-    async def built(
-        self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[Any] | None
-    ) -> Built:
+    async def built(self, agent: CompleteAgent, rights: _Rights, saver: BaseCheckpointSaver[Any] | None) -> Built:
         """``saver`` is None for an agent below another one: it stores with the one around it."""
         await asyncio.sleep(0)  # a large family takes a while, and others want to run
         if agent.kind == "graph":
-            return await self._adopted(agent, effects, saver)
+            return await self._adopted(agent, rights.effects, saver)
         agent = _with_true_names(agent, self._pool.tools.names())
-        effects = effects if agent.config.effects is None else effects & set(agent.config.effects)
-        below = [(use, await self._below(use, effects)) for use in agent.agents_as_tools]
+        rights = rights.narrowed(agent.config)
+        below = [(use, await self._below(use, rights)) for use in agent.agents_as_tools]
         model = chat_model(agent.model, providers=self._pool.providers, keys=self._pool.keys)
         names = [schema.name for schema in agent.tool_schemas if schema.name not in CHECKLIST_TOOLS]
-        tools = [await self._tool(name, agent, effects) for name in names]
-        aliases = self._aliases(agent)
-        layers = middleware_for(agent.config, agent=agent.name, judge=model, aliases=aliases)
+        tools = [await self._tool(name, agent, rights.effects) for name in names]
+        aliases, known = self._aliases(agent), _known(tools, below)
+        untrusted = any(each.untrusted for each in known.values())
+        config = agent.config.model_copy(update={"approvals_after_reading": sorted(rights.asked)})
+        layers = middleware_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
         if _has_checklist(agent):
             layers.append(checklist_for(agent))
         if saver is not None:
@@ -122,13 +140,13 @@ class _Building:
             summaries: ModelSummaries | None = None
             if agent.config.document_summaries == "model":
                 summaries = ModelSummaries(agent.name, model, Patience(agent.config.model_retries))
-            parts = self._workplan(planner, summaries, below, effects)
-            return Built(build_workplan(agent, parts, saver=saver, store=self._pool.store), MESSAGES)
+            parts = self._workplan(planner, summaries, below, rights)
+            return Built(build_workplan(agent, parts, saver=saver, store=self._pool.store), MESSAGES, untrusted=True)
         if agent.kind == "deep":
             graphs = [SubAgentGraph(_name(use), use.agent.description, built.graph) for use, built in below]
-            guards = guards_for(agent.config, agent=agent.name, judge=model, aliases=aliases)
+            guards = guards_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
             deep = DeepParts(model, tools, graphs, middleware=layers, guards=guards)
-            return Built(build_deep(agent, deep, saver=saver, store=self._pool.store), MESSAGES)
+            return Built(build_deep(agent, deep, saver=saver, store=self._pool.store), MESSAGES, untrusted)
         tools += [_offered(agent, use, built) for use, built in below]
         graph = create_agent(
             model,
@@ -140,27 +158,32 @@ class _Building:
             store=self._pool.store,
             name=agent.name,
         )
-        return Built(graph, MESSAGES)
+        return Built(graph, MESSAGES, untrusted)
 
     def _workplan(
         self,
         planner: Graph,
         summaries: ModelSummaries | None,
         below: Sequence[tuple[AgentAsTool, Built]],
-        effects: frozenset[Effect],
+        rights: _Rights,
     ) -> WorkplanParts:
+        for use, _ in below:
+            if use.agent.kind == "graph" and "external" in rights.asked:
+                raise SpecError(cannot_ask(str(planner.name), _name(use)))
         save: BaseTool | None = None
-        if save_document.effects in effects:
+        if save_document.effects in rights.effects:
             save = langchain_tool(save_document, keep=self._pool.keep)
         tasks = {_name(use): task_tool(use.agent, built, name=_name(use), save=save) for use, built in below}
-        return WorkplanParts(planner, tasks, {_name(use): use.agent.description for use, _ in below}, summaries)
+        untrusted = {_name(use) for use, built in below if built.untrusted}
+        descriptions = {_name(use): use.agent.description for use, _ in below}
+        return WorkplanParts(planner, tasks, descriptions, summaries, untrusted)
 
-    async def _below(self, use: AgentAsTool, effects: frozenset[Effect]) -> Built:
+    async def _below(self, use: AgentAsTool, rights: _Rights) -> Built:
         terms = None if use.allowed_tools is None else tuple(use.allowed_tools)
-        key = (id(use.agent), terms, use.mission_override, effects)
+        key = (id(use.agent), terms, use.mission_override, rights)
         if key not in self._known:
             narrow = use.agent.narrowed(use.allowed_tools, use.mission_override)
-            self._known[key] = await self.built(narrow, effects, None)
+            self._known[key] = await self.built(narrow, rights, None)
         return self._known[key]
 
     async def _adopted(
@@ -174,7 +197,7 @@ class _Building:
         entry = self._pool.graphs.find(agent.graph or agent.name)
         opened = await self._pool.opened(entry)
         graph = adopted(opened, name=agent.name, saver=saver, store=self._pool.store)
-        return Built(graph, find_intake(graph, name=entry.name, key=entry.input_key))
+        return Built(graph, find_intake(graph, name=entry.name, key=entry.input_key), untrusted=True)
 
     async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:
         server = self._pool.mcp.server_of(name)
@@ -220,6 +243,17 @@ def _offered(agent: CompleteAgent, use: AgentAsTool, built: Built) -> BaseTool:
 
     shared = _has_checklist(agent) and _has_checklist(use.agent)
     return agent_tool(use.agent, name=_name(use), inner=inner, shares_checklist=shared)
+
+
+def _known(tools: Sequence[BaseTool], below: Sequence[tuple[AgentAsTool, Built]]) -> dict[str, Conduct]:
+    """How tools and sub-agents behave, by their names; a graph may do anything."""
+    known = {tool.name: Conduct(effect_of(tool), is_untrusted(tool)) for tool in tools}
+    known[HELPER] = Conduct(None, any(each.untrusted for each in known.values()))
+    for use, built in below:
+        if any(tool.name == _name(use) for tool in tools):
+            raise SpecError(f"{_name(use)!r} is the name of a tool and of a sub-agent; give the sub-agent another one")
+        known[_name(use)] = Conduct("external" if use.agent.kind == "graph" else None, built.untrusted)
+    return known
 
 
 def _name(use: AgentAsTool) -> str:

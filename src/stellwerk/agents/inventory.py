@@ -49,6 +49,7 @@ def _described(tool: BaseTool) -> DescribedTool:
         "timeout": ours.get("timeout"),
         "idempotent": ours.get("idempotent", False),
         "effects": ours.get("effects", "read"),
+        "untrusted": ours.get("untrusted", False),
         "runs_in": "loop",
         "aliases": [],
     }
@@ -63,7 +64,8 @@ def _lines(tool: DescribedTool) -> Iterator[str]:
     if tool["aliases"]:
         yield f"    also called {', '.join(tool['aliases'])}"
     limit = "" if tool["timeout"] is None else f"timeout {tool['timeout']:g} s, "
-    yield f"    {limit}effects: {tool['effects']}, runs in: {tool['runs_in']}"
+    doubt = "untrusted, " if tool["untrusted"] else ""
+    yield f"    {limit}effects: {tool['effects']}, {doubt}runs in: {tool['runs_in']}"
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:

@@ -99,7 +99,7 @@ def _offered(session: McpSession, name: str, tool: Tool, keep: Keep | None) -> M
         name=name,
         description=tool.description or tool.title or "",
         args_schema={"type": "object", "properties": {}} | tool.input_schema,
-        metadata={ARTIFACT_KEY: _hints(tool.annotations or ToolAnnotations())},
+        metadata={ARTIFACT_KEY: _hints(tool.annotations or ToolAnnotations()) | _doubts(session)},
         session=session,
         tool=tool.name,
         promised=tool.output_schema,
@@ -117,6 +117,10 @@ def _hints(said: ToolAnnotations) -> dict[str, Any]:
     reads = said.read_only_hint is True
     changes = "write" if said.destructive_hint is False else "external"
     return {"idempotent": reads or said.idempotent_hint is True, "effects": "read" if reads else changes}
+
+
+def _doubts(session: McpSession) -> dict[str, Any]:
+    return {} if session.server.trusted else {"untrusted": True}
 
 
 async def _called(

@@ -83,3 +83,8 @@ class Pool:
 def effect_of(tool: BaseTool) -> str:
     """What a tool says that it does to the world; the worst, if it says nothing."""
     return str((tool.metadata or {}).get(ARTIFACT_KEY, {}).get("effects", "external"))
+
+
+def is_untrusted(tool: BaseTool) -> bool:
+    """Whether strangers may have written what a tool gives back."""
+    return bool((tool.metadata or {}).get(ARTIFACT_KEY, {}).get("untrusted"))

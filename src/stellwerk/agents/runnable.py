@@ -23,6 +23,7 @@ from stellwerk.agents.checkpoints import EPOCH, DurableSaver
 from stellwerk.agents.graph_input import Graph, Intake
 from stellwerk.agents.metering import counted_alone, metered
 from stellwerk.agents.middleware.budget import spending
+from stellwerk.agents.middleware.reading import SAID_BEFORE, reading_note
 from stellwerk.agents.middleware.speech import listening
 from stellwerk.agents.parts import MODES, facts_of, messages_of
 from stellwerk.agents.shapes import plain_id
@@ -184,7 +185,12 @@ class RunnableAgent:
         return self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
 
     def _input(self, turn: Turn) -> Any:
-        spoken = [_KINDS[m.role](m.content, id=f"{turn.message_id}-{n}") for n, m in enumerate(turn.earlier)]
+        # What an agent said elsewhere may repeat what it had read there; its notes are not with it.
+        notes = {"assistant": reading_note([SAID_BEFORE])}
+        spoken = [
+            _KINDS[m.role](m.content, id=f"{turn.message_id}-{n}", response_metadata=notes.get(m.role, {}))
+            for n, m in enumerate(turn.earlier)
+        ]
         given = self.intake.to_input([*spoken, HumanMessage(turn.text, id=turn.message_id)])
         return {**self.initial_state, **given} if isinstance(given, dict) else given
 

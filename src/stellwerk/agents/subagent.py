@@ -35,6 +35,8 @@ class Built:
 
     graph: Graph
     intake: Intake
+    untrusted: bool
+    """Whether it may come to read what strangers have written."""
 
 
 def agent_tool(

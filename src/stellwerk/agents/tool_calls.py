@@ -66,6 +66,7 @@ def langchain_tool(
                 "effects": spec.effects,
                 "timeout": seconds,
                 "tool": spec.name,
+                **({"untrusted": True} if spec.untrusted else {}),
             }
         },
     )

@@ -54,6 +54,8 @@ class ToolSpec:
     idempotent: bool = False
     """Whether a call that was cut off may be repeated."""
     effects: Effects = "read"
+    untrusted: bool = False
+    """Whether its results hold what strangers may have written."""
     runs_in: RunsIn = "thread"
     takes_runtime: bool = False
     """Whether LangGraph's runtime is handed to the function."""
@@ -69,6 +71,7 @@ class ToolOptions(TypedDict, total=False):
     timeout: float
     idempotent: bool
     effects: Effects
+    untrusted: bool
     runs_in: RunsIn
     output: Output
 
@@ -83,6 +86,7 @@ class DescribedTool(TypedDict):
     timeout: float | None
     idempotent: bool
     effects: Effects
+    untrusted: bool
     runs_in: RunsIn
     aliases: list[str]
 

@@ -133,6 +133,7 @@ def described(specs: Iterable[ToolSpec]) -> list[DescribedTool]:
             "timeout": spec.timeout,
             "idempotent": spec.idempotent,
             "effects": spec.effects,
+            "untrusted": spec.untrusted,
             "runs_in": spec.runs_in,
             "aliases": list(spec.aliases),
         }

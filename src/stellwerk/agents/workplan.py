@@ -6,15 +6,15 @@ review says follows from the documents that are there.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config, get_stream_writer
-from langgraph.graph import StateGraph, add_messages
+from langgraph.graph import StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
 
@@ -28,47 +28,24 @@ from stellwerk.agents.middleware.conversation import (
     OUR_WORDS,
     STEP,
     noted,
-    since_input,
 )
 from stellwerk.agents.middleware.prompt import prompt_of
+from stellwerk.agents.middleware.reading import having_read, reading_note
 from stellwerk.agents.middleware.siblings import finished_siblings
 from stellwerk.agents.quoting import without_class
 from stellwerk.agents.shapes import plain_id
 from stellwerk.agents.workplan_costs import NOTHING, catch_up, cost_of, cost_so_far, note_of
 from stellwerk.agents.workplan_plan import Workplan, plain, read_plan, schema
+from stellwerk.agents.workplan_state import TaskState, WorkplanState, plan_in, question, read_in, results_in, task_id
 from stellwerk.agents.workplan_summaries import ModelSummaries
-from stellwerk.agents.workplan_tasks import FILES, TASK, about
+from stellwerk.agents.workplan_tasks import FILES, about
 from stellwerk.agents.workplan_words import AGAIN, PLANNER, Review, words_for
 from stellwerk.documents.reading.language import language_of
 from stellwerk.errors import PlanRefused
 from stellwerk.spec.model import CompleteAgent
+from stellwerk.views.status import TASK
 
 _ENGLISH = "en"
-
-
-class WorkplanState(TypedDict):
-    messages: Annotated[list[AnyMessage], add_messages]
-    """What was said; among it, as tool messages, what came of each task."""
-    plan: NotRequired[dict[str, Any]]
-    plan_id: NotRequired[str]
-    spent: NotRequired[dict[str, Any]]
-    """What the round has cost before it had a plan."""
-    refused: NotRequired[dict[str, str] | None]
-    """A plan that did not fit, and why."""
-
-
-class TaskState(TypedDict):
-    """What one task is given."""
-
-    number: int
-    """Its place in the order of work, from 1."""
-    count: int
-    id: str
-    """Of its call, and of the message that tells what came of it."""
-    agent: str
-    args: dict[str, Any]
-    spent: dict[str, Any]
-    """What the round has cost before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +59,8 @@ class WorkplanParts:
     descriptions: Mapping[str, str]
     summaries: ModelSummaries | None
     """None if documents are summed up without a model."""
+    untrusted: Collection[str]
+    """Those of the agents that may read what strangers have written."""
 
 
 def build_workplan(
@@ -112,7 +91,7 @@ class _Workplan:
         """Look into the documents that came with the message, before anybody needs them."""
         documents = documents_here()
         known = [] if documents is None else await documents.listed()
-        given = [each for each in known if each.message_id == _question(state).id]
+        given = [each for each in known if each.message_id == question(state).id]
         for each, summary in await _summaries(given):
             if summary.startswith("cannot be read"):
                 _say(f"{each.name} {summary}", level="warning")
@@ -143,12 +122,14 @@ class _Workplan:
             again = {"reply": str(reply.text), "objection": objection.message}
             return {"refused": again, "spent": cost_of(inside, before)}
         if not plan.userLanguage:
-            found = await asyncio.to_thread(language_of, str(_question(state).text))
+            found = await asyncio.to_thread(language_of, str(question(state).text))
             plan = plan.model_copy(update={"userLanguage": found or _ENGLISH})
         _say("Work plan created", progress=25)
         plan_id = plain_id(reply.id).removeprefix("lc_run--")
         told = self._told(plan.objUserResponse, f"plan-{plan_id}", step=True, cost=cost_of(inside, before))
-        settled = {"refused": None} if refused else {}
+        settled: dict[str, Any] = {"refused": None} if refused else {}
+        if read := read_in(state, known):
+            settled["read"] = read
         return {"plan": plain(plan), "plan_id": plan_id, "messages": [told] if plan.objWorkplan else [], **settled}
 
     async def _asked(self, state: WorkplanState, known: Sequence[Known]) -> list[BaseMessage]:
@@ -157,7 +138,7 @@ class _Workplan:
         frame = PLANNER.format(agents="\n".join(agents), documents="\n".join(lines) or "none", schema=schema())
         said = [m for m in state["messages"] if isinstance(m, HumanMessage | AIMessage)]
         given = {"documents": [about(each) for each in _given(state, known)]}
-        said = [noted(m, **{GIVEN: given}) if m.id == _question(state).id else m for m in said]
+        said = [noted(m, **{GIVEN: given}) if m.id == question(state).id else m for m in said]
         own = prompt_of(self._agent.config)
         asked: list[BaseMessage] = [SystemMessage(f"{frame}\n\n{own}" if own else frame), *said]
         if refused := state.get("refused"):
@@ -169,11 +150,11 @@ class _Workplan:
         """All tasks that wait for nothing any more; a task that has failed is over, too."""
         if state.get("refused"):
             return "plan"
-        plan, results = _plan(state), _results(state)
+        plan, results = plan_in(state), results_in(state)
         order = plan.order()
         spent = cost_so_far(state["messages"])
         for wave in plan.waves():
-            waiting = [n for n in wave if _task_id(state, n) not in results]
+            waiting = [n for n in wave if task_id(state, n) not in results]
             if waiting:
                 return [Send("task", self._given(state, plan, n, order.index(n) + 1, spent)) for n in waiting]
         return "review"
@@ -186,8 +167,10 @@ class _Workplan:
             "output_documents": planned.outputDocuments,
             "language": plan.userLanguage,
         }
-        count, task_id = len(plan.objWorkplan), _task_id(state, n)
-        return TaskState(number=number, count=count, id=task_id, agent=planned.agent, args=args, spent=spent)
+        count, call = len(plan.objWorkplan), task_id(state, n)
+        task = TaskState(number=number, count=count, id=call, agent=planned.agent, args=args, spent=spent)
+        read = read_in(state)
+        return {**task, "read": read} if read else task
 
     async def task(self, state: TaskState) -> dict[str, Any]:
         number, count, agent = state["number"], state["count"], state["agent"]
@@ -195,22 +178,23 @@ class _Workplan:
         # Of this wave, what was done before a question or a crash is stored, but is not part of the state yet.
         catch_up(state["spent"], await finished_siblings())
         call = {"type": "tool_call", "name": agent, "args": state["args"], "id": state["id"]}
-        with spending() as inside:
+        with spending() as inside, having_read(state.get("read", ())):
             result: ToolMessage = await self._parts.tasks[agent].ainvoke(call)
         reply, words = str(result.text), words_for(state["args"]["language"])
         if result.status == "error":
             _say(words.failed.format(number=number, count=count, agent=agent), level="error")
             reply = words.gave_up.format(reason=without_class(reply))
         files = result.artifact[FILES] if isinstance(result.artifact, dict) else []
-        kept = noted(result.model_copy(update={"artifact": {FILES: files}}), **note_of(cost_of(inside)))
+        notes = note_of(cost_of(inside)) | reading_note([agent] if agent in self._parts.untrusted else [])
+        kept = noted(result.model_copy(update={"artifact": {FILES: files}}), **notes)
         told = self._told(reply or words.done, state["id"], author=agent, step=True, files=files)
         return {"messages": [kept, told]}
 
     async def review(self, state: WorkplanState) -> dict[str, Any]:
         """Compare what was expected with what is there."""
         _say("Creating final response", progress=90)
-        plan, results = _plan(state), _results(state)
-        done = [(plan.objWorkplan[n].agent, results[_task_id(state, n)]) for n in plan.order()]
+        plan, results = plan_in(state), results_in(state)
+        done = [(plan.objWorkplan[n].agent, results[task_id(state, n)]) for n in plan.order()]
         made = {file["name"].casefold(): file for _, result in done for file in result.artifact[FILES]}
         expected = [wanted.name for wanted in plan.objFinalDocuments]
         first = {name.casefold(): made[name.casefold()] for name in expected if name.casefold() in made}
@@ -220,10 +204,12 @@ class _Workplan:
             expected=expected,
             delivered=[file["name"] for file in files],
             failures=[(agent, without_class(str(result.text))) for agent, result in done if result.status == "error"],
-            replies=[str(result.text) for n in last if (result := results[_task_id(state, n)]).status != "error"],
+            replies=[str(result.text) for n in last if (result := results[task_id(state, n)]).status != "error"],
         )
         text = review.text(plan.userLanguage) if plan.objWorkplan else plan.objUserResponse
-        return {"messages": [self._told(text, f"review-{state['plan_id']}", files=files)]}
+        told = self._told(text, f"review-{state['plan_id']}", files=files)
+        read = read_in(state)
+        return {"messages": [told], "read": read} if read else {"messages": [told]}
 
     def _told(
         self,
@@ -266,23 +252,5 @@ def _names(known: Sequence[Known]) -> list[str]:
 
 def _given(state: WorkplanState, known: Sequence[Known]) -> list[Known]:
     """What came with the user's message; if nothing did, all that he has given so far."""
-    now = [each for each in known if each.message_id == _question(state).id]
+    now = [each for each in known if each.message_id == question(state).id]
     return now or [each for each in known if each.message_id and not each.message_id.startswith(TASK)]
-
-
-def _question(state: WorkplanState) -> BaseMessage:
-    """What the user said last."""
-    return state["messages"][len(state["messages"]) - len(since_input(state["messages"])) - 1]
-
-
-def _plan(state: WorkplanState) -> Workplan:
-    return Workplan.model_validate(state["plan"])
-
-
-def _results(state: WorkplanState) -> dict[str, ToolMessage]:
-    """What came of the tasks of this round, by their ids."""
-    return {m.tool_call_id: m for m in since_input(state["messages"]) if isinstance(m, ToolMessage)}
-
-
-def _task_id(state: WorkplanState, n: int) -> str:
-    return f"{TASK}{n + 1}-{state['plan_id']}"

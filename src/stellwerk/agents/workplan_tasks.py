@@ -22,11 +22,10 @@ from stellwerk.agents.workplan_words import Job
 from stellwerk.errors import InvalidField, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.model import CompleteAgent
+from stellwerk.views.status import TASK
 
 logger = get_logger(__name__)
 
-TASK = "task-"
-"""So begin the ids of tasks, and of the messages with which the documents go that they made."""
 FILES = "files"
 """In the artifact of a task's result: the documents that were made in it, the newest of each name."""
 

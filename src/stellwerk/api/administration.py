@@ -1,4 +1,4 @@
-"""/tenants, /keys and /audit: who there is, what opens doors, and what was done."""
+"""/me, /tenants, /keys and /audit: who asks, who there is, what opens doors, and what was done."""
 
 from contextlib import suppress
 from typing import Annotated, Any
@@ -8,10 +8,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from stellwerk.api import examples, refusals
-from stellwerk.api.administration_answers import AuditPage, KeyList, KeyTold, NewKey, TenantList, TenantTold
+from stellwerk.api.administration_answers import AuditPage, KeyList, KeyTold, Me, NewKey, TenantList, TenantTold
 from stellwerk.api.answers import Json, address
 from stellwerk.api.audit_trail import concerns
-from stellwerk.api.credentials import Administering
+from stellwerk.api.credentials import Administering, Asking
 from stellwerk.api.openapi import may, says
 from stellwerk.api.paging import Limit
 from stellwerk.api.services import Services
@@ -56,11 +56,23 @@ _KEY = Body(
 
 def routes(services: Services) -> APIRouter:
     router = APIRouter(tags=["administration"], default_response_class=Response)
+    _add_me(router)
     _add_tenants(router, services)
     _add_locks(router, services)
     _add_keys(router, services)
     _add_audit(router, services)
     return router
+
+
+def _add_me(router: APIRouter) -> None:
+    @router.get(
+        "/me",
+        summary="Learn who you are here, and what you may",
+        responses={200: says(Me, examples.ME, "As your key says"), **may()},
+    )
+    async def me(who: Asking) -> Response:
+        """For everybody with a key that is taken."""
+        return Json(Me.of(who))
 
 
 def _add_tenants(router: APIRouter, services: Services) -> None:
@@ -162,17 +174,19 @@ def _add_keys(router: APIRouter, services: Services) -> None:
         status_code=204,
         summary="Revoke a key; what it has opened is closed",
         response_description="Revoked",
-        responses=may(refusals.NO_KEY, *refusals.STORED),
+        responses=may(refusals.NO_KEY, refusals.LAST_KEY, *refusals.STORED),
     )
     async def revoke(
         request: Request,
         who: Administering,
         key_id: Annotated[str, Path(description="its id", examples=["4fJq0aZ81xYb"])],
         tenant: Another = None,
+        last: Annotated[bool, Query(description="also the last key of an admin, who then can make no other")] = False,
     ) -> Response:
         name = whose(services, who, tenant, "keys of another tenant are revoked")
         concerns(request, name)
-        await services.credentials.keys.revoke(name, key_id)
+        # For another tenant, whoever runs the server can make one at any time.
+        await services.credentials.revoke(name, key_id, last=last or name != who.tenant)
         return Response(status_code=204)
 
 

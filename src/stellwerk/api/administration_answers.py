@@ -1,12 +1,12 @@
-"""What /tenants, /keys and /audit answer."""
+"""What /me, /tenants, /keys and /audit answer."""
 
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from msgspec import Struct
 
 from stellwerk.tenants.audit import Recorded
 from stellwerk.tenants.keys import ApiKey
-from stellwerk.tenants.principals import Role, Scope
+from stellwerk.tenants.principals import LOCAL_TENANT, Principal, Role, Scope
 from stellwerk.tenants.tenants import Tenant
 
 
@@ -26,6 +26,21 @@ class TenantTold(Struct, frozen=True, kw_only=True):
 
 class TenantList(Struct, frozen=True, kw_only=True):
     tenants: list[TenantTold]
+
+
+class Me(Struct, frozen=True, kw_only=True):
+    """Who asks, and all that he may."""
+
+    tenant: str
+    user: str | None
+    role: Role
+    scopes: list[Scope]
+
+    @classmethod
+    def of(cls, who: Principal) -> Self:
+        told = [scope for scope in get_args(Scope) if scope != "metrics" or who.tenant == LOCAL_TENANT]
+        scopes = [scope for scope in told if who.may(scope)]
+        return cls(tenant=who.tenant, user=who.user, role=who.role, scopes=scopes)
 
 
 class KeyTold(Struct, frozen=True, kw_only=True):
@@ -102,6 +117,6 @@ class TicketTold(Struct, frozen=True, kw_only=True):
 
 
 ANSWERS = (
-    *(TicketTold, TenantTold, TenantList, KeyTold, KeyList, NewKey, AuditPage),
+    *(TicketTold, Me, TenantTold, TenantList, KeyTold, KeyList, NewKey, AuditPage),
     *(SecretTold, SecretList, SecretsRotated),
 )

@@ -44,7 +44,9 @@ Key = Annotated[
 
 
 class NewMessage(Closed):
-    text: Annotated[Text, Field(examples=["weather"])]
+    text: Annotated[
+        str, Field(max_length=TEXT_LIMIT, description="may be empty if files go with it", examples=["weather"])
+    ] = ""
     documents: Documents = ()
     if_busy: Annotated[
         IfBusy,
@@ -133,9 +135,10 @@ def _accepted(example: Accepted, *problems: Problem) -> Responses:
 
 
 async def sent(services: Services, who: Principal, sid: str, body: NewMessage, key: str | None) -> Accepted:
-    if not body.text.strip():
-        raise InvalidField("text: this must not be empty", field="text")
-    said = Input(text=body.text, documents=body.documents, if_busy=body.if_busy)
+    text = body.text if body.text.strip() else ""
+    if not text and not body.documents:
+        raise InvalidField("text: this must not be empty, unless files go with it", field="text")
+    said = Input(text=text, documents=body.documents, if_busy=body.if_busy)
     return await services.sessions.send(who.tenant, sid, said, key=key)
 
 

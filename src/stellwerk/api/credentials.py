@@ -4,16 +4,18 @@ What counts is the route that was matched, never the text of an address. Whoever
 embeds the server may say himself who asks.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Query
 from starlette.requests import HTTPConnection
 
-from stellwerk.errors import Forbidden, Unauthorized
+from stellwerk.api.parameters import check_known
+from stellwerk.errors import Conflict, Forbidden, Unauthorized
 from stellwerk.tenants.keys import Keys
-from stellwerk.tenants.principals import LOCAL, Principal, Scope
+from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT, Principal, Scope
 from stellwerk.tenants.tenants import LOCKED, Tenants
 from stellwerk.tenants.tickets import Tickets
 from stellwerk.tenants.tokens import Tokens
@@ -31,6 +33,7 @@ class Credentials:
     tickets: Tickets
     tokens: Tokens | None = None
     identify: Identify | None = None
+    _revoking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @property
     def asked_for(self) -> bool:
@@ -57,6 +60,19 @@ class Credentials:
         if self.tenants.find(found.tenant) is None:
             raise Unauthorized(_NO_TENANT)
         return self._unlocked(found)
+
+    async def revoke(self, tenant: str, key_id: str, *, last: bool) -> None:
+        """One key after the other, so that of two that go at the same moment the second is known to be the last.
+
+        Raises:
+            Conflict: without this key nobody of the tenant could make another, and ``last`` does not allow it.
+            NotFound: this tenant has no such key.
+        """
+        async with self._revoking:
+            keys_alone = self.identify is None and self.tokens is None
+            if keys_alone and not last and self.keys.is_last(tenant, key_id):
+                raise last_admin_key(tenant)
+            await self.keys.revoke(tenant, key_id)
 
     def with_ticket(self, ticket: str, session_id: str) -> Principal:
         found = self.tickets.take(ticket, session_id)
@@ -93,16 +109,28 @@ class Credentials:
         return self.tokens.principal(token)
 
 
-def needing(scope: Scope) -> Callable[[HTTPConnection], Awaitable[Principal]]:
+def last_admin_key(tenant: str) -> Conflict:
+    another = "stellwerk keys create NAME --role admin"
+    until = f"nobody in it can make keys until whoever runs the server does, by `{another} --tenant {tenant}`"
+    if tenant == LOCAL_TENANT:
+        until = f"nobody can run the server until it is stopped, and `{another} --data FOLDER` makes another"
+    told = f"this is the last valid key of an admin of {tenant!r}; without it {until}"
+    remedy = "make another first, or say last=true (`stellwerk keys revoke --last`)"
+    return Conflict(f"{told}; {remedy}", code="last_admin_key")
+
+
+def needing(scope: Scope | None) -> Callable[[HTTPConnection], Awaitable[Principal]]:
     async def principal(connection: HTTPConnection) -> Principal:
         return _known(connection, await connection.app.state.credentials.principal(connection), scope)
 
     return principal
 
 
-async def _follower(connection: HTTPConnection) -> Principal:
+Ticket = Annotated[str | None, Query(description="of `POST /stream-tickets`, in place of a key")]
+
+
+async def _follower(connection: HTTPConnection, ticket: Ticket = None) -> Principal:
     credentials: Credentials = connection.app.state.credentials
-    ticket = connection.query_params.get("ticket")
     if ticket is None:
         who = await credentials.principal(connection)
     else:
@@ -110,11 +138,14 @@ async def _follower(connection: HTTPConnection) -> Principal:
     return _known(connection, who, "read")
 
 
-def _known(connection: HTTPConnection, who: Principal, scope: Scope) -> Principal:
+def _known(connection: HTTPConnection, who: Principal, scope: Scope | None) -> Principal:
     asked_for = connection.path_params.get("sid") or connection.path_params.get("workflow_id")
     connection.app.state.quotas.request(who.tenant, asked_for)  # first: whoever floods us writes no audit either
     connection.scope["principal"] = who  # for the audit
-    return allowed(who, scope)
+    if scope is not None:
+        allowed(who, scope)
+    check_known(connection)
+    return who
 
 
 def allowed(who: Principal, scope: Scope) -> Principal:
@@ -140,6 +171,8 @@ def on_behalf(who: Principal, user: str | None) -> str | None:
     return who.user
 
 
+Asking = Annotated[Principal, Depends(needing(None))]
+"""Whoever is known here, whatever he may."""
 Reading = Annotated[Principal, Depends(needing("read"))]
 Running = Annotated[Principal, Depends(needing("run"))]
 Registering = Annotated[Principal, Depends(needing("register"))]

@@ -9,6 +9,7 @@ from stellwerk.api.administration_answers import (
     AuditPage,
     KeyList,
     KeyTold,
+    Me,
     NewKey,
     SecretList,
     SecretsRotated,
@@ -173,12 +174,14 @@ TOOL: DescribedTool = {
     "timeout": 60.0,
     "idempotent": True,
     "effects": "read",
+    "untrusted": False,
     "runs_in": "thread",
     "aliases": [],
 }
 TENANT = TenantTold(name="acme", number=2, created_at=_NOW, locked=False)
 TENANTS = TenantList(tenants=[TENANT])
 _KEY = ApiKey("4fJq0aZ81xYb", "acme", "ci", "ada", "member", ("read",), b"", created_at=_NOW)
+ME = Me(tenant="acme", user="ada", role="member", scopes=["read", "run"])
 KEYS = KeyList(keys=[KeyTold.of(_KEY)])
 NEW_KEY = NewKey(**KeyTold.fields_of(_KEY), token=f"sw_{_KEY.id}_{'…' * 3}")
 SECRETS = SecretList(

@@ -75,10 +75,10 @@ def dialect_line() -> Described:
     return _ref(DialectLine)
 
 
-def may(*problems: Problem) -> Responses:
-    """The errors of a route, and those that every route may give."""
+def may(*problems: Problem, parameter: Problem = refusals.PARAMETER) -> Responses:
+    """The errors of a route, and those that every route may give; of those with the same code, the last is shown."""
     found: Responses = {}
-    for problem in (*problems, *refusals.ANYWHERE):
+    for problem in (*refusals.ANYWHERE, parameter, *problems):
         body = msgspec.json.decode(problem.body)
         media: Described = {"schema": _ref(ProblemDetails), "examples": {}}
         new = {"description": body["title"], "content": {_PROBLEM: media}}

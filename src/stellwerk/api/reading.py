@@ -40,6 +40,9 @@ class Wish(BaseModel):
     """How a reader wants to follow a session."""
 
     after: After = None
+    last_event_id: Annotated[
+        str | None, Field(alias="lastEventId", description="as `Last-Event-ID`, of pages that send no header")
+    ] = None
     until: Annotated[
         Literal["run_end"] | None,
         Field(description="end with the next end of a run; at once if nothing is under way and all is read"),
@@ -47,6 +50,10 @@ class Wish(BaseModel):
     dialect: Annotated[Name | None, Field(description="lines of this dialect (NDJSON) in place of envelopes")] = None
     live: Live = False
     profile: ProfileWish = "user"
+
+    def newest(self, header: str | None) -> str | None:
+        """Who reconnects repeats the address and adds what he has: a browser in its header, a polyfill here."""
+        return next((each for each in (header, self.last_event_id, self.after) if each is not None), None)
 
 
 def routes(services: Services) -> APIRouter:
@@ -76,8 +83,7 @@ def _add_stream(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """First what is stored behind the cursor, then whatever comes. It stays open between runs. To try it on this
         page, write `run_end` into `until`: a page of forms cannot show what does not end."""
-        # A browser that reconnects repeats the address and adds its header, so the header is newer.
-        after = fine_cursor(last_event_id if last_event_id is not None else wish.after)
+        after = fine_cursor(wish.newest(last_event_id))
         session = await services.sessions.find(who.tenant, sid)
         if wish.dialect is not None:
             return _translated(services, who, session, wish, after)

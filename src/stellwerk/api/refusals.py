@@ -1,5 +1,7 @@
 """Refusals: every problem that a route may answer with, as an example, made by what makes the real ones."""
 
+from stellwerk.api.credentials import last_admin_key
+from stellwerk.api.parameters import unknown
 from stellwerk.api.problems import Problem, of_invalid, problem_of
 from stellwerk.errors import (
     BadCursor,
@@ -71,6 +73,9 @@ NO_FILE_SENT = _invalid("file", "send the file in this field of the form, with a
 NAME_TOO_LONG = _invalid("name", "this must not have more than 1000 characters")
 KEY_TOO_LONG = _invalid("Idempotency-Key", "this must not have more than 255 characters")
 BODY = (NOT_JSON, TOO_LARGE, MISSING)
+_SLIP = unknown("limits", ("before", "limit"))
+PARAMETER = problem_of(_SLIP)
+BAD_PARAMETER = Problem(400, _SLIP.code, _SLIP.message, field=_SLIP.field)
 BAD_INPUT = Problem(400, "invalid_field", "prompt: this field is required", field="prompt")
 NOT_IN_WORKFLOW = Problem(400, "invalid_input", "id: there is no such message in this workflow", field="id")
 """Where everything that is sent wrong is 400."""
@@ -94,6 +99,7 @@ UNFORKABLE = (
     _conflict("not_a_run_end", "position 3 is not the end of a run that is over; the nearest is 23"),
 )
 TENANT_EXISTS = _conflict("tenant_exists", "there is a tenant 'acme' already; choose another name")
+LAST_KEY = problem_of(last_admin_key("acme"))
 TWO_KEYS = _conflict("two_keys_valid", "two keys named 'ci' are valid already; revoke the older one, or choose …")
 TOO_MANY_KEYS = _conflict("too_many_keys", "a tenant has at most 1000 keys; revoke those that nobody uses")
 TOO_MANY_SECRETS = _conflict("too_many_secrets", "a tenant has at most 100 secrets; delete one that nobody uses")

@@ -43,6 +43,7 @@ class Closed(BaseModel):
 class NewSession(Closed):
     agent_system_id: Annotated[str, Field(min_length=1, max_length=64, examples=["demo"])]
     user_id: Annotated[str | None, Field(max_length=128, description="a label of yours", examples=["ada"])] = None
+    workflow: Annotated[bool, Field(description="whether it is listed as a workflow, and not as a chat")] = False
 
 
 class ForkWish(Closed):
@@ -78,7 +79,8 @@ def _add_list(router: APIRouter, services: Services) -> None:
         },
     )
     async def begin(who: Running, request: Request, body: Annotated[NewSession, _BEGIN]) -> Response:
-        session = await services.sessions.begin(who.tenant, body.agent_system_id, on_behalf(who, body.user_id))
+        user = on_behalf(who, body.user_id)
+        session = await services.sessions.begin(who.tenant, body.agent_system_id, user, is_workflow=body.workflow)
         return _begun(request, session)
 
     @router.get(

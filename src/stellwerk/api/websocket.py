@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import structlog
-from fastapi import APIRouter, WebSocket
+from fastapi import APIRouter, Query, WebSocket
 from pydantic import Field, TypeAdapter, ValidationError
 from starlette.responses import Response
 from starlette.types import Message
@@ -38,6 +38,9 @@ _ONLY = (
     "this path is a WebSocket; connect to it with ws:// or wss://. "
     "If you did, a proxy on the way does not hand on the upgrade; let it, or follow GET /sessions/{sid}/stream"
 )
+After = Annotated[str | None, Query()]
+Wanted = Annotated[str, Query()]
+"""Any text: what is wrong with it is told as a problem, and FastAPI would only close the socket."""
 Key = Annotated[str | None, Field(min_length=1, max_length=255)]
 
 
@@ -72,13 +75,15 @@ def routes(services: Services, *, frame_limit: int) -> APIRouter:
     router = APIRouter()
 
     @router.websocket("/sessions/{sid}/ws")
-    async def talk(who: Following, websocket: WebSocket, sid: str) -> None:
+    async def talk(
+        who: Following, websocket: WebSocket, sid: str, after: After = None, profile: Wanted = "user"
+    ) -> None:
         # What is raised before the socket is accepted is the answer to the handshake, as to any request.
-        after, profile = cursor(websocket.query_params.get("after")), _profile(websocket)
+        position, shown = cursor(after), _profile(profile)
         session = await services.sessions.find(who.tenant, sid)
         with services.quotas.stream(who.tenant, sid):
             await websocket.accept()
-            await _Talk(services, websocket, who, session, profile, frame_limit).run(after)
+            await _Talk(services, websocket, who, session, shown, frame_limit).run(position)
 
     @router.get("/sessions/{sid}/ws", include_in_schema=False)
     async def refuse(sid: str) -> Response:
@@ -87,8 +92,7 @@ def routes(services: Services, *, frame_limit: int) -> APIRouter:
     return router
 
 
-def _profile(websocket: WebSocket) -> Profile:
-    wanted = websocket.query_params.get("profile", "user")
+def _profile(wanted: str) -> Profile:
     known: tuple[Profile, ...] = get_args(Profile)
     for profile in known:
         if wanted == profile:

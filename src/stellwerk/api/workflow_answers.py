@@ -42,6 +42,7 @@ class WorkflowTold(Struct, frozen=True, kw_only=True, rename="camel"):
     data_stats: DataStats
     current_round: int
     awaiting_user_input: bool
+    failed_tasks: int
     message_ids: tuple[str, ...]
     messages: tuple[WorkflowMessage, ...]
     logs: tuple[LogEntry, ...]
@@ -79,6 +80,7 @@ def whole(workflow: Workflow) -> partial[WorkflowTold]:
         data_stats=workflow.figures,
         current_round=workflow.round,
         awaiting_user_input=workflow.awaiting_user_input,
+        failed_tasks=workflow.failed_tasks,
         message_ids=tuple(message.id for message in workflow.messages),
         logs=tuple(workflow.logs),
     )
@@ -107,6 +109,7 @@ HEAD = WorkflowHead(
     last_activity=_AT,
     current_round=1,
     awaiting_user_input=False,
+    failed_tasks=0,
 )
 ENTRY = LogEntry(
     id=LOG_ID,

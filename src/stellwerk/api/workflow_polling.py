@@ -16,11 +16,20 @@ from starlette.responses import Response
 from stellwerk.api import refusals, workflow_answers
 from stellwerk.api.answers import address
 from stellwerk.api.credentials import Reading
-from stellwerk.api.openapi import lists, may, polled, says
+from stellwerk.api.openapi import lists, polled, says
 from stellwerk.api.services import Services
 from stellwerk.api.workflow_answers import WorkflowMessage, WorkflowStatus, status_of
 from stellwerk.api.workflow_messages import told
-from stellwerk.api.workflow_routes import TAGS, FromLog, FromMessage, WorkflowId, WorkflowRoute, answered, unchanged
+from stellwerk.api.workflow_routes import (
+    TAGS,
+    FromLog,
+    FromMessage,
+    WorkflowId,
+    WorkflowRoute,
+    answered,
+    may,
+    unchanged,
+)
 from stellwerk.api.workflows import PATH, TAG
 from stellwerk.errors import InvalidInput
 from stellwerk.tenants.principals import Principal

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from stellwerk.api import refusals, workflow_answers
 from stellwerk.api.answers import Json
 from stellwerk.api.credentials import Running
-from stellwerk.api.openapi import may, says
+from stellwerk.api.openapi import says
 from stellwerk.api.services import Services
 from stellwerk.api.workflow_answers import Removed
-from stellwerk.api.workflow_routes import MessageId, WorkflowId, WorkflowRoute
+from stellwerk.api.workflow_routes import MessageId, WorkflowId, WorkflowRoute, may
 from stellwerk.api.workflows import PATH, TAG
 
 FileNumber = Annotated[str, Path(max_length=64, description="`fileId`, or the id of the document", examples=["7"])]

@@ -1,6 +1,7 @@
 """How the routes of workflows differ from others: bad input is 400, and unchanged answers are not sent again."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query
@@ -9,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stellwerk.api import openapi, refusals
 from stellwerk.api.answers import Json
 from stellwerk.api.problems import Problem, of_invalid, problem_of
 from stellwerk.api.workflow_answers import LOG_ID, MESSAGE_ID, WORKFLOW_ID
@@ -26,6 +28,8 @@ FromLog = Annotated[str | None, Query(alias="id", description="only what follows
 FromMessage = Annotated[
     str | None, Query(alias="id", description="only what follows this message", examples=[MESSAGE_ID])
 ]
+
+may = partial(openapi.may, parameter=refusals.BAD_PARAMETER)
 
 
 class WorkflowRoute(APIRoute):

@@ -27,13 +27,13 @@ from stellwerk.api import refusals, workflow_answers
 from stellwerk.api.answers import Json, address
 from stellwerk.api.conversation import Text
 from stellwerk.api.credentials import Reading, Running, on_behalf
-from stellwerk.api.openapi import lists, may, polled, says
+from stellwerk.api.openapi import lists, polled, says
 from stellwerk.api.paging import Limit
 from stellwerk.api.services import Services
 from stellwerk.api.sessions import Closed
 from stellwerk.api.workflow_answers import Removed, WorkflowStopped, WorkflowTold
 from stellwerk.api.workflow_messages import told
-from stellwerk.api.workflow_routes import WorkflowId, WorkflowRoute, answered, tag_of, unchanged
+from stellwerk.api.workflow_routes import WorkflowId, WorkflowRoute, answered, may, tag_of, unchanged
 from stellwerk.errors import InvalidField
 from stellwerk.tenants.principals import Principal
 from stellwerk.tenants.tenants import Tenant

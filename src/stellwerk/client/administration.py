@@ -52,8 +52,8 @@ def told(token: str, key_id: str) -> None:
     sys.stderr.write(f"this is key {key_id}; nobody can tell it again. Keep it as STELLWERK_KEY\n")
 
 
-async def revoke_key(client: Client, key_id: str, *, tenant: str | None) -> None:
-    await client.revoke_key(key_id, tenant=tenant)
+async def revoke_key(client: Client, key_id: str, *, tenant: str | None, last: bool) -> None:
+    await client.revoke_key(key_id, tenant=tenant, last=last)
     sys.stderr.write(f"key {key_id} is revoked\n")
 
 

@@ -104,12 +104,17 @@ def key_commands(offline: Offline) -> typer.Typer:
     def revoke(
         key_id: Annotated[str, typer.Argument(metavar="ID", help="Its id; `stellwerk keys list` lists them.")],
         tenant: Another = None,
+        last: Annotated[bool, typer.Option("--last", help="Even if no other key of an admin is valid.")] = False,
         url: Url = None,
     ) -> None:
-        """Revoke a key: it opens nothing any more, and what it has opened is closed."""
+        """Revoke a key: it opens nothing any more, and what it has opened is closed.
+
+        The last key of an admin is refused without --last: its tenant could make no other. Of the tenant local,
+        `stellwerk keys create NAME --role admin --data FOLDER` makes one while the server is stopped.
+        """
         from stellwerk.client.administration import revoke_key
 
-        talk(url, lambda client: revoke_key(client, key_id, tenant=tenant))
+        talk(url, lambda client: revoke_key(client, key_id, tenant=tenant, last=last))
 
     return commands
 

@@ -63,8 +63,13 @@ class Client:
     async def session(self, session_id: str) -> Session:
         return await self.ask(Session, "GET", f"/sessions/{part(session_id)}")
 
-    async def begin(self, system: str = "demo", *, user: str | None = None) -> Session:
-        body = {"agent_system_id": system} if user is None else {"agent_system_id": system, "user_id": user}
+    async def begin(self, system: str = "demo", *, user: str | None = None, workflow: bool = False) -> Session:
+        """Listed as a chat, or as a ``workflow``."""
+        body: dict[str, Any] = {"agent_system_id": system}
+        if user is not None:
+            body["user_id"] = user
+        if workflow:
+            body["workflow"] = True
         return await self.ask(Session, "POST", "/sessions", json=body)
 
     async def send(
@@ -112,9 +117,11 @@ class Client:
     async def delete(self, session_id: str) -> None:
         await self._answer("DELETE", f"/sessions/{part(session_id)}")
 
-    async def revoke_key(self, key_id: str, *, tenant: str | None = None) -> None:
-        """``tenant`` is another than yours, if you run the server."""
+    async def revoke_key(self, key_id: str, *, tenant: str | None = None, last: bool = False) -> None:
+        """``tenant`` is another than yours, if you run the server; ``last``: also if it is the last of an admin."""
         wanted = {} if tenant is None else {"tenant": tenant}
+        if last:
+            wanted["last"] = "true"
         await self._answer("DELETE", f"/keys/{part(key_id)}", params=wanted)
 
     async def lock_tenant(self, name: str, *, locked: bool = True) -> None:

@@ -83,7 +83,7 @@ class _Running:
         self._view.note("starting")
         async with self._server() as url, Client(url, self._key) as client:
             ids = [await self._uploaded(client, file) for file in self._wish.files]
-            session = await client.begin(self._wish.system)
+            session = await client.begin(self._wish.system, workflow=True)
             self._session = (client, session.id)
             sent = await client.send(session.id, self._wish.text, documents=ids)
             ended, asks = await self._followed(client, session.id, sent.after)

@@ -120,7 +120,7 @@ def message_of(send: Send, *, run_id: str | None) -> Message:
     said = Said(
         message_id=send.message_id,
         role="user",
-        content=[TextPart(text=send.text), *files],
+        content=[*([TextPart(text=send.text)] if send.text else []), *files],
         status="first",
         documents=[file.document_id for file in files] or None,
     )

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import Envelope
+from stellwerk.envelope.model import Envelope, decode
 from stellwerk.log import tables as log
-from stellwerk.log.log import placed
+from stellwerk.log.log import Lease, placed
 from stellwerk.runs.intake import start_next
 from stellwerk.runs.tables import stand
+from stellwerk.views.status import TASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ def _finished(tx: Transaction, finish: Finish, position: int) -> Finished:
     if tx.run("end_run", lease.run_id, lease.tenant):  # not if it was ended before, and only the answer was lost
         tx.run("count_usage", lease.run_id, lease.tenant)
         tx.run("count_in_session", lease.run_id, lease.tenant)
-        stand(tx, lease.tenant, lease.session_id, finish.turns)
+        stand(tx, lease.tenant, lease.session_id, [*_tasks(tx, lease), *finish.turns])
         stored += start_next(tx, lease.tenant, lease.session_id, at=finish.turns[-1].ts)
     return Finished(position, stored)
+
+
+def _tasks(tx: Transaction, lease: Lease) -> list[Envelope]:
+    """How the tasks of a workplan have ended in this run."""
+    ends = tx.rows("ends_of_calls", lease.run_id, lease.tenant, f'"tool_call_id":"{TASK}')
+    return [decode(body) for (body,) in ends]

@@ -68,7 +68,7 @@ class Sessions:
             return known
         head, status = await self._standing(tenant, session_id)
         if said.if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
-            answer = Answered(ask_id=status.open_asks[0], text=self._log.cleaned(tenant, said.text))
+            answer = Answered(ask_id=status.open_asks[0], text=self._log.cleaned(tenant, said.text) or None)
             return await self.answer(tenant, session_id, answer, documents=said.documents, key=key, request=request)
         version = await self._systems.current(tenant, head.system)
         documents = await self._found(tenant, said.documents)

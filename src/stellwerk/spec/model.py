@@ -19,6 +19,7 @@ Prompt = Annotated[str, Field(max_length=64 * 1024)]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
 Effect = Literal["read", "write", "external"]
+Acting = Literal["write", "external"]
 Kind = Literal["react", "deep", "workplan", "graph"]
 Decision = Literal["approve", "edit", "reject", "respond"]
 DECISIONS: tuple[Decision, ...] = ("approve", "edit", "reject", "respond")
@@ -78,6 +79,8 @@ class AgentConfig(Closed):
     """Tool results after which the final answer is asked for."""
     approvals: dict[Name, list[Decision]] = {}
     """Tools that the user must approve, each with the decisions that are open to them."""
+    approvals_after_reading: list[Acting] = []
+    """Effects of tools that the user must approve once the agent, or one that uses it, has read what is untrusted."""
     effects: list[Effect] | None = None
     """What its tools may do to the world, those of its sub-agents included; everything if nothing is said."""
     document_summaries: Literal["static", "model"] = "static"

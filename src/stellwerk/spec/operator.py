@@ -56,6 +56,8 @@ class McpServer(Closed):
     headers: dict[HeaderName, HeaderValue] = {}
     timeout: Seconds = 60
     """Seconds that one call may take."""
+    trusted: bool = False
+    """Whether its results hold nothing that strangers may have written."""
 
     def told(self) -> Iterator[str]:
         """What it is told and nobody else may read; of "Bearer x" also the x."""

@@ -12,7 +12,8 @@ _ALWAYS = {"id", "role", "kind", "description", "completion_signal"}
 _REACH = {
     "graph": _ALWAYS | {"graph"},
     "workplan": _ALWAYS
-    | {"graph", "system_prompt", "mission", "model", "model_retries", "tools", "effects", _SUMMARIES},
+    | {"graph", "system_prompt", "mission", "model", "model_retries", "tools", "effects", "approvals_after_reading"}
+    | {_SUMMARIES},
 }
 """By kind, the settings that do something; a graph for the wrong kind is refused elsewhere."""
 

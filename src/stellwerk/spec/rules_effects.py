@@ -18,6 +18,8 @@ class _Use(NamedTuple):
     effects: frozenset[str]
     tools: frozenset[str] | None
     """All that it has, if nothing is said."""
+    asked: bool = False
+    """Whether the user is asked before anything external is done, once something untrusted was read."""
 
 
 def effects_are_allowed(found: Findings) -> None:
@@ -55,14 +57,25 @@ def _uses_below(found: Findings, known: _Known, use: _Use) -> Iterator[_Use]:
     effects = use.effects
     if agent.effects is not None and found.gaps.sure(f"{where}.effects"):
         effects &= frozenset(agent.effects)
+    asked = use.asked or _OF_A_GRAPH in agent.approvals_after_reading
     for name in allowed if use.tools is None else use.tools & allowed.keys():
         place = f"{where}.tools.allow[{allowed[name]}]"
         if name not in found.family.children[agent.id]:
             _compare(found, place, f"{agent.id!r} has the tool {name!r}", found.catalogue.effects.get(name), effects)
         elif found.family.agents[name].kind == "graph":
             _compare(found, place, f"{agent.id!r} has the graph {name!r}", _OF_A_GRAPH, effects)
+            if asked and agent.kind == "workplan":
+                found.refuse(place, cannot_ask(agent.id, name))
         elif found.gaps.sure(f"{where}.tools.agents"):
-            yield _Use(name, effects, _left_by(found, agent.tools.agents.get(name)))
+            yield _Use(name, effects, _left_by(found, agent.tools.agents.get(name)), asked)
+
+
+def cannot_ask(workplan: str, graph: str) -> str:
+    return (
+        f"agent {workplan!r} is a workplan, which hands tasks to the graph {graph!r} without asking, but "
+        "approvals_after_reading of it, or of an agent that uses it, has the effect external; "
+        "take the graph away, or let an agent of another kind use it"
+    )
 
 
 def _left_by(found: Findings, terms: SubAgentUse | None) -> frozenset[str] | None:

@@ -84,6 +84,12 @@ class Keys:
         mine = (key for key in self._known.values() if key.tenant == tenant)
         return [replace(key, last_used=self._used.get(key.id, key.last_used)) for key in mine]
 
+    def is_last(self, tenant: str, key_id: str) -> bool:
+        """Whether this is the only valid key by which the tenant can make others."""
+        now = self._clock.now()
+        mine = (key for key in self._known.values() if key.tenant == tenant and key.valid(now))
+        return [key.id for key in mine if key.principal().may("administer")] == [key_id]
+
     async def make(
         self,
         *,

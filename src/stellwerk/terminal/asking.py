@@ -18,6 +18,8 @@ _REFUSE = "/refuse"
 _PROMPT = "> "
 _LINES = 40
 """Of a tool's arguments that are shown to whoever is to approve them."""
+_ASKED_ALWAYS = "Tool execution requires approval"
+"""What LangChain says where the tool is always asked about: nothing that one would not know."""
 
 Given = Mapping[str, Answered]
 
@@ -140,6 +142,9 @@ class AtTheKeyboard:
         """Whoever approves sees all of it: arguments are not cut here, only very long ones after many lines."""
         tool = one_line(asked.tool_name or "a tool")
         self._view.say(f"? {before}May {tool} run?", "bold")
+        why = asked.question.partition("\n\nTool: ")[0]
+        if why != _ASKED_ALWAYS:
+            self._view.say(f"  {visible(why)}", "warn")
         shown = visible(json.dumps(asked.args, indent=2, ensure_ascii=False)).splitlines() if asked.args else []
         for line in shown[:_LINES]:
             self._view.say(f"  {line}")

@@ -19,7 +19,7 @@ from stellwerk.views.status import State, Status
 from stellwerk.views.transcript import Hidden
 from stellwerk.views.usage import Usage, UsageTold
 
-FORM = 1
+FORM = 2
 """To be raised with every change of a fold that is in here."""
 
 TYPES = (

@@ -5,8 +5,10 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from stellwerk.envelope.model import AskUser, Envelope, RunEnd, RunStart, UserAnswer
+from stellwerk.envelope.model import AskUser, Envelope, RunEnd, RunStart, ToolEnd, UserAnswer
 
+TASK = "task-"
+"""So begin the ids of a workplan's tasks, and of the messages with which the documents go that they made."""
 State = Literal["idle", "running", "completed", "stopped", "failed"]
 
 
@@ -25,10 +27,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[str, ...] = ()
     """Questions of that run, answered or not."""
     open_asks: tuple[str, ...] = ()
+    failed_tasks: tuple[str, ...] = ()
+    """Calls of that trace by which a task was to be done, and was not."""
     last_activity: float = 0.0
 
 
-TURNING_POINTS = ("run_start", "ask_user", "user_answer", "run_end")
+SAME_TRACE = ("answer", "stop")
+"""What starts a run that goes on with the trace of the one before, which waits for its user."""
+TURNING_POINTS = ("run_start", "ask_user", "user_answer", "tool_end", "run_end")
 """The types that ``fold`` looks at; all others leave the status as it is."""
 
 
@@ -45,7 +51,10 @@ def fold(state: Status, envelope: Envelope) -> Status:
                 "system_version": started.system_version,
                 "awaiting_user_input": False,
                 "asked": (),
+                "failed_tasks": state.failed_tasks if started.trigger in SAME_TRACE else (),
             }
+        case ToolEnd():
+            return replace(state, failed_tasks=still_failed(state.failed_tasks, envelope))
         case AskUser(payload=asked) if asked.ask_id in state.asked:
             return state
         case AskUser(payload=asked):
@@ -59,3 +68,12 @@ def fold(state: Status, envelope: Envelope) -> Status:
         case _:
             return state
     return replace(state, **news, last_activity=envelope.ts)
+
+
+def still_failed(failed: tuple[str, ...], ended: ToolEnd) -> tuple[str, ...]:
+    """The tasks that have failed, now that this call is over; one that is done again is judged anew."""
+    task = ended.payload.tool_call_id
+    if not task.startswith(TASK):
+        return failed
+    others = tuple(each for each in failed if each != task)
+    return (*others, task) if ended.payload.status == "error" else others

@@ -21,17 +21,19 @@ from stellwerk.envelope.model import (
     RunEnd,
     RunStart,
     SubgraphResume,
+    ToolEnd,
     UserAnswer,
 )
 from stellwerk.envelope.payloads import Filed, FilePart
 from stellwerk.ids import digest_id
+from stellwerk.views.status import SAME_TRACE, still_failed
 from stellwerk.views.workflow_figures import Figures
 from stellwerk.views.workflow_logs import Standing, lines
 from stellwerk.views.workflow_shapes import DataStats, FileNamed, LogEntry, MessageShown, Role, Step
 
 TYPES = (
     *("run_start", "run_end", "message", "ask_user", "user_answer"),
-    *("log", "warning", "error", "document", "llm_end", "subgraph_checkpoint", "subgraph_resume"),
+    *("log", "warning", "error", "document", "llm_end", "tool_end", "subgraph_checkpoint", "subgraph_resume"),
 )
 """The types that change anything here."""
 NAME = 60
@@ -64,6 +66,8 @@ class Workflow:
     """How often anything about the messages has changed."""
     weight: int = 0
     """About as many bytes as it holds."""
+    _failed: tuple[str, ...] = ()
+    """The tasks of this round that have failed."""
     _files: dict[str, FileNamed] = field(default_factory=dict)
     _given: dict[str, list[FileNamed]] = field(default_factory=dict)
     """Files that go with a message or an answer, by the id of the message or of the question."""
@@ -94,6 +98,11 @@ class Workflow:
     def figures(self) -> DataStats:
         """What is known today; of a run under way, the time up to the last thing that was shown of it."""
         return self._figures.up_to(self.last_activity)
+
+    @property
+    def failed_tasks(self) -> int:
+        """Of a round that is over."""
+        return 0 if self.status == "running" else len(self._failed)
 
     def logs_after(self, id_: str | None) -> Sequence[LogEntry] | None:
         """The entries behind this one; None if it is none of ours."""
@@ -135,8 +144,11 @@ class Workflow:
                 self.awaiting_user_input, self._is_explained = False, False
                 self._prompt = self._prompt if started.message_id is None else message_id(started.message_id)
                 self.started_at = self.started_at or ts
+                self._failed = self._failed if started.trigger in SAME_TRACE else ()
                 if started.replaces is not None:
                     self._take_back(self._runs.get(started.replaces, ()))
+            case ToolEnd():
+                self._failed = still_failed(self._failed, envelope)
             case RunEnd(payload=ended):
                 if ended.status == "awaiting_user":
                     self.awaiting_user_input = True

@@ -15,6 +15,7 @@ from stellwerk.views.workflow import NAME, iso
 from stellwerk.workflows.folds import mandate, user_number
 
 _ID = re.compile(rf"[0-9A-Za-z]{{{ID_LENGTH}}}")
+_PAGES = {True: "workflow_page", False: "workflow_page_without_chats"}
 _AFTER_ALL = "~"
 """Sorts behind every id."""
 
@@ -31,6 +32,7 @@ class WorkflowHead(Struct, frozen=True, kw_only=True, rename="camel"):
     last_activity: str
     current_round: int
     awaiting_user_input: bool
+    failed_tasks: int
 
 
 async def listed(database: Database, tenant: str, *, before: str | None, limit: int, chats: bool) -> list[WorkflowHead]:
@@ -49,13 +51,14 @@ async def listed(database: Database, tenant: str, *, before: str | None, limit: 
 
     def page(tx: Transaction) -> list[WorkflowHead]:
         number = mandate(tx, tenant)
-        return [_head(number, row) for row in tx.rows("workflows", tenant, before or _AFTER_ALL, not chats, limit)]
+        rows = tx.rows(_PAGES[chats], tenant, before or _AFTER_ALL, limit)
+        return [_head(number, row, *tx.rows("workflow_ends", row[0], tenant)) for row in rows]
 
     return await database.read(page)
 
 
-def _head(number: int, row: tuple[Any, ...]) -> WorkflowHead:
-    workflow_id, user, state, first, started_at, last_activity = row
+def _head(number: int, row: tuple[Any, ...], ends: tuple[Any, ...]) -> WorkflowHead:
+    (workflow_id, user, state), (first, started_at, last_activity) = row, ends
     status = msgspec.json.decode(state, type=Status)
     return WorkflowHead(
         id=workflow_id,
@@ -67,6 +70,7 @@ def _head(number: int, row: tuple[Any, ...]) -> WorkflowHead:
         last_activity=iso(last_activity),
         current_round=status.round,
         awaiting_user_input=status.awaiting_user_input,
+        failed_tasks=0 if status.status == "running" else len(status.failed_tasks),
     )
 
 

@@ -51,7 +51,8 @@ class Starting:
     sessions: Sessions
     systems: Systems
     numbers: FileNumbers
-    _kinds: dict[tuple[str, str, int], str | None] = field(default_factory=dict)
+    _kinds: dict[str, dict[tuple[str, int], str | None]] = field(default_factory=dict)
+    """For each tenant, of the systems that it had when this was last asked."""
 
     async def start(self, tenant: str, wish: Wish) -> tuple[Started, list[str]]:
         """Also the ids of its files.
@@ -113,19 +114,20 @@ class Starting:
             after = page[-1].id
         if any(name == _OFFICE for name, _ in names):
             return _OFFICE
-        for name, version in names:
-            if await self._kind(tenant, name, version) == "workplan":
-                return name
+        known = self._kinds.get(tenant, {})
+        kinds = self._kinds[tenant] = {each: known[each] for each in names if each in known}
+        for each in names:
+            if each not in kinds:
+                kinds[each] = await self._kind(tenant, each[0])
+            if kinds[each] == "workplan":
+                return each[0]
         return _DEMO
 
-    async def _kind(self, tenant: str, name: str, version: int) -> str | None:
-        key = (tenant, name, version)
-        if key not in self._kinds:
-            try:
-                self._kinds[key] = (await self.systems.describe(tenant, name)).resolved.root.kind
-            except SpecError:  # of an older server, which took what this one refuses
-                self._kinds[key] = None
-        return self._kinds[key]
+    async def _kind(self, tenant: str, name: str) -> str | None:
+        try:
+            return (await self.systems.describe(tenant, name)).resolved.root.kind
+        except SpecError:  # of an older server, which took what this one refuses
+            return None
 
 
 def still_working(workflow_id: str) -> Conflict:

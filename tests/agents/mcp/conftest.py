@@ -37,8 +37,8 @@ def lab_address() -> Iterator[str]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def servers(lab_address: str) -> AsyncIterator[McpServers]:
-    """The same server over both transports, as ``pipe`` and ``web``."""
-    held = McpServers({"pipe": McpServer(command=LAB), "web": McpServer(url=lab_address)})
+    """The same server over both transports, as ``pipe`` and, trusted, as ``web``."""
+    held = McpServers({"pipe": McpServer(command=LAB), "web": McpServer(url=lab_address, trusted=True)})
     await held.start()
     yield held
     await held.close()

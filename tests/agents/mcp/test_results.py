@@ -98,9 +98,12 @@ async def test_the_schema_and_the_hints_are_those_of_the_server(servers: McpServ
     say, cities, save = [await tool_named(servers, f"{server}_{name}") for name in ("say", "cities", "save")]
     assert say.description == "Say a text."
     assert say.args == {"text": {"title": "Text", "type": "string"}}
-    assert say.metadata == {"stellwerk": {"idempotent": False, "effects": "external"}}, "the worst, if nothing is said"
-    assert cities.metadata == {"stellwerk": {"idempotent": True, "effects": "read"}}
-    assert save.metadata == {"stellwerk": {"idempotent": True, "effects": "write"}}
+    doubt = {} if server == "web" else {"untrusted": True}
+    assert say.metadata == {"stellwerk": {"idempotent": False, "effects": "external", **doubt}}, (
+        "the worst, if nothing is said"
+    )
+    assert cities.metadata == {"stellwerk": {"idempotent": True, "effects": "read", **doubt}}
+    assert save.metadata == {"stellwerk": {"idempotent": True, "effects": "write", **doubt}}
 
 
 async def test_progress_is_told_on_the_stream_of_the_graph_with_the_id_of_its_call(

@@ -16,7 +16,7 @@ from stellwerk.spec.model import AgentConfig
 from tests.agents.middleware.conversations import Conversation, model, say
 
 PAGE = (Path(__file__).parents[3] / "docs/howto/agent-config.md").read_text("utf-8")
-ALWAYS = ["StepLimit", "Repair", "ModelRetry", "ToolLimits", "CallLog", "ToolErrorMiddleware"]
+ALWAYS = ["StepLimit", "Repair", "ModelRetry", "ToolLimits", "Reading", "CallLog", "ToolErrorMiddleware"]
 EVERYTHING: dict[str, Any] = {
     "tool_call_limit": 1,
     "tool_timeout": 1,
@@ -49,6 +49,7 @@ def layers(**settings: Any) -> list[str]:
         ({"validation_prompt": "Be strict."}, "Validation"),
         ({"final_prompt": "Sum up."}, "FinalPrompt"),
         ({"approvals": {"look": ["approve"]}}, "Approvals"),
+        ({"approvals_after_reading": ["write"]}, "Approvals"),
     ],
 )
 def test_a_setting_that_is_used_has_its_layer(settings: dict[str, Any], layer: str) -> None:
@@ -85,6 +86,7 @@ def test_the_order_is_the_one_that_the_layers_need() -> None:
         ("ModelRetry", "CallLog"),  # every attempt has its line
         ("StepLimit", "ToolLimits"),  # calls are counted in the budget that the steps are counted in
         ("ToolLimits", "Approvals"),  # no question about a call that is refused anyway
+        ("Approvals", "Reading"),  # what the user says in a tool's place is no stranger's
         ("Approvals", "CallLog"),  # no line before the tool runs
         ("Approvals", "ToolErrorMiddleware"),
         ("CallLog", "ToolErrorMiddleware"),  # the line tells what the model sees

@@ -225,11 +225,11 @@ async def test_seconds_before_a_question_still_count_after_it(saver: DurableSave
 
 async def test_a_run_that_asks_again_and_again_has_no_more_seconds_for_it(saver: DurableSaver) -> None:
     talk = Conversation(AgentConfig(), model(call("ask"), say("done")), [ask], saver=saver)
-    with spending(quotas=Quotas(seconds=60)) as budget:
-        budget.catch_up(Spent(), seconds=59.9)
+    with spending(quotas=Quotas(seconds=600)) as budget:
+        budget.catch_up(Spent(), seconds=60)
         await talk.send("go")
     [question] = await talk.questions()
-    with spending(quotas=Quotas(seconds=59.9)), pytest.raises(QuotaExceeded, match="seconds"):
+    with spending(quotas=Quotas(seconds=60)), pytest.raises(QuotaExceeded, match="seconds"):
         await talk.resume({question.id: "yes"})
 
 

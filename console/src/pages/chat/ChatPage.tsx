@@ -4,10 +4,12 @@ import { buttonLook } from "../../parts/Button";
 import { EmptyState } from "../../parts/EmptyState";
 import { Icon } from "../../parts/Icon";
 import { Loaded } from "../../parts/Loaded";
+import { MayNot } from "../../parts/MayNot";
 import { Page } from "../../parts/Page";
 import { Trouble } from "../../parts/Trouble";
 import { systems } from "../../server/queries";
 import type { ListedSystem } from "../../server/types";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { useBegin } from "./begin";
 
@@ -17,6 +19,12 @@ export function ChatPage() {
   const { chat } = useTexts();
   const query = useQuery(systems);
   const begin = useBegin();
+  if (!useMay("run"))
+    return (
+      <EmptyState icon="chat" title={chat.onlyRead}>
+        <MayNot scope="run" />
+      </EmptyState>
+    );
   return (
     <Page title={chat.title} lead={chat.lead}>
       {begin.error && (
@@ -31,12 +39,15 @@ export function ChatPage() {
 
 function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[]; onChoose: (id: string) => void }) {
   const { chat } = useTexts();
+  const mayRegister = useMay("register");
   if (!found.length)
     return (
       <EmptyState icon="systems" title={chat.noSystems}>
-        <Link to="/register" className={buttonLook("primary")}>
-          {chat.register}
-        </Link>
+        {mayRegister && (
+          <Link to="/register" className={buttonLook("primary")}>
+            {chat.register}
+          </Link>
+        )}
       </EmptyState>
     );
   return (

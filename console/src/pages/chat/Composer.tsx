@@ -3,7 +3,7 @@ import { type KeyboardEvent, useEffect, useRef } from "react";
 import { Button } from "../../parts/Button";
 import { classes } from "../../parts/classes";
 import { Icon } from "../../parts/Icon";
-import { useDraft } from "../../state/draft";
+import { type Draft, useDraft } from "../../state/draft";
 import { useTexts } from "../../texts";
 import { Attachments } from "./Attachments";
 import { useAttaching } from "./attaching";
@@ -26,10 +26,10 @@ export function Composer({ sid, session, isPast, sending }: Props) {
   const attaching = useAttaching({ sid, draft, setDraft, isOpen: !isPast });
   const stop = useStop(sid, session);
   const isBusy = session.status === "running" && !session.awaitingUserInput;
-  const canSend = draft.text.trim() !== "" && attaching.uploads.length === 0;
+  const lacks = lackOf(draft, attaching.uploads.length > 0, session.awaitingUserInput);
   useEffect(() => toBox(box.current), []);
   const send = () => {
-    if (!canSend) return;
+    if (lacks !== null) return;
     sending.send(draft);
     setDraft(null);
     box.current?.focus();
@@ -61,7 +61,7 @@ export function Composer({ sid, session, isPast, sending }: Props) {
           attaching.isOver ? "border-accent bg-accent-soft" : "border-line-strong",
         )}
       >
-        <Attachments draft={draft} attaching={attaching} />
+        <Attachments draft={draft} attaching={attaching} onTaken={() => toBox(box.current)} />
         <textarea
           ref={box}
           rows={1}
@@ -76,14 +76,16 @@ export function Composer({ sid, session, isPast, sending }: Props) {
         />
         <div className="flex items-center gap-2">
           <AttachButton onFiles={attaching.take} />
-          <span className="flex-1" />
+          <p role="status" className="min-w-0 flex-1 text-sm leading-tight text-muted max-sm:text-xs">
+            {lacks !== null && lacks !== "text" && chat.lacks[lacks]}
+          </p>
           {isBusy && <StopButton stop={stop} onStop={() => toBox(box.current)} />}
           <Button
             type="submit"
             look="primary"
             square
             className="rounded-xl"
-            disabled={!canSend}
+            disabled={lacks !== null}
             aria-label={isBusy ? chat.queue : chat.send}
             title={isBusy ? chat.queue : chat.send}
           >
@@ -93,6 +95,14 @@ export function Composer({ sid, session, isPast, sending }: Props) {
       </div>
     </form>
   );
+}
+
+/** Why it cannot be sent yet. A file says enough, but answers no question. */
+function lackOf({ text, files }: Draft, isUploading: boolean, isAsked: boolean): "upload" | "words" | "text" | null {
+  if (isUploading) return "upload";
+  if (text.trim() !== "") return null;
+  if (files.length === 0) return "text";
+  return isAsked ? "words" : null;
 }
 
 /** Not on a phone, where that would open the keyboard. */

@@ -4,6 +4,7 @@ import { useCallback, useMemo, useRef } from "react";
 import { Button } from "../../parts/Button";
 import { EmptyState } from "../../parts/EmptyState";
 import { Icon } from "../../parts/Icon";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { useEnd } from "./end";
 import { type Item, itemsOf } from "./items";
@@ -28,6 +29,7 @@ export function Conversation({ sid, session, about, isWhole, isPast, sending }: 
   const items = useMemo(() => (isWhole ? itemsOf(session, waiting) : []), [session, isWhole, waiting]);
   const { box, isAway, look, toEnd } = useEnd(waiting?.at(-1)?.key);
   const keys = useKeys(items);
+  const mayWrite = useMay("run");
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => box.current,
@@ -53,7 +55,7 @@ export function Conversation({ sid, session, about, isWhole, isPast, sending }: 
         {isWhole && !items.length && (
           <EmptyState icon="chat" title={chat.nothingSaid}>
             {about && <p className="whitespace-pre-line">{about}</p>}
-            <p className="text-sm">{chat.nothingSaidHint}</p>
+            {mayWrite && <p className="text-sm">{chat.nothingSaidHint}</p>}
           </EmptyState>
         )}
         <ol className="relative mx-auto w-full max-w-3xl" style={{ height: list.getTotalSize() }}>

@@ -1,6 +1,7 @@
 import type { Run } from "@stellwerk/client";
 import { Button } from "../../parts/Button";
 import { Icon } from "../../parts/Icon";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { useAgain } from "./again";
 
@@ -15,7 +16,8 @@ interface Props {
 export function EndNote({ sid, run, canRepeat }: Props) {
   const { chat } = useTexts();
   const again = useAgain(sid);
-  const repeat = canRepeat && (
+  const mayWrite = useMay("run");
+  const repeat = canRepeat && mayWrite && (
     <Button look="quiet" className="h-7 px-2" disabled={again.isPending} onClick={again.run}>
       <Icon name="again" size={15} /> {chat.again}
     </Button>
@@ -30,11 +32,11 @@ export function EndNote({ sid, run, canRepeat }: Props) {
       </div>
     );
   return (
-    <div className="flex gap-3 rounded-xl bg-bad-soft px-4 py-3 text-bad">
+    <div className="flex flex-wrap gap-3 rounded-xl bg-bad-soft px-4 py-3 text-bad">
       <span className="mt-0.5">
         <Icon name="alert" />
       </span>
-      <div className="min-w-0">
+      <div className="min-w-0 flex-1 basis-48">
         <p className="font-medium">{chat.failed}</p>
         {run.reason && <p className="break-words">{run.reason}</p>}
         {run.code && <p className="mt-0.5 font-mono text-xs">{run.code}</p>}

@@ -1,20 +1,18 @@
-import { save, storedFile } from "../../parts/files";
+import { download, storedFile } from "../../parts/files";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
-import { askBlob } from "../../server/ask";
 import { useTexts } from "../../texts";
 
 /** A file of the conversation, to be downloaded. */
 export function FileChip({ id, name }: { id: string; name: string }) {
   const texts = useTexts();
   const say = useToast();
-  const download = async () => save(await askBlob(storedFile(id, name, "").path), name);
   return (
     <button
       type="button"
       title={texts.chat.download(name)}
-      onClick={() => download().catch((error: unknown) => say(wordsFor(error, texts), true))}
+      onClick={() => download(storedFile(id, name, "")).catch((error: unknown) => say(wordsFor(error, texts), true))}
       className="inline-flex max-w-full items-center gap-1.5 rounded-lg border border-line bg-surface px-2.5 py-1 text-sm hover:border-accent"
     >
       <Icon name="file" size={15} />

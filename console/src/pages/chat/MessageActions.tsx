@@ -8,6 +8,7 @@ import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
 import { forkSession } from "../../server/conversation";
 import { sessions } from "../../server/queries";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { useAgain } from "./again";
 import type { MessageItem } from "./items";
@@ -29,11 +30,14 @@ export function MessageActions({ sid, item, text }: { sid: string; item: Message
     onError: (error) => say(wordsFor(error, texts), true),
   });
   const copy = useCopy();
-  const { forkAt } = item;
+  const mayWrite = useMay("run");
+  const forkAt = mayWrite ? item.forkAt : undefined;
   return (
     <div className="mt-1 -ml-1.5 flex shrink-0 opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:opacity-100">
       <Action icon="copy" label={chat.copy} onClick={() => void copy(text)} />
-      {item.isLast && <Action icon="again" label={chat.again} disabled={again.isPending} onClick={again.run} />}
+      {item.isLast && mayWrite && (
+        <Action icon="again" label={chat.again} disabled={again.isPending} onClick={again.run} />
+      )}
       {forkAt !== undefined && (
         <Action icon="fork" label={chat.fork} disabled={fork.isPending} onClick={() => fork.mutate(forkAt)} />
       )}

@@ -43,9 +43,9 @@ function FromUser({ sid, item, text, documents, isPast }: Props) {
       <div className="flex max-w-[85%] items-start gap-1">
         {!isPast && <MessageActions sid={sid} item={item} text={text} />}
         <div className="min-w-0 rounded-2xl rounded-br-md bg-accent-soft px-4 py-2.5 break-words whitespace-pre-wrap">
-          <span>{text}</span>
+          {text && <span>{text}</span>}
           {entry.documents && entry.documents.length > 0 && (
-            <span className="mt-2 flex flex-wrap gap-1.5">
+            <span className="mt-2 flex flex-wrap gap-1.5 first:mt-0">
               {[...new Set(entry.documents)].map((id) => (
                 <FileChip key={id} id={id} name={names.get(id) ?? id} />
               ))}

@@ -12,6 +12,7 @@ import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
 import { deleteSession } from "../../server/conversation";
 import { sessions } from "../../server/queries";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 
 interface Props {
@@ -27,6 +28,7 @@ interface Props {
 
 export function SessionHeader({ sid, system, title: said, session, isLost, onPanel }: Props) {
   const { chat } = useTexts();
+  const mayRemove = useMay("run");
   const [isRemoving, setRemoving] = useState(false);
   const title = said ?? chat.session(system);
   useEffect(() => {
@@ -56,9 +58,11 @@ export function SessionHeader({ sid, system, title: said, session, isLost, onPan
         <Link to="/events/$sid" params={{ sid }} className={classes(buttonLook("quiet"), "max-sm:hidden")}>
           <Icon name="events" /> {chat.events}
         </Link>
-        <Button look="quiet" square aria-label={chat.remove} title={chat.remove} onClick={() => setRemoving(true)}>
-          <Icon name="trash" />
-        </Button>
+        {mayRemove && (
+          <Button look="quiet" square aria-label={chat.remove} title={chat.remove} onClick={() => setRemoving(true)}>
+            <Icon name="trash" />
+          </Button>
+        )}
       </div>
       <Removal sid={sid} isOpen={isRemoving} onClose={() => setRemoving(false)} />
     </header>

@@ -6,10 +6,12 @@ import { lazy, Suspense, useDeferredValue, useEffect, useState } from "react";
 import { buttonLook } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { EmptyState } from "../../parts/EmptyState";
+import { MayNot } from "../../parts/MayNot";
 import { Trouble } from "../../parts/Trouble";
 import { session as head, sessions, systems } from "../../server/queries";
 import { useClient } from "../../state/client";
 import { useLine } from "../../state/line";
+import { useMay } from "../../state/may";
 import { useMedia } from "../../state/media";
 import { useTexts } from "../../texts";
 import { Composer } from "./Composer";
@@ -37,8 +39,9 @@ function OneSession({ sid }: { sid: string }) {
   const isWide = useMedia("(width >= 80rem)"); // xl
   const query = useQuery(head(sid));
   const sending = useSending(sid, live);
+  const mayWrite = useMay("run");
   const shown = useDeferredValue(past ?? live); // many envelopes at once are drawn once
-  const isWhole = useWhole(live.position, query.data?.position, line === "open");
+  const isWhole = useWhole(shown.position, query.data?.position, line === "open");
   const system = query.data?.agent_system_id ?? live.runs.at(-1)?.system ?? "…";
   const about = useQuery({ ...systems, select: (all) => all.find(({ id }) => id === system)?.description }).data ?? "";
   const listed = useTitle(sid);
@@ -80,7 +83,13 @@ function OneSession({ sid }: { sid: string }) {
           <Suspense>
             <ReplayBar sid={sid} live={live} onShow={setPast} />
           </Suspense>
-          <Composer sid={sid} session={live} isPast={past !== null} sending={sending} />
+          {mayWrite ? (
+            <Composer sid={sid} session={live} isPast={past !== null} sending={sending} />
+          ) : (
+            <div className="border-t border-line px-6 py-4 text-center">
+              <MayNot scope="run" />
+            </div>
+          )}
         </div>
         {isWide && (
           <aside

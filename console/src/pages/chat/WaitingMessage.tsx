@@ -1,7 +1,7 @@
+import { Problem } from "@stellwerk/client";
 import { Badge } from "../../parts/Badge";
 import { Button } from "../../parts/Button";
 import { wordsFor } from "../../parts/Trouble";
-import { Problem } from "../../server/ask";
 import type { Outgoing } from "../../state/outbox";
 import { useTexts } from "../../texts";
 import type { Sending } from "./sending";
@@ -14,9 +14,11 @@ export function WaitingMessage({ message, sending }: { message: Outgoing; sendin
   return (
     <div className="flex flex-col items-end gap-1.5">
       <div className="max-w-[85%] rounded-2xl rounded-br-md bg-sunken px-4 py-2.5 break-words whitespace-pre-wrap">
-        <span>{message.text}</span>
+        {message.text && <span>{message.text}</span>}
         {message.files.length > 0 && (
-          <span className="mt-1 block text-sm text-muted">{message.files.map(({ name }) => name).join(", ")}</span>
+          <span className="mt-1 block text-sm first:mt-0 text-muted">
+            {message.files.map(({ name }) => name).join(", ")}
+          </span>
         )}
       </div>
       {refusal === undefined ? (
@@ -24,7 +26,7 @@ export function WaitingMessage({ message, sending }: { message: Outgoing; sendin
       ) : (
         <div role="alert" className="flex flex-wrap items-center justify-end gap-2 text-right text-sm text-bad">
           <span>
-            {chat.notSent}: {wordsFor(new Problem(refusal.status, refusal.code, refusal.detail), texts)}
+            {chat.notSent}: {wordsFor(new Problem(refusal.status, refusal), texts)}
           </span>
           <Button onClick={sending.retry}>{parts.retry}</Button>
           <Button onClick={() => sending.takeBack(message)}>{chat.takeBack}</Button>

@@ -1,14 +1,14 @@
 import { useEffect, useRef, useState } from "react";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
-import { freshKey, upload } from "../../server/conversation";
-import { attach, type Draft } from "../../state/draft";
+import type { Draft } from "../../state/draft";
+import { type Upload, uploadFor, useUploads } from "../../state/uploading";
 import { useTexts } from "../../texts";
 
 export interface Attaching {
   /** Files are held over the page. */
   isOver: boolean;
-  uploads: readonly { key: string; name: string }[];
+  uploads: readonly Upload[];
   take: (files: Iterable<File>) => void;
   leaveOut: (id: string) => void;
 }
@@ -25,19 +25,9 @@ interface Wishes {
 export function useAttaching({ sid, draft, setDraft, isOpen }: Wishes): Attaching {
   const texts = useTexts();
   const say = useToast();
-  const [uploads, setUploads] = useState<Attaching["uploads"]>([]);
-  const takeOne = async (file: File) => {
-    const key = freshKey();
-    setUploads((known) => [...known, { key, name: file.name }]);
-    try {
-      const { id, filename } = await upload(file);
-      attach(sid, { id, name: filename });
-    } catch (error) {
-      say(`${file.name}: ${wordsFor(error, texts)}`, true);
-    } finally {
-      setUploads((known) => known.filter((one) => one.key !== key));
-    }
-  };
+  const uploads = useUploads(sid);
+  const takeOne = (file: File) =>
+    uploadFor(sid, file).catch((error: unknown) => say(`${file.name}: ${wordsFor(error, texts)}`, true));
   const take = (files: Iterable<File>) => {
     for (const file of files) void takeOne(file);
   };

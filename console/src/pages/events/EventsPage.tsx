@@ -61,17 +61,17 @@ function useColumns(): Column<Session>[] {
 
 /** On a phone it has the other columns below it. */
 function Name({ session: { id, title, agent_system_id, created_at } }: { session: Session }) {
-  const { language } = useTexts();
+  const { shell, language } = useTexts();
   return (
     <>
-      {title && <span className="line-clamp-2 max-w-md">{title}</span>}
       <Link
         to="/events/$sid"
         params={{ sid: id }}
-        className="font-mono break-all text-accent underline underline-offset-2"
+        className="line-clamp-2 max-w-md font-medium break-words text-accent hover:underline"
       >
-        {id}
+        {title ?? shell.untitled}
       </Link>
+      <span className="mt-0.5 block font-mono text-xs break-all text-muted">{id}</span>
       <span className="mt-1 block text-muted sm:hidden">
         {agent_system_id} · {moment(created_at, language)}
       </span>

@@ -1,8 +1,9 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Badge } from "../../parts/Badge";
 import { Button, buttonLook } from "../../parts/Button";
+import { CopyableId } from "../../parts/CopyableId";
 import { useCopy } from "../../parts/copy";
 import { EmptyState } from "../../parts/EmptyState";
 import { save } from "../../parts/files";
@@ -10,6 +11,7 @@ import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { Trouble, wordsFor } from "../../parts/Trouble";
 import { keyRefused, useKey } from "../../server/key";
+import { session } from "../../server/queries";
 import { useClient } from "../../state/client";
 import { useTexts } from "../../texts";
 import { EventDetails } from "./EventDetails";
@@ -62,15 +64,19 @@ function EventsOf({ sid }: { sid: string }) {
     setText("");
     change({ type: undefined, agent: undefined, q: undefined });
   };
+  const title = useHeading(sid);
   useEffect(() => {
-    document.title = `${words.of(sid)} · Stellwerk`;
-  }, [words, sid]);
+    document.title = `${title} · Stellwerk`;
+  }, [title]);
   return (
     <div className="flex h-full min-h-96 flex-col gap-3 px-4 py-4 sm:px-6">
       <header className="flex items-center justify-between gap-x-6 gap-y-2 max-sm:flex-wrap">
-        <h1 className="min-w-0 truncate max-sm:flex-1 text-lg font-semibold" title={words.lead}>
-          {words.of(sid)}
-        </h1>
+        <div className="min-w-0 max-sm:flex-1">
+          <h1 className="truncate text-lg font-semibold" title={title}>
+            {title}
+          </h1>
+          <CopyableId id={sid} />
+        </div>
         <span role="status" className="mr-auto min-w-0 truncate max-sm:order-last max-sm:w-full">
           {shown.isLost && <Badge tone="warn">{chat.reconnecting}</Badge>}
         </span>
@@ -97,6 +103,13 @@ function EventsOf({ sid }: { sid: string }) {
       )}
     </div>
   );
+}
+
+/** What the session is called; without a title, by its system. */
+function useHeading(sid: string): string {
+  const { events: words, chat } = useTexts();
+  const head = useQuery(session(sid)).data;
+  return head ? words.of(head.title ?? chat.session(head.agent_system_id)) : words.title;
 }
 
 function Actions({ sid, profile }: { sid: string; profile: "user" | "debug" }) {

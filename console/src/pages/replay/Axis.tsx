@@ -1,4 +1,4 @@
-import { type KeyboardEvent, memo } from "react";
+import { type KeyboardEvent, memo, useEffect, useRef } from "react";
 import { classes } from "../../parts/classes";
 import { useTexts } from "../../texts";
 import { duration } from "../../texts/figures";
@@ -14,6 +14,13 @@ const LOOKS: Record<Bar["state"], string> = {
   waiting: "border-warn bg-warn-soft text-warn",
   rejected: "border-warn bg-warn-soft text-warn",
 };
+/** Beside the lanes, also when they are moved. */
+const NAMES = "sticky left-0 z-10 w-20 shrink-0 bg-surface";
+const MARKS = [
+  { at: 0, place: "" },
+  ...[0.25, 0.5, 0.75].map((at) => ({ at, place: "-translate-x-1/2" })),
+  { at: 1, place: "-translate-x-full" },
+];
 const AHEAD = "border-line bg-sunken text-muted";
 
 interface Props {
@@ -29,13 +36,21 @@ export function Axis({ axis, time, onChoose }: Props) {
   const { replay, language } = useTexts();
   const part = (at: number) => Math.min(1, Math.max(0, (at - axis.start) / (axis.end - axis.start)));
   const now = part(time);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => follow(box.current, now), [now]);
   return (
-    <div className="mt-2 max-h-56 overflow-auto max-sm:max-h-36">
-      <div className="relative sm:min-w-lg">
-        <p className="flex justify-between pl-20 text-xs text-muted tabular-nums">
-          <span>{replay.round(axis.round)}</span>
-          <span>{duration(axis.end - axis.start, language)}</span>
-        </p>
+    <div ref={box} className="mt-2 max-h-56 overflow-auto">
+      <div className="relative min-w-160 lg:min-w-lg">
+        <div className="flex text-xs text-muted tabular-nums">
+          <span className={NAMES}>{replay.round(axis.round)}</span>
+          <p className="relative min-h-4.5 flex-1">
+            {MARKS.map(({ at, place }) => (
+              <span key={at} className={classes("absolute whitespace-nowrap", place)} style={{ left: percent(at) }}>
+                {duration(at * (axis.end - axis.start), language)}
+              </span>
+            ))}
+          </p>
+        </div>
         {axis.lanes.map((lane) => (
           <LaneOf key={lane.kind} lane={lane} now={now} onChoose={onChoose} />
         ))}
@@ -59,7 +74,7 @@ function LaneOf({ lane, now, onChoose }: { lane: Lane; now: number; onChoose: (p
   const reached = lane.bars.findLast((bar) => bar.from <= now) ?? lane.bars[0];
   return (
     <div className="flex border-t border-line py-1">
-      <span className="w-20 shrink-0 pt-0.5 text-xs text-muted">
+      <span className={classes(NAMES, "pt-0.5 text-xs text-muted")}>
         {replay.kinds[lane.kind]}
         {lane.left > 0 && <span className="block">{replay.more(lane.left)}</span>}
       </span>
@@ -99,15 +114,23 @@ const BarOf = memo(function BarOf({ bar, ahead, current, onChoose }: BarProps) {
       title={label}
       onClick={() => onChoose(bar.position)}
       className={classes(
-        "absolute h-5 truncate rounded border px-1 text-left text-[0.6875rem] leading-4.5 -outline-offset-2 hover:border-ink",
+        "absolute h-5 overflow-clip rounded border px-1 text-left text-[0.6875rem] leading-4.5 -outline-offset-2 hover:border-ink",
         ahead ? AHEAD : LOOKS[bar.state],
       )}
       style={{ left: percent(bar.from), width: `max(6px, ${percent(bar.to - bar.from)})`, top: bar.row * ROW + 2 }}
     >
-      {bar.to - bar.from > 0.06 && bar.name}
+      {bar.to - bar.from > 0.06 && <span className="sticky left-21 block w-fit max-w-full truncate">{bar.name}</span>}
     </button>
   );
 });
+
+/** Where it is wider than the page, the moment that is shown stays in sight. */
+function follow(box: HTMLElement | null, now: number): void {
+  if (box === null || box.scrollWidth <= box.clientWidth) return;
+  const names = box.querySelector("span")?.clientWidth ?? 0;
+  const x = names + now * (box.scrollWidth - names);
+  if (x < box.scrollLeft + names || x > box.scrollLeft + box.clientWidth) box.scrollLeft = x - box.clientWidth / 2;
+}
 
 function walk(event: KeyboardEvent<HTMLUListElement>): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

@@ -1,4 +1,4 @@
-import type { Mistake } from "../../server/ask";
+import type { SpecProblem as Mistake } from "@stellwerk/client";
 import { useTexts } from "../../texts";
 
 interface Props {

@@ -1,4 +1,6 @@
+import { MayNot } from "../../parts/MayNot";
 import { Page } from "../../parts/Page";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { SystemEditor } from "./SystemEditor";
 
@@ -31,9 +33,10 @@ agents:
 
 export function NewSystemPage() {
   const { systems: words } = useTexts();
+  const mayRegister = useMay("register");
   return (
-    <Page title={words.newTitle} lead={words.newLead}>
-      <SystemEditor name="" initial={BEGINNING} fresh />
+    <Page title={words.newTitle} lead={mayRegister && words.newLead}>
+      {mayRegister ? <SystemEditor name="" initial={BEGINNING} fresh /> : <MayNot scope="register" />}
     </Page>
   );
 }

@@ -1,3 +1,4 @@
+import { Problem } from "@stellwerk/client";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { Badge } from "../../parts/Badge";
@@ -5,7 +6,6 @@ import { Button } from "../../parts/Button";
 import { Card } from "../../parts/Card";
 import { useToast } from "../../parts/Toast";
 import { Trouble } from "../../parts/Trouble";
-import { Problem } from "../../server/ask";
 import { registerSystem } from "../../server/queries";
 import { useWritten } from "../../state/draft";
 import { useTexts } from "../../texts";
@@ -66,7 +66,7 @@ export function SystemEditor({ name, initial, fresh = false }: Props) {
           onSave={() => text !== kept && !register.isPending && register.mutate(text)}
         />
       </Card>
-      {failed && !(failed instanceof Problem && failed.mistakes.length) && <Trouble error={failed} />}
+      {failed && !(failed instanceof Problem && failed.problems?.length) && <Trouble error={failed} />}
       {verdict.error !== null && <Trouble error={verdict.error} />}
       <Findings verdict={verdict} onGo={(line) => editor.current?.goTo(line)} />
     </div>

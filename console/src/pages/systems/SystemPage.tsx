@@ -6,11 +6,14 @@ import { Card } from "../../parts/Card";
 import { Icon } from "../../parts/Icon";
 import { JsonTree } from "../../parts/JsonTree";
 import { Loaded } from "../../parts/Loaded";
+import { LongText } from "../../parts/LongText";
+import { MayNot } from "../../parts/MayNot";
 import { Page } from "../../parts/Page";
 import { Tabs } from "../../parts/Tabs";
 import { Trouble } from "../../parts/Trouble";
 import { system, systemText } from "../../server/queries";
 import type { System } from "../../server/types";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { useBegin } from "../chat/begin";
 import { AgentList } from "./AgentList";
@@ -23,7 +26,8 @@ export function SystemPage() {
   const begin = useBegin();
   const { systems: words } = useTexts();
   const query = useQuery(system(id));
-  const tryIt = (
+  const mayRun = useMay("run");
+  const tryIt = mayRun && query.data && (
     <Button look="primary" disabled={begin.isPending} onClick={() => begin.mutate(id)}>
       <Icon name="chat" size={16} /> {words.tryIt}
     </Button>
@@ -57,6 +61,7 @@ function Facts({ system: one }: { system: System }) {
 
 function SystemViews({ system: one }: { system: System }) {
   const { systems: words } = useTexts();
+  const mayRegister = useMay("register");
   const text = useQuery(systemText(one.id));
   const picture = (
     <div className="space-y-5">
@@ -76,7 +81,20 @@ function SystemViews({ system: one }: { system: System }) {
     </Card>
   );
   const yaml = (
-    <Loaded query={text}>{(written) => <SystemEditor key={one.id} name={one.id} initial={written} />}</Loaded>
+    <Loaded query={text}>
+      {(written) =>
+        mayRegister ? (
+          <SystemEditor key={one.id} name={one.id} initial={written} />
+        ) : (
+          <Card title={words.yaml}>
+            <div className="space-y-4">
+              <MayNot scope="register" />
+              <LongText text={written} />
+            </div>
+          </Card>
+        )
+      }
+    </Loaded>
   );
   return (
     <Tabs

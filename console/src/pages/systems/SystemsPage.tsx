@@ -8,6 +8,7 @@ import { Loaded } from "../../parts/Loaded";
 import { Page } from "../../parts/Page";
 import { systems } from "../../server/queries";
 import type { ListedSystem } from "../../server/types";
+import { useMay } from "../../state/may";
 import { useNow } from "../../state/now";
 import { useTexts } from "../../texts";
 import { ago } from "../../texts/time";
@@ -15,6 +16,7 @@ import { ago } from "../../texts/time";
 export function SystemsPage() {
   const { systems: words } = useTexts();
   const now = useNow();
+  const mayRegister = useMay("register");
   return (
     <Page title={words.title} lead={words.lead} actions={<RegisterLink />}>
       <Loaded query={useQuery(systems)}>
@@ -29,7 +31,7 @@ export function SystemsPage() {
             </ul>
           ) : (
             <EmptyState icon="systems" title={words.none}>
-              <p>{words.noneWhy}</p>
+              {mayRegister && <p>{words.noneWhy}</p>}
             </EmptyState>
           )
         }
@@ -40,6 +42,7 @@ export function SystemsPage() {
 
 function RegisterLink() {
   const { systems: words } = useTexts();
+  if (!useMay("register")) return null;
   return (
     <Link to="/register" className={buttonLook("primary")}>
       <Icon name="plus" size={16} /> {words.register}

@@ -1,5 +1,5 @@
+import { Problem, type SpecProblem } from "@stellwerk/client";
 import { useEffect, useState } from "react";
-import { type Mistake, Problem } from "../../server/ask";
 import { checkSystem } from "../../server/queries";
 import type { System } from "../../server/types";
 
@@ -9,7 +9,7 @@ const PAUSE = 400;
 export interface Verdict {
   checking: boolean;
   system: System | null;
-  mistakes: readonly Mistake[];
+  mistakes: readonly SpecProblem[];
   /** Not about the text: the server is away, or does not let us. */
   error: unknown;
 }
@@ -38,7 +38,7 @@ async function judge(text: string, signal: AbortSignal): Promise<Verdict> {
   try {
     return { ...UNKNOWN, checking: false, system: await checkSystem(text, signal) };
   } catch (error) {
-    const mistakes = error instanceof Problem ? error.mistakes : [];
+    const mistakes = error instanceof Problem ? (error.problems ?? []) : [];
     return { ...UNKNOWN, checking: false, mistakes, error: mistakes.length ? null : error };
   }
 }

@@ -14,6 +14,7 @@ export function ToolDetails({ tool }: { tool: Tool }) {
       <p className="whitespace-pre-line">{tool.description}</p>
       <p className="flex flex-wrap gap-1.5">
         {tool.idempotent && <Badge>{words.idempotent}</Badge>}
+        {tool.untrusted && <Badge tone="warn">{words.untrusted}</Badge>}
         {tool.timeout !== null && <Badge>{words.timeout(tool.timeout)}</Badge>}
         {tool.output && <Badge>{words.output(tool.output)}</Badge>}
       </p>

@@ -1,11 +1,12 @@
 import type { WorkflowDocument } from "@stellwerk/client";
 import { useMutation } from "@tanstack/react-query";
+import { download } from "../../parts/files";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
 import { useTexts } from "../../texts";
 import { bytes } from "../../texts/figures";
-import { download, fileName } from "./documents";
+import { fileName, fileOf } from "./documents";
 
 /** A file that can be downloaded, and why it could not be read, if it could not. */
 export function DocumentRow({ document, note }: { document: WorkflowDocument; note?: string }) {
@@ -13,7 +14,7 @@ export function DocumentRow({ document, note }: { document: WorkflowDocument; no
   const { workflows: words, language } = texts;
   const say = useToast();
   const get = useMutation({
-    mutationFn: () => download(document),
+    mutationFn: () => download(fileOf(document)),
     onError: (error) => say(wordsFor(error, texts), true),
   });
   const summary = [note, bytes(document.size, language)].filter(Boolean).join(" · ");

@@ -11,7 +11,11 @@ export function MessageList({ messages }: { messages: readonly WorkflowMessage[]
       {messages.map(({ id, role, agentName, content, documents }) => (
         <li key={id}>
           <p className="mb-1 text-sm font-semibold">{role === "user" ? words.you : agentName}</p>
-          <Markdown text={content} />
+          {role === "user" ? (
+            <p className="break-words whitespace-pre-wrap">{content}</p> // as it was typed
+          ) : (
+            <Markdown text={content} />
+          )}
           {documents.length > 0 && (
             <ul className="mt-3 flex flex-wrap gap-2">
               {documents.map((document) => (

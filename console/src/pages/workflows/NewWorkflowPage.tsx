@@ -3,15 +3,18 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Card } from "../../parts/Card";
 import { Choice } from "../../parts/Field";
+import { MayNot } from "../../parts/MayNot";
 import { Page } from "../../parts/Page";
 import { client } from "../../server/client";
 import { systems } from "../../server/queries";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { type Wish, WishForm } from "./WishForm";
 
 /** A wish and files, and it begins. */
 export function NewWorkflowPage() {
   const { workflows: words } = useTexts();
+  const mayRun = useMay("run");
   const [system, setSystem] = useState("");
   const known = useQuery(systems).data ?? [];
   const navigate = useNavigate();
@@ -25,25 +28,29 @@ export function NewWorkflowPage() {
   });
   return (
     <Page title={words.newTitle} lead={words.newLead}>
-      <Card>
-        <WishForm
-          label={words.wish}
-          hint={words.wishHint}
-          send={words.start}
-          onSend={start.mutateAsync}
-          pending={start.isPending}
-          error={start.error}
-        >
-          {known.length > 1 && (
-            <Choice
-              label={words.system}
-              value={system}
-              onChange={setSystem}
-              options={[{ value: "", label: words.anySystem }, ...known.map(({ id }) => ({ value: id, label: id }))]}
-            />
-          )}
-        </WishForm>
-      </Card>
+      {mayRun ? (
+        <Card>
+          <WishForm
+            label={words.wish}
+            hint={words.wishHint}
+            send={words.start}
+            onSend={start.mutateAsync}
+            pending={start.isPending}
+            error={start.error}
+          >
+            {known.length > 1 && (
+              <Choice
+                label={words.system}
+                value={system}
+                onChange={setSystem}
+                options={[{ value: "", label: words.anySystem }, ...known.map(({ id }) => ({ value: id, label: id }))]}
+              />
+            )}
+          </WishForm>
+        </Card>
+      ) : (
+        <MayNot scope="run" />
+      )}
     </Page>
   );
 }

@@ -1,22 +1,31 @@
-import { type Question as Asked, openQuestions, type Session } from "@stellwerk/client";
+import { type Question as Asked, openQuestions, Problem, type Session } from "@stellwerk/client";
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { Button, buttonLook } from "../../parts/Button";
 import { Card } from "../../parts/Card";
 import { Field } from "../../parts/Field";
+import { MayNot } from "../../parts/MayNot";
+import { useToast } from "../../parts/Toast";
 import { Trouble } from "../../parts/Trouble";
 import { client } from "../../server/client";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 
 /** What it waits for. The first open question is the one that an answer goes to. */
 export function Question({ id, session }: { id: string; session: Session }) {
   const { workflows: words } = useTexts();
+  const mayAnswer = useMay("run");
   const [question] = openQuestions(session);
   if (!session.awaitingUserInput || !question) return null;
   return (
     <Card title={words.asks(question.agent ?? "")} className="border-warn">
-      {question.kind === "question" ? (
+      {!mayAnswer ? (
+        <div className="space-y-4">
+          <p>{question.question}</p>
+          <MayNot scope="run" />
+        </div>
+      ) : question.kind === "question" ? (
         <AnswerForm key={question.askId} id={id} question={question} />
       ) : (
         <div className="space-y-4">
@@ -31,9 +40,15 @@ export function Question({ id, session }: { id: string; session: Session }) {
 }
 
 function AnswerForm({ id, question }: { id: string; question: Asked }) {
-  const { workflows: words } = useTexts();
+  const { workflows: words, questions } = useTexts();
+  const say = useToast();
   const [text, setText] = useState(typeof question.default === "string" ? question.default : "");
-  const answer = useMutation({ mutationFn: (prompt: string) => client.workflows.start({ prompt }, id) });
+  const answer = useMutation({
+    mutationFn: (said: string) => client.answer(id, { ask_id: question.askId, text: said }),
+    // The form is gone by then, or will be: somebody else was faster.
+    onError: (error, said) =>
+      error instanceof Problem && error.status === 409 && say(`${questions.lost} ${questions.yours(said)}`, true),
+  });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (text.trim()) answer.mutate(text);

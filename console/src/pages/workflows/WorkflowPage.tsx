@@ -8,11 +8,13 @@ import { Page } from "../../parts/Page";
 import { StatusBadge } from "../../parts/StatusBadge";
 import { Trouble } from "../../parts/Trouble";
 import { useKey } from "../../server/key";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { DeleteButton, StopButton } from "./actions";
 import { madeIn } from "./documents";
 import { Figures } from "./Figures";
 import { LogList } from "./LogList";
+import { nameOf } from "./listing";
 import { MessageList } from "./MessageList";
 import { NextRound } from "./NextRound";
 import { Question } from "./Question";
@@ -34,7 +36,9 @@ const COLUMN = "max-lg:contents lg:space-y-5";
 function Watched({ id }: { id: string }) {
   const { workflows: words } = useTexts();
   const { session, connection, error, messages: said, logs = [] } = useWorkflow(id);
+  const mayRun = useMay("run");
   const messages = said ?? [];
+  const wish = messages[0]?.content;
   const tasks = useMemo(() => tasksOf(session), [session]);
   const failed = countFailed(tasks);
   if (error && !messages.length)
@@ -59,11 +63,12 @@ function Watched({ id }: { id: string }) {
       <Link to="/events/$sid" params={{ sid: id }} className={buttonLook("plain")}>
         <Icon name="events" size={16} /> {words.events}
       </Link>
-      {session.status === "running" ? <StopButton id={id} stopping={session.stopping} /> : <DeleteButton id={id} />}
+      {mayRun &&
+        (session.status === "running" ? <StopButton id={id} stopping={session.stopping} /> : <DeleteButton id={id} />)}
     </>
   );
   return (
-    <Page title={messages[0]?.content.slice(0, 60) ?? (said ? words.title : "…")} lead={lead} actions={actions}>
+    <Page title={wish ? nameOf(wish) : said ? words.title : "…"} lead={lead} actions={actions}>
       <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className={COLUMN}>
           <Standing session={session} tasks={tasks} logs={logs} />
@@ -73,7 +78,7 @@ function Watched({ id }: { id: string }) {
             <Card title={words.messages}>
               <MessageList messages={messages} />
             </Card>
-            {session.status !== "running" && session.round > 0 && <NextRound id={id} />}
+            {mayRun && session.status !== "running" && session.round > 0 && <NextRound id={id} />}
           </div>
         </div>
         <div className={COLUMN}>

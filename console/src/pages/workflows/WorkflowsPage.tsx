@@ -2,21 +2,25 @@ import type { WorkflowHead } from "@stellwerk/client";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { Badge } from "../../parts/Badge";
 import { Button, buttonLook } from "../../parts/Button";
 import { Card } from "../../parts/Card";
 import { EmptyState } from "../../parts/EmptyState";
 import { Icon } from "../../parts/Icon";
 import { Loaded } from "../../parts/Loaded";
+import { MayNot } from "../../parts/MayNot";
 import { Page } from "../../parts/Page";
 import { StatusBadge } from "../../parts/StatusBadge";
 import { type Column, Table } from "../../parts/Table";
+import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
 import { ago } from "../../texts/time";
-import { PAGE, workflows } from "./listing";
+import { nameOf, PAGE, workflows } from "./listing";
 import { RowProgress } from "./RowProgress";
 
 export function WorkflowsPage() {
   const { workflows: words } = useTexts();
+  const mayRun = useMay("run");
   const [wanted, setWanted] = useState(PAGE);
   const query = useQuery(workflows(wanted));
   const columns = useColumns();
@@ -37,7 +41,7 @@ export function WorkflowsPage() {
             </div>
           ) : (
             <EmptyState icon="workflows" title={words.none}>
-              <p>{words.noneWhy}</p>
+              {mayRun ? <p>{words.noneWhy}</p> : <MayNot scope="run" />}
               <StartLink />
             </EmptyState>
           )
@@ -49,6 +53,7 @@ export function WorkflowsPage() {
 
 function StartLink() {
   const { workflows: words } = useTexts();
+  if (!useMay("run")) return null;
   return (
     <Link to="/workflows/new" className={buttonLook("primary")}>
       <Icon name="plus" size={16} /> {words.startOne}
@@ -63,7 +68,12 @@ function useColumns(): Column<WorkflowHead>[] {
     {
       id: "status",
       title: words.status,
-      cell: ({ status, awaitingUserInput }) => <StatusBadge status={status} awaiting={awaitingUserInput} />,
+      cell: ({ status, awaitingUserInput, failedTasks }) => (
+        <span className="flex flex-wrap gap-1.5">
+          <StatusBadge status={status} awaiting={awaitingUserInput} />
+          {failedTasks > 0 && <Badge tone="bad">{words.failedTasks(failedTasks)}</Badge>}
+        </span>
+      ),
     },
     { id: "progress", title: words.progress, wide: true, cell: (row) => <RowProgress workflow={row} /> },
     { id: "round", title: words.round, numeric: true, wide: true, cell: ({ currentRound }) => currentRound },
@@ -82,7 +92,7 @@ function Name({ workflow }: { workflow: WorkflowHead }) {
         params={{ id }}
         className="line-clamp-2 font-medium break-words text-accent hover:underline"
       >
-        {name || id}
+        {name ? nameOf(name) : id}
       </Link>
       <span className="mt-1 block text-muted sm:hidden">
         {words.inRound(currentRound)} · <Activity workflow={workflow} />

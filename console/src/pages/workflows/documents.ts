@@ -1,6 +1,5 @@
 import type { WorkflowDocument, WorkflowMessage } from "@stellwerk/client";
-import { save, storedFile } from "../../parts/files";
-import { askBlob } from "../../server/ask";
+import { type FileRef, storedFile } from "../../parts/files";
 
 export const fileName = ({ name, ext }: WorkflowDocument): string => (ext ? `${name}.${ext}` : name);
 
@@ -21,16 +20,21 @@ export function madeIn(messages: readonly WorkflowMessage[]): readonly Made[] {
   return [...made.values()];
 }
 
-/** Bytes that came from the user, and that went to the user. */
+/** Bytes that came from the user, and that went to the user: of a file that several messages name, once. */
 export function bytesOf(messages: readonly WorkflowMessage[]): { received: number; sent: number } {
-  const sum = (figure: "bytesReceived" | "bytesSent") =>
-    messages.reduce((whole, { dataStats }) => whole + dataStats[figure], 0);
-  return { received: sum("bytesReceived"), sent: sum("bytesSent") };
+  const delivered = new Set<string>();
+  let [received, sent] = [0, 0];
+  for (const { role, dataStats, documents } of messages) {
+    received += dataStats.bytesReceived;
+    sent += dataStats.bytesSent;
+    if (role !== "user")
+      for (const { id, size } of documents) {
+        if (delivered.has(id)) sent -= size;
+        delivered.add(id);
+      }
+  }
+  return { received, sent };
 }
 
-/** Fetched with the key, which a link could not send; then the browser is given it as a file. */
-export async function download(document: WorkflowDocument): Promise<void> {
-  const name = fileName(document);
-  const { path } = storedFile(document.id.replace(/^doc_/, ""), name, "");
-  save(await askBlob(path), name);
-}
+export const fileOf = (document: WorkflowDocument): FileRef =>
+  storedFile(document.id.replace(/^doc_/, ""), fileName(document), "");

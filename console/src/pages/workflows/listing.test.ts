@@ -1,10 +1,11 @@
 import type { WorkflowHead } from "@stellwerk/client";
 import { expect, test } from "vitest";
-import { listing, pause } from "./listing";
+import { listing, nameOf, pause } from "./listing";
 
 const head = (id: string, status: WorkflowHead["status"] = "completed"): WorkflowHead => ({
   ...{ id, status, mandateId: 1, userId: 0, name: id, startedAt: "", lastActivity: "", currentRound: 1 },
   awaitingUserInput: false,
+  failedTasks: 0,
 });
 
 test("a list that has not changed stays the same object, and remembers since when", () => {
@@ -22,4 +23,9 @@ test("the longer nothing happens, the more seldom it is asked for", () => {
 
 test("a server that is away is asked ever more seldom", () => {
   expect([0, 1, 3, 9].map((failures) => pause(undefined, failures, 0))).toEqual([2_000, 4_000, 16_000, 30_000]);
+});
+
+test("a name that is only the beginning of a wish says so", () => {
+  expect(nameOf("Write a report")).toBe("Write a report");
+  expect(nameOf(`${"Write ".repeat(10)}a report`)).toBe(`${"Write ".repeat(10).trimEnd()}…`);
 });

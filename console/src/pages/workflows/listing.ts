@@ -4,6 +4,7 @@ import { client } from "../../server/client";
 
 export const PAGE = 50;
 const MOST_AT_ONCE = 500;
+const LONGEST_NAME = 60;
 const SOON = 2_000;
 const LATE = 30_000;
 
@@ -26,6 +27,12 @@ export const workflows = (wanted: number) =>
     placeholderData: keepPreviousData,
     refetchInterval: ({ state }) => pause(state.data, state.fetchFailureCount, Date.now()),
   });
+
+/** How a workflow is called: by the beginning of its wish, as the server tells it in the list. */
+export function nameOf(wish: string): string {
+  const [name, isCut] = [wish.slice(0, LONGEST_NAME), wish.length >= LONGEST_NAME];
+  return isCut ? `${name.trimEnd()}…` : name;
+}
 
 async function newest(wanted: number): Promise<readonly WorkflowHead[]> {
   const found: WorkflowHead[] = [];

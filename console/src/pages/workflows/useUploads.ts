@@ -17,7 +17,10 @@ export function useUploads() {
     const ending = new AbortController();
     sending.current.set(key, ending);
     try {
-      const stored = await upload(file, (part) => step({ what: "sent", key, part }), ending.signal);
+      const stored = await upload(file, {
+        onProgress: (part) => step({ what: "sent", key, part }),
+        signal: ending.signal,
+      });
       step({ what: "stored", key, stored });
     } catch (why) {
       if (!ending.signal.aborted) step({ what: "refused", key, why });

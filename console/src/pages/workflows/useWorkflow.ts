@@ -19,7 +19,7 @@ export function useWorkflow(id: string) {
   const isOpen = connection !== "waiting";
   useNews(said, news, isOpen);
   useNews(log, news, isOpen);
-  return { session, connection, error: problem ?? said.error ?? log.error, messages: said.data, logs: log.data };
+  return { session, connection, error: said.error ?? log.error ?? problem, messages: said.data, logs: log.data };
 }
 
 /** Changes whenever a message or a log entry may have come, and not with every word that a model writes. */

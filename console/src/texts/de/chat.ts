@@ -5,6 +5,7 @@ export const chat = {
   version: (number: number) => `Version ${number}`,
   noSystems: "Es ist kein Agentensystem registriert",
   register: "Eines registrieren",
+  onlyRead: "Wählen Sie eine Sitzung, um sie zu lesen",
   session: (system: string) => `Sitzung mit ${system}`,
   nothingSaid: "Noch wurde nichts gesagt",
   nothingSaidHint:
@@ -54,8 +55,10 @@ export const chat = {
   stopping: "wird gestoppt …",
   attach: "Dateien anhängen",
   detach: (name: string) => `${name} weglassen`,
+  cancelUpload: (name: string) => `Hochladen von ${name} abbrechen`,
   uploading: (name: string) => `${name} wird hochgeladen`,
   dropHere: "Dateien hier ablegen",
+  lacks: { upload: "Gesendet wird, wenn die Dateien da sind.", words: "Die Frage braucht auch Worte." },
   replayed: "So war es. Gehen Sie zurück ans Ende, um etwas zu sagen.",
 };
 
@@ -85,8 +88,12 @@ export const questions = {
   declined: "abgelehnt",
   responded: "an seiner Stelle beantwortet",
   closed: "geschlossen: Der Lauf endete ohne Antwort",
+  lost: "Sie wurde anderswo zuerst beantwortet. Ihre Antwort wurde nicht angenommen.",
+  late: "Der Lauf war schon zu Ende. Ihre Antwort wurde nicht angenommen.",
+  yours: (text: string) => `Sie sagten: „${text}“`,
   needed: "Das wird gebraucht.",
   number: "Das muss eine Zahl sein.",
+  ambiguous: "Das lässt sich auf zwei Arten lesen. Schreiben Sie 10000, oder 10,0, wenn Sie zehn meinen.",
   integer: "Das muss eine ganze Zahl sein.",
   json: "Das muss JSON sein.",
   isNeeded: "nötig",

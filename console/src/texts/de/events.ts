@@ -1,7 +1,7 @@
 export const events = {
   title: "Ereignisse",
   lead: "Alles, was geschehen ist, so wie es gespeichert ist: ein fortlaufendes Protokoll für jede Sitzung.",
-  of: (session: string) => `Ereignisse von ${session}`,
+  of: (title: string) => `Ereignisse: ${title}`,
   choose: "Wählen Sie eine Sitzung",
   noSession: "Noch keine Sitzung",
   noSessionWhy: "Wenn Sie eine beginnen, wird ihr Protokoll hier gezeigt, Ereignis für Ereignis.",

@@ -6,6 +6,9 @@ export const parts = {
   eventsOf: (name: string) => `Ereignisse von ${name}`,
   copied: "Kopiert.",
   notCopied: "Der Browser lässt die Seite das nicht kopieren.",
+  code: "Code",
+  copyCode: "Code kopieren",
+  copyId: (id: string) => `${id} kopieren`,
   image: "Bild",
   imageNotLoaded: "Bilder anderer Rechner werden nicht geladen; dies ist ein Link dorthin.",
   showMore: (left: number) => `mehr zeigen (noch ${left})`,
@@ -17,6 +20,11 @@ export const parts = {
   rows: (count: number) => (count === 1 ? "1 Zeile" : `${count} Zeilen`),
   rowsOf: (count: number, total: number) => `${count} von ${total} Zeilen`,
   moreText: (left: number) => `mehr zeigen (noch ${left} Zeichen)`,
+  mayNot: {
+    run: "Ihr Schlüssel darf hier lesen, nicht schreiben. Jemand mit der Rolle admin kann Ihnen einen anderen geben.",
+    register:
+      "Ihr Schlüssel darf keine Agentensysteme registrieren. Jemand mit der Rolle admin kann Ihnen einen anderen geben.",
+  },
 };
 
 /** What the server says in English, by its code; only where its own words tell no more than these. */
@@ -30,6 +38,10 @@ const TOLD: Readonly<Record<string, string>> = {
   question_open: "Die Sitzung wartet auf Ihre Antwort auf eine Frage.",
   nothing_asked: "Es ist keine Frage offen.",
   not_asked: "Diese Frage ist nicht mehr offen.",
+  which_question: "Mehrere Fragen sind offen. Beantworten Sie jede dort, wo sie im Chat gestellt wird.",
+  not_a_run_end: "Abzweigen kann man nur, wo eine Antwort zu Ende ist.",
+  not_now: "So, wie die Sitzung steht, geht das nicht. Laden Sie die Seite neu.",
+  key_reused: "Das wurde schon mit anderen Worten gesendet. Schreiben Sie es neu.",
   nothing_said: "Hier ist keine Antwort, die neu gegeben werden könnte.",
   no_run_ended: "Abzweigen kann man erst, wenn die erste Antwort zu Ende ist.",
   system_gone:

@@ -13,6 +13,7 @@ export const tools = {
   aliases: "Heißt auch",
   timeout: (seconds: number) => `höchstens ${seconds} s`,
   idempotent: "wiederholbar",
+  untrusted: "nicht vertrauenswürdig: was es liefert, können Fremde geschrieben haben",
   effects: { read: "liest nur", write: "verändert etwas", external: "wirkt nach außen" },
   output: (kind: string) => `ergibt: ${kind}`,
   schema: "Schema",

@@ -1,7 +1,7 @@
 export const events = {
   title: "Events",
   lead: "Everything that happened, as it is stored: one append-only log for each session.",
-  of: (session: string) => `Events of ${session}`,
+  of: (title: string) => `Events: ${title}`,
   choose: "Choose a session",
   noSession: "No session yet",
   noSessionWhy: "When you begin one, its log is shown here, event by event.",

@@ -13,6 +13,7 @@ export const tools = {
   aliases: "Also called",
   timeout: (seconds: number) => `at most ${seconds} s`,
   idempotent: "may be repeated",
+  untrusted: "untrusted: strangers may have written what it gives",
   effects: { read: "only reads", write: "changes things", external: "reaches outside" },
   output: (kind: string) => `gives: ${kind}`,
   schema: "Schema",

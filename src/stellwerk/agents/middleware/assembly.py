@@ -6,12 +6,13 @@ from itertools import groupby
 from langchain_core.language_models import BaseChatModel
 
 from stellwerk.agents.middleware.aliases import Aliases
-from stellwerk.agents.middleware.approvals import Approvals
+from stellwerk.agents.middleware.approvals import AfterReading, Approvals
 from stellwerk.agents.middleware.call_log import CallLog
 from stellwerk.agents.middleware.chain import Chain
 from stellwerk.agents.middleware.final_prompt import FinalPrompt
 from stellwerk.agents.middleware.kinds import Middleware
 from stellwerk.agents.middleware.one_call import OneModelCall
+from stellwerk.agents.middleware.reading import Conduct, Reading
 from stellwerk.agents.middleware.repair import Repair
 from stellwerk.agents.middleware.retry import ModelRetry, Patience
 from stellwerk.agents.middleware.steps import StepLimit
@@ -35,8 +36,11 @@ def middleware_for(
     judge: BaseChatModel,
     patience: Patience | None = None,
     aliases: Mapping[str, str] | None = None,
+    known: Mapping[str, Conduct] | None = None,
 ) -> list[Middleware]:
     """Every setting that is used, in an order that matters; the first is the outermost.
+
+    ``known`` is the conduct of the agent's tools, and of its sub-agents, by name.
 
     Raises:
         SpecError: two settings contradict each other.
@@ -46,7 +50,7 @@ def middleware_for(
             f"agent {agent!r} has both only_one_model_call and validation_prompt, but to judge an answer, and to write "
             "it again, takes more calls of the model; leave one of them out"
         )
-    layers = _layers(config, agent, judge, patience or Patience(config.model_retries))
+    layers = _layers(config, agent, judge, patience or Patience(config.model_retries), known or {})
     return list(_chained([*layers, Aliases(aliases)] if aliases else layers))
 
 
@@ -57,9 +61,11 @@ def guards_for(
     judge: BaseChatModel,
     patience: Patience | None = None,
     aliases: Mapping[str, str] | None = None,
+    known: Mapping[str, Conduct] | None = None,
 ) -> list[Middleware]:
     """The same for a helper that works with the agent's tools: what limits it, without what shapes the answer."""
-    return middleware_for(config.model_copy(update=_OWN), agent=agent, judge=judge, patience=patience, aliases=aliases)
+    bare = config.model_copy(update=_OWN)
+    return middleware_for(bare, agent=agent, judge=judge, patience=patience, aliases=aliases, known=known)
 
 
 def _chained(layers: Iterable[Middleware]) -> Iterator[Middleware]:
@@ -70,7 +76,9 @@ def _chained(layers: Iterable[Middleware]) -> Iterator[Middleware]:
             yield Chain(list(group), name=f"Stellwerk{number}")
 
 
-def _layers(config: AgentConfig, agent: str, judge: BaseChatModel, patience: Patience) -> Iterator[Middleware]:
+def _layers(
+    config: AgentConfig, agent: str, judge: BaseChatModel, patience: Patience, known: Mapping[str, Conduct]
+) -> Iterator[Middleware]:
     # Around a model call. First whether there is one at all: a step is one turn, however often it is tried.
     if config.only_one_model_call:
         yield OneModelCall()
@@ -85,8 +93,10 @@ def _layers(config: AgentConfig, agent: str, judge: BaseChatModel, patience: Pat
     # Around a tool call. A call beyond its limit is not worth a question to the user.
     yield ToolLimits(Limits(agent, config.tool_call_limit, config.tool_call_limits))
     # What stands before the approval runs again when the answer comes, so nothing there may act, or write a line.
-    if config.approvals:
-        yield Approvals(config.approvals)
+    if config.approvals or config.approvals_after_reading:
+        yield Approvals(config.approvals, AfterReading(config.approvals_after_reading, known, agent=agent))
+    # Inside, because what the user says in a tool's place is not what a stranger says.
+    yield Reading(known, framed=bool(config.approvals_after_reading))
     # Inside the retry a line for every attempt; outside the tool errors, so that it tells how the model sees the end.
     yield CallLog(agent)
     # Around the timeout: an error of the tool itself may be a TimeoutError too.

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.types import Command
 
+from stellwerk.agents.middleware.kinds import ToolOutcome
 from stellwerk.envelope.payloads import ATTACHED
 
 VALIDATOR = "validator"
@@ -29,6 +31,8 @@ whether a task made it; and of a task, how many of its letters are the wish. The
 documents, in words that strangers may have written."""
 TASK = "task"
 """The one tool through which a deep agent calls all its sub-agents."""
+HELPER = "general-purpose"
+"""The sub-agent that every deep agent has: it works with the agent's own tools."""
 
 Spoken = TypeVar("Spoken", bound=BaseMessage)
 
@@ -103,6 +107,17 @@ def by_model(message: BaseMessage) -> bool:
 def noted(message: Spoken, **notes: Any) -> Spoken:
     """The same message with more in its metadata, which is stored with it and not sent to models."""
     return message.model_copy(update={"response_metadata": {**message.response_metadata, **notes}})
+
+
+def outcome_noted(outcome: ToolOutcome, **notes: Any) -> ToolOutcome:
+    """The same for what a tool gives back: its message, or a change of the state with the message in it."""
+    if isinstance(outcome, ToolMessage):
+        return noted(outcome, **notes)
+    match outcome:
+        case Command(update={"messages": [*others, ToolMessage() as result], **rest}):
+            return replace(outcome, update={**rest, "messages": [*others, noted(result, **notes)]})
+        case _:
+            return outcome
 
 
 def spent_in(messages: Sequence[BaseMessage]) -> Spent:

@@ -1,13 +1,11 @@
 """StepLimit: an agent asks its model so many times for one input, and never more than those around it have left."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelResponse, ToolCallRequest
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.config import get_config
-from langgraph.types import Command
 
 from stellwerk.agents import metering
 from stellwerk.agents.middleware.budget import Budget, current, spending
@@ -17,6 +15,7 @@ from stellwerk.agents.middleware.conversation import (
     SPENT,
     Spent,
     noted,
+    outcome_noted,
     seconds_in,
     since_input,
     spent_in,
@@ -97,15 +96,7 @@ def _priced(outcome: ToolOutcome, inside: Budget) -> ToolOutcome:
     notes = _clock(inside)
     if inside.spent != Spent():
         notes[SPENT] = inside.spent.to_json()
-    if not notes:
-        return outcome
-    if isinstance(outcome, ToolMessage):
-        return noted(outcome, **notes)
-    match outcome:
-        case Command(update={"messages": [*others, ToolMessage() as result], **rest}):
-            return replace(outcome, update={**rest, "messages": [*others, noted(result, **notes)]})
-        case _:
-            return outcome
+    return outcome_noted(outcome, **notes) if notes else outcome
 
 
 def _clock(budget: Budget) -> dict[str, Any]:

@@ -98,6 +98,11 @@ DELETE FROM inbox WHERE tenant = ?1 AND session_id = ?2 AND position IN
 SELECT body FROM event WHERE session_id = ?1 AND type = 'ask_user'
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
 
+-- How those calls of a run have ended that have this in them.
+-- name: ends_of_calls
+SELECT event.body FROM run JOIN event ON event.session_id = run.session_id AND event.position >= run.position
+WHERE run.id = ?1 AND run.tenant = ?2 AND event.type = 'tool_end' AND instr(event.body, ?3) > 0 ORDER BY event.position;
+
 -- name: ends_of_runs
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;

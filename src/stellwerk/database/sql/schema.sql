@@ -26,6 +26,8 @@ CREATE TABLE session (
     workflow      INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX session_touched ON session (tenant, touched);
+CREATE INDEX session_listed ON session (tenant, id);
+CREATE INDEX session_workflow ON session (tenant, id) WHERE workflow = 1;
 
 -- body is the envelope's final JSON, written once and never parsed on its way out. In old sessions
 -- a stretch of pieces of text is one row, of type 'packed', in the place of the last of them: their bodies, compressed.

@@ -6,15 +6,14 @@ import { JsonTree } from "../../../parts/JsonTree";
 import { useTexts } from "../../../texts";
 import { FormFields } from "./FormFields";
 import { argumentsSchema, fieldOf } from "./schema";
-import { useForm, useReply } from "./useReply";
+import { type Reply, useForm } from "./useReply";
 
 const DECISIONS = ["approve", "edit", "reject", "respond"] as const;
 type Decision = (typeof DECISIONS)[number];
 
 /** A tool wants to run: it may, with these arguments or others, or not. Whoever decides sees all of them. */
-export function ApprovalForm({ sid, question }: { sid: string; question: Question }) {
+export function ApprovalForm({ question, reply }: { question: Question; reply: Reply }) {
   const { questions } = useTexts();
-  const reply = useReply(sid, question.askId);
   const [chosen, setChosen] = useState<Decision | null>(null);
   const open = DECISIONS.filter((one) => !question.options || question.options.includes(one));
   const back = () => setChosen(null);
@@ -65,8 +64,6 @@ export function Arguments({ args }: { args: unknown }) {
     </div>
   );
 }
-
-type Reply = ReturnType<typeof useReply>;
 
 function Edit({ question, reply, onBack }: { question: Question; reply: Reply; onBack: () => void }) {
   const { questions } = useTexts();

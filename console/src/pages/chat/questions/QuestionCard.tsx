@@ -1,15 +1,17 @@
-import type { Question } from "@stellwerk/client";
+import type { NewAnswer, Question } from "@stellwerk/client";
 import { Badge, type Tone } from "../../../parts/Badge";
 import { classes } from "../../../parts/classes";
 import { Icon } from "../../../parts/Icon";
 import { JsonTree } from "../../../parts/JsonTree";
 import { Markdown } from "../../../parts/Markdown";
+import { useMay } from "../../../state/may";
 import { useTexts } from "../../../texts";
 import type { Texts } from "../../../texts/types";
 import { ApprovalForm, Arguments } from "./ApprovalForm";
 import { words } from "./FormFields";
 import { QuestionForm } from "./QuestionForm";
 import { isSchema } from "./schema";
+import { useReply } from "./useReply";
 
 interface Props {
   sid: string;
@@ -24,6 +26,8 @@ export function QuestionCard({ sid, question, isPast }: Props) {
   const { questions, chat } = texts;
   const isOpen = question.state === "open";
   const isApproval = question.kind === "approval";
+  const mayAnswer = useMay("run");
+  const reply = useReply(sid, question.askId);
   const title = isApproval
     ? questions.mayRun(question.toolName ?? "?")
     : questions.asks(question.agent ?? chat.assistant);
@@ -44,19 +48,30 @@ export function QuestionCard({ sid, question, isPast }: Props) {
         <Badge tone={tone}>{state}</Badge>
       </header>
       <div className="space-y-4 px-4 pt-2 pb-4">
-        {!isApproval && <Markdown text={question.question} />}
-        {isOpen && !isPast ? (
+        {isApproval ? <Why question={question.question} /> : <Markdown text={question.question} />}
+        {isOpen && !isPast && mayAnswer ? (
           isApproval ? (
-            <ApprovalForm sid={sid} question={question} />
+            <ApprovalForm question={question} reply={reply} />
           ) : (
-            <QuestionForm sid={sid} question={question} />
+            <QuestionForm question={question} reply={reply} />
           )
         ) : (
           <Answered question={question} />
         )}
+        {!isOpen && !isPast && reply.refused && <Lost question={question} answer={reply.refused} />}
       </div>
     </section>
   );
+}
+
+/** What LangChain writes where nobody gave a reason. */
+const NO_REASON = "Tool execution requires approval";
+
+/** Why an approval is asked for; the tool and its arguments, which follow, have a place of their own. */
+function Why({ question }: { question: string }) {
+  const reason = question.split("\n\nTool: ")[0];
+  if (!reason || reason === NO_REASON) return null;
+  return <p className="break-words whitespace-pre-wrap">{reason}</p>;
 }
 
 function Answered({ question }: { question: Question }) {
@@ -70,6 +85,22 @@ function Answered({ question }: { question: Question }) {
       {kind !== "approval" && data !== undefined && <Data value={data} />}
       {kind === "approval" && isSchema(data) && typeof data.message === "string" && <Given>{data.message}</Given>}
     </>
+  );
+}
+
+/** Two have answered, and the other was faster. */
+function Lost({ question, answer }: { question: Question; answer: NewAnswer }) {
+  const { questions } = useTexts();
+  return (
+    <div role="alert" className="flex gap-2.5 rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">
+      <span className="mt-0.5">
+        <Icon name="alert" size={16} />
+      </span>
+      <p className="min-w-0 break-words whitespace-pre-wrap">
+        {question.state === "closed" ? questions.late : questions.lost}
+        {answer.text && ` ${questions.yours(answer.text)}`}
+      </p>
+    </div>
   );
 }
 

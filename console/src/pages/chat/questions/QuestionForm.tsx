@@ -4,7 +4,7 @@ import { Button } from "../../../parts/Button";
 import { useTexts } from "../../../texts";
 import { FormFields, words } from "./FormFields";
 import { type FormField, fieldOf, isSchema } from "./schema";
-import { useForm, useReply } from "./useReply";
+import { type Reply, useForm } from "./useReply";
 
 const PLAIN = { type: "string" };
 
@@ -14,9 +14,8 @@ function answerOf(value: unknown): NewAnswer {
 }
 
 /** The answer to an open question: one of its options, or what its schema says, or any text. */
-export function QuestionForm({ sid, question }: { sid: string; question: Question }) {
+export function QuestionForm({ question, reply }: { question: Question; reply: Reply }) {
   const { questions } = useTexts();
-  const reply = useReply(sid, question.askId);
   const options = question.options ?? [];
   if (options.length && !isSchema(question.schema))
     return (
@@ -40,7 +39,7 @@ export function QuestionForm({ sid, question }: { sid: string; question: Questio
   return <SchemaForm question={question} reply={reply} />;
 }
 
-function SchemaForm({ question, reply }: { question: Question; reply: ReturnType<typeof useReply> }) {
+function SchemaForm({ question, reply }: { question: Question; reply: Reply }) {
   const { questions } = useTexts();
   const { schema, default: initial, kind } = question;
   const field: FormField = useMemo(() => fieldOf(schema ?? PLAIN, initial), [schema, initial]);

@@ -51,14 +51,22 @@ test("what is typed becomes data, or says what is wrong with it and where", () =
 
 test("a number that can be read in two ways is asked for again", () => {
   const form = fieldOf({ type: "object", properties: { count: { type: "integer" }, rate: { type: "number" } } });
-  for (const count of ["10,000", "10.000", "1e400", "12345678901234567890", "0x10"])
-    expect(Object.keys(typedValue(form, { count, rate: "" }).objections)).toEqual(["count"]);
-  for (const rate of ["1,234", "1,234,567", "1,2,3", "."])
-    expect(typedValue(form, { count: "", rate }).objections).toEqual({ rate: "number" });
-  expect(typedValue(form, { count: "10000", rate: "0,5" })).toEqual({
-    value: { count: 10000, rate: 0.5 },
-    objections: {},
-  });
+  const rates = (mark: string | null, typed: readonly string[]) =>
+    typed.map((rate) => {
+      const { value, objections } = typedValue(form, { count: "", rate }, mark);
+      return objections.rate ?? (value as { rate: number }).rate;
+    });
+  for (const count of ["1e400", "12345678901234567890", "0x10", "10,000", "10.000"])
+    expect(Object.keys(typedValue(form, { count, rate: "" }, ".").objections)).toEqual(["count"]);
+  const typed = ["10.000", "10,000", "1,234,567", "1.234.567", "1,2,3", "."];
+  const never = ["ambiguous", "ambiguous", "number", "number"];
+  expect(rates(".", typed)).toEqual([10, "ambiguous", ...never]);
+  expect(rates(",", typed)).toEqual(["ambiguous", 10, ...never]);
+  expect(rates(null, typed)).toEqual(["ambiguous", "ambiguous", ...never]);
+  for (const mark of [".", ",", null])
+    expect(rates(mark, ["0,5", "10.5", "0.125", "1234.567", "-10,00"])).toEqual([0.5, 10.5, 0.125, 1234.567, -10]);
+  const known = fieldOf({ type: "number" }, 10.125);
+  expect(typedValue(known, initialOf(known))).toEqual({ value: 10.125, objections: {} });
 });
 
 test("a value that its field cannot show stays, as JSON", () => {

@@ -2,7 +2,7 @@ import { type FormField, optionOf } from "./schema";
 
 /** What stands in a form: texts as they are typed, ticks, the number of an option. */
 export type Typed = string | boolean | readonly boolean[] | { readonly [name: string]: Typed };
-type Objection = "needed" | "number" | "integer" | "json";
+type Objection = "needed" | "number" | "integer" | "ambiguous" | "json";
 /** By the path of the field, `address.city`; the whole has the empty one. */
 type Objections = Readonly<Record<string, Objection>>;
 
@@ -31,28 +31,39 @@ function chosen(options: readonly unknown[], wanted: unknown): string {
   return found < 0 ? "" : String(found);
 }
 
-/** The value that was typed, and what is wrong with it. Undefined: it was left out. */
-export function typedValue(field: FormField, typed: Typed): { value: unknown; objections: Objections } {
-  const objections: Record<string, Objection> = {};
-  return { value: read(field, typed, "", objections), objections };
+/**
+ * The value that was typed, and what is wrong with it. Undefined: it was left out. `mark` is what stands in front of a
+ * fraction for whoever typed it; null if that is not known for sure.
+ */
+export function typedValue(
+  field: FormField,
+  typed: Typed,
+  mark: string | null = null,
+): { value: unknown; objections: Objections } {
+  const reading: Reading = { mark, objections: {} };
+  return { value: read(field, typed, "", reading), objections: reading.objections };
 }
 
-function read(field: FormField, typed: Typed, path: string, objections: Record<string, Objection>): unknown {
+interface Reading {
+  readonly mark: string | null;
+  readonly objections: Record<string, Objection>;
+}
+
+function read(field: FormField, typed: Typed, path: string, reading: Reading): unknown {
   const { shape, isNeeded } = field;
   if (isLeftOut(field, typed)) return undefined;
   if (shape.kind === "boolean") return typed === true;
   if (shape.kind === "several") return shape.options.filter((_, index) => (typed as readonly boolean[])[index]);
-  if (shape.kind === "object") return readObject(shape.fields, typed, path, objections);
+  if (shape.kind === "object") return readObject(shape.fields, typed, path, reading);
   const text = String(typed);
   if (text.trim() === "") {
-    if (isNeeded) objections[path] = "needed";
+    if (isNeeded) reading.objections[path] = "needed";
     return undefined;
   }
   if (shape.kind === "choice") return shape.options[Number(text)];
   if (shape.kind === "text") return text;
-  return shape.kind === "number"
-    ? readNumber(text, shape.isInteger, path, objections)
-    : readJson(text, path, objections);
+  if (shape.kind !== "number") return readJson(text, path, reading);
+  return text === String(field.initial) ? field.initial : readNumber(text, shape.isInteger, path, reading);
 }
 
 /** What need not be there, was not there, and was not touched: a tick has no other way to say nothing. */
@@ -61,29 +72,29 @@ function isLeftOut(field: FormField, typed: Typed): boolean {
   return !field.isNeeded && field.initial === undefined && isUntouched();
 }
 
-function readObject(fields: readonly FormField[], typed: Typed, path: string, objections: Record<string, Objection>) {
+function readObject(fields: readonly FormField[], typed: Typed, path: string, reading: Reading) {
   const known = typed as { readonly [name: string]: Typed };
   const read_ = fields.map((field) => {
     const typedIn = known[field.name] ?? initialOf(field);
-    return [field.name, read(field, typedIn, inner(path, field.name), objections)] as const;
+    return [field.name, read(field, typedIn, inner(path, field.name), reading)] as const;
   });
   return Object.fromEntries(read_.filter(([, value]) => value !== undefined));
 }
 
 const NUMBER = /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i;
 /** A thousand and more to some, one and a bit to others. */
-const AMBIGUOUS = /^[+-]?\d{1,3}(,\d{3})+$/;
+const AMBIGUOUS = /^[+-]?[1-9]\d{0,2}([.,]\d{3})+$/;
 
-function readNumber(typed: string, isInteger: boolean, path: string, objections: Record<string, Objection>) {
+function readNumber(typed: string, isInteger: boolean, path: string, { mark, objections }: Reading) {
   const text = typed.trim();
   const number = Number(text.replace(",", "."));
-  if (!NUMBER.test(text) || !Number.isFinite(number) || (!isInteger && AMBIGUOUS.test(text)))
-    objections[path] = "number";
+  if (AMBIGUOUS.test(text) && (isInteger || text.replace(/[^.,]/g, "") !== mark)) objections[path] = "ambiguous";
+  else if (!NUMBER.test(text) || !Number.isFinite(number)) objections[path] = "number";
   else if (isInteger && (/[.,]/.test(text) || !Number.isSafeInteger(number))) objections[path] = "integer";
   return number;
 }
 
-function readJson(text: string, path: string, objections: Record<string, Objection>): unknown {
+function readJson(text: string, path: string, { objections }: Reading): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { Problem, problemOf } from "./problem.js";
+
+test("a problem keeps its code, its words and its places", async () => {
+  const mistake = { file: "body", line: 3, column: 5, field: "agents.0.id", message: "this field is required" };
+  const body = JSON.stringify({ code: "invalid_system", detail: "1 problem", problems: [mistake] });
+  const problem = await problemOf(new Response(body, { status: 422 }));
+  expect([problem.status, problem.code, problem.message]).toEqual([422, "invalid_system", "1 problem"]);
+  expect([problem.problems, problem.passing]).toEqual([[mistake], false]);
+});
+
+test("the page of a proxy is not shown as if it were words, and may go away, as may silence", async () => {
+  const problem = await problemOf(new Response("<html>Bad gateway</html>", { status: 502 }));
+  expect([problem.message, problem.passing]).toEqual(["The server answered with 502", true]);
+  expect(new Problem(0, { code: "unreachable" }).passing).toBe(true);
+});

@@ -1,0 +1,17 @@
+import type { Nodes, Root } from "mdast";
+
+const BREAK = /^<br ?\/?>$/i;
+
+/** In a table there is no other way to begin a new line than `<br>`: that of HTML, and nothing else, means something. */
+export function lineBreaks(): (root: Root) => void {
+  return (root) => walk(root, false);
+}
+
+function walk(node: Nodes, inCell: boolean): void {
+  if (!("children" in node)) return;
+  const isCell = inCell || node.type === "tableCell";
+  node.children.forEach((child, index) => {
+    if (isCell && child.type === "html" && BREAK.test(child.value)) node.children[index] = { type: "break" };
+    else walk(child, isCell);
+  });
+}
