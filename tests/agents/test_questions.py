@@ -109,6 +109,35 @@ async def test_an_approval_is_a_question_with_the_call_and_its_four_decisions(
     assert end.payload.tool_call_id == ask.payload.tool_call_id
 
 
+@pytest.mark.parametrize(
+    ("given", "field", "said"),
+    [
+        ("yes", "data", 'answer {"data":{"type":"approve"}} or {"data":{"type":"edit","edited_action":{"name":"pay",'),
+        ({"type": ["approve"]}, "data", 'or {"data":{"type":"reject"}}'),
+        ({"type": "edit"}, "data", '\'edited_action\' is a required property; for example {"data":{"type":"edit",'),
+        ({"type": "edit", "edited_action": {"name": "rm"}}, "data.edited_action.name", 'the arguments of "pay"'),
+        (
+            {"type": "edit", "edited_action": {"name": "pay", "args": {"to": "Bob", "amount": "x"}}},
+            "data.edited_action.args.amount",
+            "'x' is not of type 'integer'",
+        ),
+        ({"type": "respond"}, "data", "not one of the decisions that are open"),
+    ],
+)
+async def test_an_answer_that_is_no_decision_is_told_which_are_open(
+    factory: AgentFactory, given: Any, field: str, said: str
+) -> None:
+    rules = {"pay": ["approve", "edit", "reject"]}
+    payer = agent("boss", call("pay", to="Bob", amount=5), tools=["pay"], approvals=rules)
+    (ask,) = asks(await Conversation(await factory.build(payer)).send("go"))
+    kind = "text" if isinstance(given, str) else "data"
+    with pytest.raises(InvalidField) as refused:
+        check_answer(ask.payload, Answered(ask_id=ask.payload.ask_id, **{kind: given}))
+    assert refused.value.field == field
+    assert said in refused.value.message and "respond" not in refused.value.message
+    check_answer(ask.payload, Answered(ask_id=ask.payload.ask_id, text="approve"))
+
+
 async def test_two_approvals_are_decided_one_by_one_and_nothing_is_paid_twice(factory: AgentFactory) -> None:
     both = calls(("pay", {"to": "Ann", "amount": 1}), ("pay", {"to": "Bob", "amount": 2}))
     payer = agent("boss", both, say("done"), tools=["pay"], approvals={"pay": ["approve", "reject"]})

@@ -96,6 +96,7 @@ async def test_another_text_is_a_new_version_and_the_same_text_is_none(client: h
     assert (await client.get("/agent-systems/desk/text", params={"version": 1})).text == DESK
     missing = await client.get("/agent-systems/desk", params={"version": 9})
     assert (missing.status_code, missing.json()["code"]) == (404, "unknown_version")
+    assert missing.json()["detail"] == "there is no version '9'; of 'desk' there are: 1, 2"
 
 
 @pytest.mark.requirement("004.systems.resolved")

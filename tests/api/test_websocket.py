@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -177,7 +178,9 @@ async def test_a_frame_that_is_far_too_large_ends_the_socket_and_nothing_else(ad
         assert "ok" in await reply(socket, {"type": "stop"})
 
 
-async def test_a_handshake_that_must_fail_is_answered_like_any_request(address: str, sid: str) -> None:
+async def test_a_handshake_that_must_fail_is_answered_like_any_request_and_is_no_error_of_ours(
+    address: str, sid: str, caplog: pytest.LogCaptureFixture
+) -> None:
     assert (await refusal(place(address, "nobody")))["code"] == "unknown_session"
     assert (await refusal(place(address, "nobody")))["seen"] == 404
     cursor = await refusal(place(address, sid, after="x"))
@@ -187,6 +190,7 @@ async def test_a_handshake_that_must_fail_is_answered_like_any_request(address: 
     unknown = await refusal(place(address, sid, afterwards="1"))
     assert (unknown["seen"], unknown["field"]) == (422, "afterwards")
     assert unknown["detail"].endswith("known: after, profile, ticket")
+    assert not [line.getMessage() for line in caplog.records if line.levelno >= logging.ERROR]
 
 
 async def test_a_page_of_another_origin_and_a_foreign_host_get_no_socket(address: str, sid: str) -> None:

@@ -10,6 +10,7 @@ import httpx2
 from tests.browser.chatting import begin, downloaded, register, say, spoken, stands, streams, words
 from tests.browser.conftest import Screenshot
 from tests.browser.watched import PHONE, Watched, accessible, of_server
+from tests.crash.waiting import eventually
 
 Opening = Callable[..., Awaitable[Watched]]
 TEXTS = {
@@ -33,8 +34,12 @@ DROPPED = """() => {
 }"""
 
 
+async def has_failed(page: Watched, sid: str) -> bool:
+    return bool((await of_server(page, f"/sessions/{sid}"))["status"] == "failed")
+
+
 async def test_every_word_of_the_demo_is_answered(page: Watched) -> None:
-    await begin(page)
+    sid = await begin(page)
     await accessible(page)
     for word, text in TEXTS.items():
         await say(page, word)
@@ -44,8 +49,10 @@ async def test_every_word_of_the_demo_is_answered(page: Watched) -> None:
             assert "You said: file" in await downloaded(page, "Report.md")
     await spoken(page).get_by_text("scripted_failure").wait_for()
     await accessible(page)
-    await page.get_by_role("button", name="Answer anew").click()
-    await stands(page, "running")
+    async with page.expect_response("**/regenerate") as anew:  # it may be over before anybody could see it run
+        await page.get_by_role("button", name="Answer anew").click()
+    assert (await anew.value).status == 202
+    await eventually(lambda: has_failed(page, sid), within=60, what="it is not answered anew")
     await stands(page, "failed")
     forked = page.url
     await page.locator("li", has_text="the list is done").get_by_role("button", name="Go on from here").click()
@@ -120,6 +127,14 @@ async def test_files_are_dropped_sent_and_downloaded(page: Watched, tmp_path: Pa
     await stands(page, "completed")
     assert await downloaded(page, "chosen.txt") == "chosen here"
     assert "dropped.txt" not in await words(page)
+    await page.goto(page.url.partition("#")[0] + "#/tools")
+    await page.get_by_role("searchbox").wait_for()
+    assert not await page.evaluate(DROPPED), "it does not take the place of the console"
+
+
+async def test_a_message_is_sent_by_itself_when_its_files_are_there(page: Watched, tmp_path: Path) -> None:
+    await begin(page)
+    (tmp_path / "chosen.txt").write_text("chosen here", "utf-8")
     arrived = asyncio.Event()
 
     async def held(route: Any) -> None:
@@ -133,22 +148,26 @@ async def test_files_are_dropped_sent_and_downloaded(page: Watched, tmp_path: Pa
     await page.get_by_role("link", name="Tools").click()
     await page.get_by_role("searchbox").wait_for()
     await page.goto(session)
-    await page.get_by_role("textbox", name="Message").press("Enter")
-    await page.get_by_text("Your message waits until the files are there.").wait_for()
+    waits = page.get_by_text("Your message waits until the files are there.")
+    assert await waits.count() == 0, "nobody has sent anything"
+    await page.get_by_role("textbox", name="Message").press("Enter")  # a file says enough
+    await waits.wait_for()
     await page.locator("input[type=file]").set_input_files(tmp_path / "chosen.txt")
     await page.get_by_role("button", name="Stop uploading chosen.txt").press("Enter")
     await page.get_by_text("chosen.txt is being uploaded").wait_for(state="detached")
     assert await page.get_by_role("textbox", name="Message").evaluate("box => box === document.activeElement")
+    assert await waits.count() == 0, "whoever takes one away thinks again"
+    await page.keyboard.press("Enter")
+    await waits.wait_for()
     await accessible(page)
-    arrived.set()
-    await page.get_by_role("button", name="Leave dropped.txt out").wait_for()
-    await page.get_by_role("textbox", name="Message").press("Enter")  # a file says enough
-    await spoken(page).get_by_text("You said “[attached dropped.txt").wait_for()
-    assert await page.get_by_role("button", name="chosen.txt").count() == 1, "the second was taken away"
-    assert await downloaded(page, "dropped.txt") == "dropped here"
-    await page.goto(page.url.partition("#")[0] + "#/tools")
+    await page.get_by_role("link", name="Tools").click()
     await page.get_by_role("searchbox").wait_for()
-    assert not await page.evaluate(DROPPED), "it does not take the place of the console"
+    async with page.expect_response("**/messages"):
+        arrived.set()
+    await page.goto(session)
+    await spoken(page).get_by_text("You said “[attached dropped.txt").wait_for()
+    assert await page.get_by_role("button", name="chosen.txt").count() == 0, "it was taken away"
+    assert await downloaded(page, "dropped.txt") == "dropped here"
 
 
 async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, shared_address: str) -> None:

@@ -48,6 +48,7 @@ async def test_a_tool_runs_as_the_user_has_changed_it_or_not_at_all(page: Watche
     await say(page, "weather")
     card = page.get_by_role("region", name="May get_weather run?")
     await card.get_by_text("Berlin").wait_for()
+    await card.get_by_text("assistant asks").wait_for()
     assert await card.get_by_text("requires approval").count() == 0, "that says no more than the heading"
     await accessible(page)
     await card.get_by_role("button", name="Change the arguments").click()
@@ -65,9 +66,10 @@ async def test_a_tool_runs_as_the_user_has_changed_it_or_not_at_all(page: Watche
     await stands(page, "completed")
     await say(page, "weather once more")
     await somebody_is_faster(page, {"refused": True})
-    await card.last.get_by_role("button", name="Approve").click()
-    await card.last.get_by_text("Your answer was not taken").wait_for()
-    await card.last.get_by_text("rejected").wait_for()
+    await card.last.get_by_role("button", name="Change the arguments").click()
+    await card.last.get_by_role("button", name="Approve with these arguments").click()
+    await card.last.get_by_text("Your answer was not taken. Your decision: approved.").wait_for()
+    await card.last.get_by_text("rejected", exact=True).wait_for()
     await stands(page, "completed")
 
 

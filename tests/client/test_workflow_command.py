@@ -13,11 +13,14 @@ from stellwerk.cli import app
 from stellwerk.client.workflow_view import WorkflowView
 from stellwerk.envelope.model import Document, Envelope
 from stellwerk.envelope.payloads import Filed
+from tests import keyed
 from tests.agents.office import FIGURES, NOTES, SHEET, quick_office, worked
 from tests.forked import completed
 from tests.runs.talking import log_of
 from tests.samples import message, place, run_end, run_start
 from tests.terminal.ttys import Terminal
+
+YAML = {"Content-Type": "application/yaml"}
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ async def run(desk: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 async def registered(client: httpx2.AsyncClient, system: str) -> None:
-    answer = await client.post("/agent-systems", content=system, headers={"Content-Type": "application/yaml"})
+    answer = await client.post("/agent-systems", content=system, headers=YAML)
     assert answer.status_code == 201, answer.text
 
 
@@ -143,15 +146,19 @@ def test_on_a_terminal_a_bar_grows_and_questions_are_asked_at_the_prompt(desk: P
     assert (desk / "out/report.md").read_text().startswith("# Spring\n")
 
 
-def test_ctrl_c_stops_the_workflow_and_leaves_nothing_behind(desk: Path) -> None:
+@pytest.mark.parametrize("where", ["here", "on a server"])
+def test_ctrl_c_stops_the_workflow_and_leaves_nothing_behind(desk: Path, where: str, shared_address: str) -> None:
     kept = desk / "tmp"
     kept.mkdir()
-    arguments = ("workflow", "run", "-f", "sales.xlsx", "--system", "office.yaml", "Take it slow")
-    with Terminal(*arguments, cwd=desk, TMPDIR=str(kept)) as terminal:
+    chosen = ("--system", "office.yaml") if where == "here" else ("--url", shared_address)
+    arguments = ("workflow", "run", "-f", "sales.xlsx", *chosen, "Take it slow")
+    httpx2.post(f"{shared_address}/agent-systems", content=quick_office(), headers=YAML).raise_for_status()
+    key = keyed.shown_to(shared_address).get("Authorization", "Bearer none").removeprefix("Bearer ")
+    with Terminal(*arguments, cwd=desk, TMPDIR=str(kept), STELLWERK_KEY=key) as terminal:
         terminal.until(lambda: "Running task 1/2: analyst" in terminal.raw)
         terminal.press("C")
         assert terminal.ended() == 130
         assert terminal.echoes()
         assert terminal.raw.startswith("starting") and terminal.screen().endswith("\nstopped")
-        assert terminal.screen().count("stopped") == 1
+        assert terminal.screen().count("stopped") == 1 and "stellwerk:" not in terminal.screen()
     assert not list(kept.iterdir()) and not (desk / "out").exists()

@@ -51,5 +51,14 @@ export function attach(sid: string, file: Attached): void {
   place.set(JSON.stringify({ ...draft, files: [...others, file] }));
 }
 
+/** Empties the box, if this text still stands there. */
+export function take(sid: string, text: string): Draft | null {
+  const place = placeOf(`draft.${sid}`);
+  const draft = parsed<Draft>(place.get()) ?? NOTHING;
+  if (draft.text !== text) return null;
+  place.set(null);
+  return draft;
+}
+
 /** A description of a system that somebody is about to change; null if it is as it was. */
 export const useWritten = (system: string) => useKept<string>(`system.${system}`);

@@ -35,6 +35,7 @@ test("how long ago it was is told in words", () => {
   expect(ago(1000, 1003, "en")).toBe("now");
   expect(ago(0, 3 * 3600 + 5, "de")).toBe("vor 3 Stunden");
   expect(ago(0, 90, "en")).toBe("1 minute ago");
+  expect(ago(0, 90, "de", "short")).toBe("vor 1 Min.");
 });
 
 test.each(Object.values(LANGUAGES))("of requests a reader is told nothing ($language)", ({ problems }) => {

@@ -4,10 +4,10 @@ const STEPS: readonly [seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
   [60, "minute"],
 ];
 
-/** "3 minutes ago", in the given language; both times in seconds. */
-export function ago(then: number, now: number, language: string): string {
+/** "3 minutes ago", or "3 min. ago" where room is scarce, in the given language; both times in seconds. */
+export function ago(then: number, now: number, language: string, style: "long" | "short" = "long"): string {
   const gone = Math.max(0, now - then);
-  const words = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const words = new Intl.RelativeTimeFormat(language, { numeric: "auto", style });
   for (const [size, unit] of STEPS) if (gone >= size) return words.format(-Math.floor(gone / size), unit);
   return words.format(0, "second");
 }

@@ -4,9 +4,11 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from stellwerk.api.patience import Patient
 from stellwerk.errors import SettingsError
@@ -23,6 +25,15 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USE
 """A peer that is gone is noticed within 30 seconds: at the latest, 13 after a heartbeat, which comes within 15."""
 
 
+class Socket(WebSocketsSansIOProtocol):
+    """A handshake that was refused is over, too; uvicorn would tell of each as of an error of ours."""
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True
+
+
 class Server(uvicorn.Server):
     """uvicorn, with streams that end when the server does, and a word when it is ready."""
 
@@ -32,7 +43,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=Patient,
-                ws="websockets-sansio",
+                ws=Socket,
                 ws_max_size=2 * body_limit,  # so that one which is only a little too large gets an answer
                 ws_ping_interval=_PING,
                 ws_ping_timeout=_PONG,

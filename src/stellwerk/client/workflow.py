@@ -7,8 +7,8 @@ be started, 3 if it waits for an answer that nobody gives, 130 if it was stopped
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -81,7 +81,7 @@ class _Running:
 
     async def _do(self) -> int:
         self._view.note("starting")
-        async with self._server() as url, Client(url, self._key) as client:
+        async with self._server() as url, Client(url, self._key) as client, self._stopped_before_leaving():
             ids = [await self._uploaded(client, file) for file in self._wish.files]
             session = await client.begin(self._wish.system, workflow=True)
             self._session = (client, session.id)
@@ -150,6 +150,15 @@ class _Running:
             await asyncio.sleep(_TICK)
             if not self._is_asking:  # the bar would cover what is being typed
                 self._view.tick()
+
+    @asynccontextmanager
+    async def _stopped_before_leaving(self) -> AsyncIterator[None]:
+        """The stream may tell of the stop before the server has answered it; the answer needs the client."""
+        try:
+            yield
+        finally:
+            if self._stopping is not None:
+                await asyncio.wait([self._stopping])
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop_now)

@@ -14,6 +14,7 @@ from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import InvalidField
+from stellwerk.spec.decisions import Approval, forms_of
 from stellwerk.spec.foreign import objection
 from stellwerk.stream.facts import Interrupted
 
@@ -71,6 +72,9 @@ def check_answer(question: Asked, answer: Answered) -> None:
         raise InvalidField(f"choose one of: {', '.join(map(str, question.options))}", field="text")
     if question.schema is None:
         return
+    if question.kind == "approval" and forms_of(question.schema):
+        Approval(question.schema, question.tool_name, question.args).check(resume_value(question, answer))
+        return
     wrong = objection(question.schema, resume_value(question, answer))
     if wrong is not None:
         place = ".".join(["data", *map(str, wrong.absolute_path)])
@@ -90,8 +94,7 @@ def _options(known: dict[str, Any], schema: Any) -> list[Any] | None:
     """What there is to choose from; for an approval the decisions that are open to the user."""
     if isinstance(known.get("options"), list):
         return list(known["options"])
-    forms = schema.get("discriminator") if isinstance(schema, dict) else None
-    return list(forms["mapping"]) if isinstance(forms, dict) and isinstance(forms.get("mapping"), dict) else None
+    return list(forms_of(schema)) or None
 
 
 def _kind(value: dict[str, Any]) -> Any:

@@ -188,7 +188,8 @@ class Systems:
             row[0] for row in await self._database.read(lambda tx: tx.rows("system_versions", owner, name))
         )
         if row is None:
-            raise NotFound("version", f"{chosen} of {name}", remedy=f"there are: {', '.join(map(str, versions))}")
+            known = ", ".join(map(str, versions))
+            raise NotFound("version", str(chosen), remedy=f"of {name!r} there are: {known}")
         return chosen, row, versions
 
     async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:

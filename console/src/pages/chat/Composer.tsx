@@ -4,6 +4,7 @@ import { Button } from "../../parts/Button";
 import { classes } from "../../parts/classes";
 import { Icon } from "../../parts/Icon";
 import { type Draft, useDraft } from "../../state/draft";
+import { useWaitingText } from "../../state/uploading";
 import { useTexts } from "../../texts";
 import { Attachments } from "./Attachments";
 import { useAttaching } from "./attaching";
@@ -26,12 +27,17 @@ export function Composer({ sid, session, isPast, sending }: Props) {
   const attaching = useAttaching({ sid, draft, setDraft, isOpen: !isPast });
   const stop = useStop(sid, session);
   const isBusy = session.status === "running" && !session.awaitingUserInput;
-  const lacks = lackOf(draft, attaching.uploads.length > 0, session.awaitingUserInput);
+  const isUploading = attaching.uploads.length > 0;
+  const isWaiting = useWaitingText(sid) === draft.text;
+  const lacks = isWaiting ? "upload" : lackOf(draft, isUploading, session.awaitingUserInput);
   useEffect(() => toBox(box.current), []);
   const send = () => {
     if (lacks !== null) return;
-    sending.send(draft);
-    setDraft(null);
+    if (isUploading) sending.sendWhenThere(draft);
+    else {
+      sending.send(draft);
+      setDraft(null);
+    }
     box.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -98,10 +104,9 @@ export function Composer({ sid, session, isPast, sending }: Props) {
 }
 
 /** Why it cannot be sent yet. A file says enough, but answers no question. */
-function lackOf({ text, files }: Draft, isUploading: boolean, isAsked: boolean): "upload" | "words" | "text" | null {
-  if (isUploading) return "upload";
+function lackOf({ text, files }: Draft, isUploading: boolean, isAsked: boolean): "words" | "text" | null {
   if (text.trim() !== "") return null;
-  if (files.length === 0) return "text";
+  if (files.length === 0 && !isUploading) return "text";
   return isAsked ? "words" : null;
 }
 

@@ -18,6 +18,7 @@ export function ToolDetails({ tool }: { tool: Tool }) {
         {tool.timeout !== null && <Badge>{words.timeout(tool.timeout)}</Badge>}
         {tool.output && <Badge>{words.output(tool.output)}</Badge>}
       </p>
+      {tool.untrusted && <p className="text-sm text-muted">{words.untrustedWhy}</p>}
       {tool.aliases.length > 0 && (
         <p className="text-sm text-muted">
           {words.aliases} <code className="font-mono">{tool.aliases.join(", ")}</code>

@@ -90,6 +90,7 @@ export const questions = {
   closed: "geschlossen: Der Lauf endete ohne Antwort",
   lost: "Sie wurde anderswo zuerst beantwortet. Ihre Antwort wurde nicht angenommen.",
   late: "Der Lauf war schon zu Ende. Ihre Antwort wurde nicht angenommen.",
+  decided: (decision: string) => `Ihre Entscheidung: ${decision}.`,
   yours: (text: string) => `Sie sagten: „${text}“`,
   needed: "Das wird gebraucht.",
   number: "Das muss eine Zahl sein.",

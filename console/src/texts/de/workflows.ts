@@ -42,7 +42,7 @@ export const workflows = {
   tasks: "Aufgaben",
   failedTasks: (count: number) => (count === 1 ? "1 Aufgabe gescheitert" : `${count} Aufgaben gescheitert`),
   endedWithFailures: (failed: number, all: number) =>
-    `Abgeschlossen, aber ${failed} von ${all} Aufgaben sind gescheitert.`,
+    `Abgeschlossen, aber ${failed} von ${all} Aufgaben ${failed === 1 ? "ist" : "sind"} gescheitert.`,
   ends: { completed: "Erfolgreich abgeschlossen.", stopped: "Gestoppt, bevor alles getan war." },
   planning: "Der Plan entsteht …",
   writes: (names: string) => `schreibt ${names}`,

@@ -84,6 +84,7 @@ export const questions = {
   closed: "closed: the run ended without an answer",
   lost: "It was answered elsewhere first. Your answer was not taken.",
   late: "The run had ended already. Your answer was not taken.",
+  decided: (decision: string) => `Your decision: ${decision}.`,
   yours: (text: string) => `You said: “${text}”`,
   needed: "This is needed.",
   number: "This must be a number.",

@@ -67,12 +67,15 @@ export function Arguments({ args }: { args: unknown }) {
 
 function Edit({ question, reply, onBack }: { question: Question; reply: Reply; onBack: () => void }) {
   const { questions } = useTexts();
-  const { schema, args, toolName } = question;
+  const { schema, args, toolName, options } = question;
   const field = useMemo(() => fieldOf(argumentsSchema(schema), args ?? {}), [schema, args]);
   const form = useForm(field, reply, "data.edited_action.args");
+  const isApproved = form.isUntouched && (!options || options.includes("approve"));
   const send = () =>
     form.submit((value) =>
-      reply.answer({ data: { type: "edit", edited_action: { name: toolName, args: value ?? {} } } }),
+      reply.answer({
+        data: isApproved ? { type: "approve" } : { type: "edit", edited_action: { name: toolName, args: value ?? {} } },
+      }),
     );
   return (
     <div className="space-y-4">

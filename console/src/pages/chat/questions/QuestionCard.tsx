@@ -28,9 +28,8 @@ export function QuestionCard({ sid, question, isPast }: Props) {
   const isApproval = question.kind === "approval";
   const mayAnswer = useMay("run");
   const reply = useReply(sid, question.askId);
-  const title = isApproval
-    ? questions.mayRun(question.toolName ?? "?")
-    : questions.asks(question.agent ?? chat.assistant);
+  const asks = questions.asks(question.agent ?? chat.assistant);
+  const title = isApproval ? questions.mayRun(question.toolName ?? "?") : asks;
   const [tone, state] = stateOf(question, texts);
   return (
     <section
@@ -44,7 +43,10 @@ export function QuestionCard({ sid, question, isPast }: Props) {
         <span className={isOpen ? "text-warn" : "text-muted"}>
           <Icon name="question" />
         </span>
-        <h3 className="min-w-0 flex-1 text-sm font-semibold break-words">{title}</h3>
+        <div className="min-w-0 flex-1 text-sm break-words">
+          <h3 className="font-semibold">{title}</h3>
+          {isApproval && <p className="text-muted">{asks}</p>}
+        </div>
         <Badge tone={tone}>{state}</Badge>
       </header>
       <div className="space-y-4 px-4 pt-2 pb-4">
@@ -64,6 +66,8 @@ export function QuestionCard({ sid, question, isPast }: Props) {
   );
 }
 
+type Decided = Pick<Question, "state" | "kind"> & { readonly answer?: NewAnswer };
+
 /** What LangChain writes where nobody gave a reason. */
 const NO_REASON = "Tool execution requires approval";
 
@@ -78,19 +82,24 @@ function Answered({ question }: { question: Question }) {
   const { answer, kind, args } = question;
   const data = answer?.data;
   const edited = isSchema(data) && isSchema(data.edited_action) ? data.edited_action.args : undefined;
+  const message = messageIn(question);
   return (
     <>
       {kind === "approval" && <Arguments args={edited ?? args} />}
       {answer?.text && <Given>{answer.text}</Given>}
       {kind !== "approval" && data !== undefined && <Data value={data} />}
-      {kind === "approval" && isSchema(data) && typeof data.message === "string" && <Given>{data.message}</Given>}
+      {message && <Given>{message}</Given>}
     </>
   );
 }
 
 /** Two have answered, and the other was faster. */
 function Lost({ question, answer }: { question: Question; answer: NewAnswer }) {
-  const { questions } = useTexts();
+  const texts = useTexts();
+  const { questions } = texts;
+  const isRefused = answer.refused === true;
+  const [, decision] = stateOf({ ...question, state: isRefused ? "refused" : "answered", answer }, texts);
+  const said = answer.text ?? messageIn({ ...question, answer });
   return (
     <div role="alert" className="flex gap-2.5 rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">
       <span className="mt-0.5">
@@ -98,7 +107,8 @@ function Lost({ question, answer }: { question: Question; answer: NewAnswer }) {
       </span>
       <p className="min-w-0 break-words whitespace-pre-wrap">
         {question.state === "closed" ? questions.late : questions.lost}
-        {answer.text && ` ${questions.yours(answer.text)}`}
+        {(isRefused || question.kind === "approval") && ` ${questions.decided(decision)}`}
+        {said && ` ${questions.yours(said)}`}
       </p>
     </div>
   );
@@ -121,7 +131,13 @@ function Given({ children }: { children: string }) {
   );
 }
 
-function stateOf({ state, kind, answer }: Question, { questions }: Texts): [Tone, string] {
+/** What was said in the place of a tool. */
+function messageIn({ kind, answer }: Decided): string | undefined {
+  const data = kind === "approval" ? answer?.data : undefined;
+  return isSchema(data) && typeof data.message === "string" ? data.message : undefined;
+}
+
+function stateOf({ state, kind, answer }: Decided, { questions }: Texts): [Tone, string] {
   if (state === "open") return ["warn", questions.open];
   if (state === "closed") return ["neutral", questions.closed];
   if (state === "refused") return ["bad", kind === "approval" ? questions.rejected : questions.declined];

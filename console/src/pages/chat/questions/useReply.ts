@@ -58,6 +58,8 @@ export function useForm(field: FormField, refused: { blamed: string | null; erro
   return {
     typed,
     setTyped,
+    /** It stands as it was given. */
+    isUntouched: JSON.stringify(typed) === JSON.stringify(initialOf(field)),
     errors: isTried ? { ...theirs, ...own } : theirs,
     /** What has no place in the form. */
     rest: hasPlace ? null : refused.error,
