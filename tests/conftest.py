@@ -48,6 +48,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Once more, for what complains when it goes; then a worker has nothing to search, and ends while it is awaited."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="A test that is skipped fails the whole.")
     parser.addoption("--screenshots", action="store_true", help="Tests of the console write docs/images.")

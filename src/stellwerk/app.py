@@ -243,7 +243,8 @@ async def _give(systems: Systems, wanted: Mapping[str, str]) -> None:
 
 async def _recover(stores: Stores, dispatch: Dispatch) -> None:
     """Finish what the process before this one left, whether it ended or was killed."""
-    await stores.database.submit(tables.rebuild_standings, None, urgent=True)
+    while count := await stores.database.submit(tables.rebuild_standings, None, urgent=True):
+        logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades, and somebody waits
     await stores.documents.sweep()
     await stores.database.submit(system_rows.purge, None, urgent=True)
     await dispatch.recover()

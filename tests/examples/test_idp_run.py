@@ -55,7 +55,8 @@ def test_in_a_pipe_it_takes_the_defaults_and_says_where_all_is(tmp_path: Path) -
 
 
 def test_a_service_with_a_repository_is_a_service_and_german_is_answered_in_german(tmp_path: Path, here: Run) -> None:
-    assert "some-service is on staging" in here("Create a service some-service with a repository").stdout
+    deployed = completed("run", str(SYSTEM), "Create a service some-service with a repository", cwd=tmp_path)
+    assert "some-service is on staging" in deployed.stdout  # and ends with the process of the command
     said = here("Erzeuge ein Repository billing-data").stdout
     assert re.fullmatch(r"billing-data ist da, private, und main ist geschützt: `git clone [^`]+`\n", said)
     assert repositories(tmp_path / "data") == ["billing-data.git", "some-service.git"]

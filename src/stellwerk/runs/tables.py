@@ -94,7 +94,7 @@ def standing(tx: Transaction, tenant: str, session_id: str) -> Status:
 
 
 def rebuild_standings(tx: Transaction, _items: Sequence[None]) -> list[int | Exception]:
-    """Fold the log of every session whose standing is missing."""
+    """Fold the logs of the next sessions whose standing is missing; 0 if there is none."""
     missing = tx.rows("sessions_without_standing")
     for session_id, tenant in missing:
         stand_anew(tx, tenant, session_id)

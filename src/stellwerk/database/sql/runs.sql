@@ -166,7 +166,7 @@ WHERE session.id = ? AND session.tenant = ?;
 
 -- name: sessions_without_standing
 SELECT id, tenant FROM session WHERE last_position > 0 AND NOT EXISTS
-    (SELECT 1 FROM standing WHERE standing.session_id = session.id);
+    (SELECT 1 FROM standing WHERE standing.session_id = session.id) LIMIT 10000;
 
 -- name: turning_points
 SELECT body FROM event WHERE session_id = ?1 AND type IN (SELECT value FROM json_each(?2))
