@@ -1,24 +1,27 @@
 import type * as told from "./answers.js";
 import { type FollowOptions, follow } from "./follow.js";
 import { type InvokeOptions, invokeAgent, type StreamAgentRequest } from "./invoke.js";
-import { address, ask, type Place, type Query } from "./place.js";
+import { address, ask, json, type Place, part, type Query } from "./place.js";
 import { Workflows } from "./workflows.js";
 
 export type Profile = "user" | "debug";
 
 export interface NewMessage {
   readonly text: string;
-  readonly documents?: readonly string[];
-  readonly if_busy?: "reject" | "enqueue" | "interrupt";
+  readonly documents?: readonly string[] | undefined;
+  readonly if_busy?: "reject" | "enqueue" | "interrupt" | undefined;
 }
 
 export interface NewAnswer {
-  readonly text?: string;
+  readonly text?: string | undefined;
   readonly data?: unknown;
-  readonly ask_id?: string;
-  readonly refused?: boolean;
-  readonly documents?: readonly string[];
+  readonly ask_id?: string | undefined;
+  readonly refused?: boolean | undefined;
+  readonly documents?: readonly string[] | undefined;
 }
+
+type Page = { limit?: number | undefined };
+type Wishes<Options extends Place> = Omit<Options, "url" | "key" | "fetch">;
 
 /** The routes of a server. Every method throws a `Problem` if the server refuses. */
 export class Client {
@@ -32,7 +35,7 @@ export class Client {
     return this.#get("/me");
   }
 
-  sessions(page: { limit?: number; before?: string } = {}): Promise<told.SessionPage> {
+  sessions(page: Page & { before?: string | undefined } = {}): Promise<told.SessionPage> {
     return this.#get("/sessions", page);
   }
 
@@ -74,16 +77,16 @@ export class Client {
     return this.#get(`/sessions/${part(sid)}/state`);
   }
 
-  transcript(sid: string, page: { after?: number; limit?: number } = {}): Promise<told.Transcript> {
+  transcript(sid: string, page: Page & { after?: number | undefined } = {}): Promise<told.Transcript> {
     return this.#get(`/sessions/${part(sid)}/messages`, page);
   }
 
   events(
     sid: string,
-    page: { after?: number; limit?: number; wait?: number; profile?: Profile } = {},
+    page: Page & { after?: number | undefined; wait?: number | undefined; profile?: Profile | undefined } = {},
     signal?: AbortSignal,
   ): Promise<told.EventPage> {
-    return this.#json(address({}, `/sessions/${part(sid)}/events`, page), signal ? { signal } : {});
+    return this.#get(`/sessions/${part(sid)}/events`, page, signal);
   }
 
   async artifacts(sid: string): Promise<readonly told.Artifact[]> {
@@ -91,11 +94,11 @@ export class Client {
     return artifacts;
   }
 
-  follow(sid: string, options: Omit<FollowOptions, keyof Place> = {}): ReturnType<typeof follow> {
+  follow(sid: string, options: Wishes<FollowOptions> = {}): ReturnType<typeof follow> {
     return follow(sid, { ...this.place, ...options });
   }
 
-  invokeAgent(request: StreamAgentRequest, options: Omit<InvokeOptions, keyof Place>): ReturnType<typeof invokeAgent> {
+  invokeAgent(request: StreamAgentRequest, options: Wishes<InvokeOptions>): ReturnType<typeof invokeAgent> {
     return invokeAgent(request, { ...this.place, ...options });
   }
 
@@ -105,7 +108,7 @@ export class Client {
     return this.#json("/files", { method: "POST", body: form });
   }
 
-  /** The bytes of a file, as an upload's `href` or an artifact's names it. */
+  /** The bytes of a file, by the `href` of an upload or an artifact; or by `/files/{id}`. */
   async download(href: string): Promise<Blob> {
     return (await this.#ask(href)).blob();
   }
@@ -114,7 +117,7 @@ export class Client {
     await this.#ask(`/files/${part(fileId)}`, { method: "DELETE" });
   }
 
-  systems(page: { limit?: number; after?: string } = {}): Promise<told.SystemPage> {
+  systems(page: Page & { after?: string | undefined } = {}): Promise<told.SystemPage> {
     return this.#get("/agent-systems", page);
   }
 
@@ -139,16 +142,16 @@ export class Client {
     return (await this.#get<{ tools: told.Tool[] }>("/tools")).tools;
   }
 
-  #ask(path: string, init?: RequestInit): Promise<Response> {
-    return ask(this.place, address(this.place, path), init);
+  async #ask(path: string, init?: RequestInit, query?: Query): Promise<Response> {
+    return ask(this.place, address(this.place, path, query), init);
   }
 
   async #json<Answer>(path: string, init?: RequestInit): Promise<Answer> {
-    return (await this.#ask(path, init)).json();
+    return json(await this.#ask(path, init));
   }
 
-  #get<Answer>(path: string, query: Query = {}): Promise<Answer> {
-    return this.#json(address({}, path, query));
+  async #get<Answer>(path: string, query: Query = {}, signal?: AbortSignal): Promise<Answer> {
+    return json(await this.#ask(path, signal && { signal }, query));
   }
 
   #send<Answer>(method: string, path: string, body: unknown, key?: string): Promise<Answer> {
@@ -158,7 +161,3 @@ export class Client {
 }
 
 const YAML = { "Content-Type": "application/yaml" };
-
-function part(id: string): string {
-  return encodeURIComponent(id);
-}

@@ -20,7 +20,7 @@ export function dispatch<Message extends AiMessage>(
   messages: readonly Message[],
   aiId: string,
   told: StreamEvent | StreamChunk | string,
-): readonly Message[] {
+): Message[] {
   const control = streamControl(told);
   return messages.map((message) => (message.id === aiId ? { ...message, ...changes(message, control) } : message));
 }

@@ -1,13 +1,11 @@
 /** The dialects `events` and `chunks`, as docs/reference/dialects.md tells them. */
-import type { FileResult, JsonResult, TableResult, TextResult } from "./envelope.gen.js";
+import type { Asked, FileResult, JsonResult, TableResult, TextResult } from "./envelope.gen.js";
 
 export type ToolResult = TableResult | TextResult | FileResult | JsonResult;
 
-export interface AskedQuestion {
-  readonly kind: "approval" | "elicitation" | "question";
-  readonly options?: readonly unknown[];
-  readonly schema?: unknown;
-  readonly default?: unknown;
+/** What there is to say of a question beside its text: how it may be answered; of an approval, also for what. */
+export interface AskedQuestion extends Readonly<Omit<Asked, "ask_id" | "question">> {
+  readonly kind: NonNullable<Asked["kind"]>;
 }
 
 export interface ToolcallRequest {

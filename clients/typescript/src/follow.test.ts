@@ -93,3 +93,20 @@ test.each(["connecting", "open", "waiting"] as const)("whoever leaves at the wor
   for await (const { position } of follow("s", { url, signal: stopping.signal, onConnection }))
     expect(position).toBe(0);
 });
+
+const page: Answer = (_, response) => {
+  response.writeHead(200, { "Content-Type": "text/html" });
+  response.end("<html>Sign in</html>");
+};
+const nothing: Answer = (_, response) => {
+  response.writeHead(200, SSE);
+  response.end("data: null\n\n");
+};
+
+test("what is no stream of ours is told as the reason, and tried again", async () => {
+  const reasons: unknown[] = [];
+  const url = await serving(page, nothing, whole(RUN));
+  const onConnection = (state: string, why: unknown) => void (state === "waiting" && reasons.push(why));
+  expect(await positions(url, { onConnection })).toEqual(all);
+  expect(reasons).toMatchObject([{ code: "foreign_answer" }, { name: "TypeError" }]);
+});

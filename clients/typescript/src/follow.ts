@@ -1,13 +1,14 @@
 import type { Profile } from "./client.js";
 import type { Envelope } from "./envelope.gen.js";
-import { address, ask, type Place } from "./place.js";
+import { address, ask, type Place, part } from "./place.js";
+import { foreign } from "./problem.js";
 import { type Reconnecting, reconnecting, refused } from "./reconnect.js";
 import { eventsOf } from "./sse.js";
 
 export interface FollowOptions extends Place, Reconnecting {
   /** The position of the last envelope that you have; without it, from the start. */
-  readonly after?: number;
-  readonly profile?: Profile;
+  readonly after?: number | undefined;
+  readonly profile?: Profile | undefined;
 }
 
 /**
@@ -17,14 +18,14 @@ export interface FollowOptions extends Place, Reconnecting {
  * is not there (404), or not yours (401), ends it with a `Problem`.
  */
 export async function* follow(session: string, options: FollowOptions = {}): AsyncGenerator<Envelope, void, undefined> {
-  const path = `/sessions/${encodeURIComponent(session)}/stream`;
+  const path = `/sessions/${part(session)}/stream`;
   let after = options.after ?? 0;
-  const open = (signal: AbortSignal) =>
-    ask(options, address(options, path, { after, profile: options.profile }), {
-      signal,
-      cache: "no-store",
-      headers: { Accept: "text/event-stream" },
-    });
+  const open = async (signal: AbortSignal) => {
+    const url = address(options, path, { after, profile: options.profile });
+    const response = await ask(options, url, { signal, cache: "no-store", headers: { Accept: SSE } });
+    if (!response.headers.get("content-type")?.startsWith(SSE)) throw foreign(response);
+    return response;
+  };
   const source = { open, read: envelopesOf, over: async () => false, final: refused };
   for await (const envelope of reconnecting(options, source)) {
     if (envelope.position <= after) continue;
@@ -33,6 +34,12 @@ export async function* follow(session: string, options: FollowOptions = {}): Asy
   }
 }
 
+const SSE = "text/event-stream";
+
 async function* envelopesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Envelope, void, undefined> {
-  for await (const event of eventsOf(stream)) yield JSON.parse(event.data) as Envelope;
+  for await (const event of eventsOf(stream)) {
+    const told: Envelope | null = JSON.parse(event.data);
+    if (typeof told?.position !== "number") throw new TypeError(`this is no envelope: ${event.data.slice(0, 100)}`);
+    yield told;
+  }
 }

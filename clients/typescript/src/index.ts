@@ -18,4 +18,4 @@ export * from "./session.js";
 export { eventsOf, type ServerSentEvent, SseReader } from "./sse.js";
 export { type Live, LiveSession } from "./store.js";
 export type * from "./workflow_answers.js";
-export { type NewWorkflow, Workflows } from "./workflows.js";
+export { type NewWorkflow, type WorkflowPage, Workflows } from "./workflows.js";

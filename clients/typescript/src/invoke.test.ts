@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type AiMessage, dispatch } from "./dispatch.js";
 import type { StreamEvent } from "./events.js";
 import { invokeAgent } from "./invoke.js";
+import { SILENCE } from "./reconnect.js";
 import { lines } from "./testing/golden.js";
 import { type Answer, problem, serving } from "./testing/server.js";
 
@@ -62,6 +63,34 @@ test("the signal ends it also while it asks whether that was all", async () => {
   const url = await serving(told(99, "end"), () => stopping.abort());
   const invoked = invokeAgent(REQUEST, { url, signal: stopping.signal, onEvent: () => undefined });
   await expect(invoked).rejects.toMatchObject({ name: "AbortError" });
+});
+
+/** As Node 20 and 22 give it if the last byte comes in the moment of the abort: it neither goes on nor ends. */
+async function deaf(): Promise<Response> {
+  const whole = new TextEncoder().encode(`${LINES.join("\n")}\n`);
+  const body = new ReadableStream<Uint8Array>({ start: (control) => control.enqueue(whole) });
+  return new Response(body, { headers: { "Stellwerk-Session": "s1" } });
+}
+
+test("the signal ends it also at the last event, if the body does not hear of it", async () => {
+  const stopping = new AbortController();
+  const onEvent = (event: StreamEvent) => void (event.id === ids.at(-1) && stopping.abort());
+  const invoked = invokeAgent(REQUEST, { fetch: deaf, signal: stopping.signal, onEvent });
+  await expect(invoked).rejects.toMatchObject({ name: "AbortError" });
+});
+
+test("a server that takes the request and says nothing is a problem, and nobody's abort", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const url = await serving(() => setImmediate(() => vi.advanceTimersByTime(SILENCE)));
+  const invoked = invokeAgent(REQUEST, { url, onEvent: () => undefined });
+  await expect(invoked).rejects.toMatchObject({ name: "Problem", code: "silent", status: 0 });
+});
+
+test("an answer that no session is named for is no answer of ours", async () => {
+  const url = await serving((_, response) => response.end(`${LINES.join("\n")}\n`));
+  const invoked = invokeAgent(REQUEST, { url, onEvent: () => undefined });
+  await expect(invoked).rejects.toMatchObject({ name: "Problem", code: "foreign_answer" });
 });
 
 test("the signal ends it", async () => {

@@ -1,12 +1,13 @@
 import type { SessionHead } from "./answers.js";
 import type { StreamEvent } from "./events.js";
 import { objectsOf } from "./lines.js";
-import { address, ask, type Place } from "./place.js";
+import { address, ask, json, type Place, part } from "./place.js";
+import { foreign } from "./problem.js";
 import { type Opened, type Reconnecting, reconnecting, refused, type Source } from "./reconnect.js";
 
 export interface StreamAgentRequest {
   readonly messages: readonly { readonly role: "user" | "assistant" | "system"; readonly content: string }[];
-  readonly agent_system_id?: string;
+  readonly agent_system_id?: string | undefined;
 }
 
 export interface InvokeOptions extends Place, Reconnecting {
@@ -52,8 +53,8 @@ class Conversation implements Source<StreamEvent> {
 
   /** A stream that ends is not yet the end of the run: a server that shuts down ends its streams, too. */
   readonly over = async (signal: AbortSignal): Promise<boolean> => {
-    const path = `/sessions/${encodeURIComponent(this.session)}`;
-    const head: SessionHead = await (await ask(this.place, address(this.place, path), { signal })).json();
+    const path = `/sessions/${part(this.session)}`;
+    const head: SessionHead = await json(await ask(this.place, address(this.place, path), { signal }));
     return head.status !== "running" || head.awaiting_user_input;
   };
 
@@ -65,11 +66,12 @@ class Conversation implements Source<StreamEvent> {
       headers: { "Content-Type": "application/json" },
     });
     this.session = response.headers.get("Stellwerk-Session") ?? "";
+    if (this.session === "") throw foreign(response);
     return response;
   }
 
   #goneOn(signal: AbortSignal): Promise<Response> {
-    const path = `/sessions/${encodeURIComponent(this.session)}/stream`;
+    const path = `/sessions/${part(this.session)}/stream`;
     const wanted = { dialect: "events", after: this.after, until: "run_end" };
     return ask(this.place, address(this.place, path, wanted), { signal, cache: "no-store" });
   }

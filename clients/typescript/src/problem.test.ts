@@ -14,3 +14,8 @@ test("the page of a proxy is not shown as if it were words, and may go away, as 
   expect([problem.message, problem.passing]).toEqual(["The server answered with 502", true]);
   expect(new Problem(0, { code: "unreachable" }).passing).toBe(true);
 });
+
+test("what should be words and is none is left out", async () => {
+  const problem = await problemOf(new Response(JSON.stringify({ code: 7, detail: [{ msg: "no" }] }), { status: 422 }));
+  expect([problem.code, problem.message]).toEqual(["unknown", "The server answered with 422"]);
+});

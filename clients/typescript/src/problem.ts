@@ -45,11 +45,19 @@ export async function problemOf(response: Response): Promise<Problem> {
   return new Problem(response.status, told(text), Number.isFinite(seconds) ? seconds : undefined);
 }
 
+/** Somebody in between has answered: a sign-in page, or a proxy that leaves out what it does not know. It may pass. */
+export function foreign(response: Response): Problem {
+  const kind = response.headers.get("content-type") ?? "no content type";
+  const detail = `What answered (${response.status}, ${kind}) is no Stellwerk server, or something is in between.`;
+  return new Problem(0, { code: "foreign_answer", detail });
+}
+
 /** A proxy in between may answer with a page of its own. */
 function told(text: string): Partial<ProblemTold> {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? value : {};
+    const fields = typeof value === "object" && value !== null ? Object.entries(value) : [];
+    return Object.fromEntries(fields.filter(([name, said]) => name === "problems" || typeof said === "string"));
   } catch {
     return {};
   }

@@ -88,6 +88,29 @@ test("two who look share one connection", async () => {
   await until(() => lines.open === 0);
 });
 
+test("components that look at one session share one connection, also if each drawing makes its client anew", async () => {
+  const { lines, client } = await counting(whole(RUN));
+  const drawn: Live[] = [];
+  const Fresh = () => createElement(Chat, { client: new Client({ ...client.place }), drawn });
+  const place = document.createElement("div");
+  const root = createRoot(place);
+  const chats = [1, 2, 3].map((key) => createElement(Chat, { key, client, drawn }));
+  await act(async () => root.render(createElement("div", null, ...chats, createElement(Fresh))));
+  await act(() => until(() => place.textContent === "Go.|Let me look. |Done.".repeat(4)));
+  expect(lines.asked).toHaveLength(2);
+  await act(async () => root.unmount());
+  await until(() => lines.open === 0);
+});
+
+test("a line that is lost says why, until it is there again", async () => {
+  const { client } = await counting(problem(503, "busy"));
+  const live = new LiveSession(client, "s");
+  const leave = live.subscribe(() => undefined);
+  await until(() => live.get().lost !== undefined);
+  expect(live.get()).toMatchObject({ connection: "waiting", lost: { code: "busy" } });
+  leave();
+});
+
 test("a session that is gone is told once, and not asked for again", async () => {
   const { lines, client } = await counting(problem(404, "unknown_session"));
   const live = new LiveSession(client, "s");

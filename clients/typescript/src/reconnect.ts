@@ -7,12 +7,14 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 /** Milliseconds without a byte; of the heartbeats, which come every 15 seconds, two are missing by then. */
 export const SILENCE = 40_000;
 
+const SILENT = { code: "silent", detail: `Nothing was heard of the server for ${SILENCE / 1000} seconds.` };
+
 export type Connection = "connecting" | "open" | "waiting";
 
 export interface Reconnecting {
-  readonly signal?: AbortSignal;
-  /** Told when the connection changes: it is tried, it is there, it is lost and will be tried again. */
-  readonly onConnection?: (connection: Connection) => void;
+  readonly signal?: AbortSignal | undefined;
+  /** Told when the connection changes: it is tried, it is there, it is lost (and why) and will be tried again. */
+  readonly onConnection?: ((connection: Connection, why?: unknown) => void) | undefined;
 }
 
 /** Bytes of one connection; whoever opens it gets a signal that also ends it when the line is dead. */
@@ -57,7 +59,7 @@ export async function* reconnecting<Item>(
       line.close();
     }
     if (signal?.aborted) return;
-    onConnection?.("waiting");
+    onConnection?.("waiting", problem);
     await pause(pauseBefore(attempt, problem), signal);
   }
 }
@@ -85,7 +87,7 @@ function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
 /** One connection, given up when it falls silent: a dead line says nothing, not even that it is dead. */
 class Line {
   readonly #ending = new AbortController();
-  readonly #end = () => this.#ending.abort();
+  readonly #end = () => this.#ending.abort(this.signal?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly signal?: AbortSignal) {
@@ -107,7 +109,8 @@ class Line {
         control.enqueue(piece);
       },
     });
-    return (response.body ?? new Blob().stream()).pipeThrough(heard);
+    // If the last byte comes in the moment of the abort, Node 20 and 22 let whoever reads wait for ever.
+    return (response.body ?? new Blob().stream()).pipeThrough(heard, { signal: this.#ending.signal });
   }
 
   close(): void {
@@ -118,6 +121,6 @@ class Line {
 
   #heard(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#end, SILENCE);
+    this.#timer = setTimeout(() => this.#ending.abort(new Problem(0, SILENT)), SILENCE);
   }
 }

@@ -11,6 +11,8 @@ export interface Live {
   readonly connection: Connection | "closed";
   /** Why it is over for good: the session is not there, or not yours. */
   readonly problem?: Problem;
+  /** Why the connection was lost that is tried again. */
+  readonly lost?: unknown;
 }
 
 /**
@@ -60,7 +62,8 @@ export class LiveSession {
     const following = new AbortController();
     this.#following = following;
     const { signal } = following;
-    const onConnection = (connection: Connection) => !signal.aborted && this.#show({ connection });
+    const onConnection = (connection: Connection, lost?: unknown) =>
+      !signal.aborted && this.#show({ connection, ...(connection !== "connecting" && { lost }) });
     const after = this.#latest.position;
     try {
       for await (const envelope of this.client.follow(this.id, { after, signal, onConnection })) {
@@ -92,6 +95,18 @@ export class LiveSession {
     this.#live = { ...this.#live, ...news };
     for (const listener of this.#listeners) listener();
   }
+}
+
+const held = new WeakMap<Client, Map<string, WeakRef<LiveSession>>>();
+
+/** The one that somebody holds already, unless it is over for good; so those who look at a session share it. */
+export function liveSession(client: Client, id: string): LiveSession {
+  const known = held.get(client) ?? new Map<string, WeakRef<LiveSession>>();
+  const found = known.get(id)?.deref();
+  if (found !== undefined && found.get().problem === undefined) return found;
+  const live = new LiveSession(client, id);
+  held.set(client, known.set(id, new WeakRef(live)));
+  return live;
 }
 
 /** Outside of a page there are no frames; there the end of the turn is one. */

@@ -1,19 +1,25 @@
-import { address, ask, type Place, type Query } from "./place.js";
+import { address, ask, json, type Place, part, type Query } from "./place.js";
 import type * as told from "./workflow_answers.js";
 
 export interface NewWorkflow {
   readonly prompt: string;
-  readonly listFileId?: readonly number[];
-  readonly agentSystemId?: string;
-  readonly userId?: number;
+  readonly listFileId?: readonly number[] | undefined;
+  readonly agentSystemId?: string | undefined;
+  readonly userId?: number | undefined;
 }
+
+export type WorkflowPage = {
+  readonly limit?: number | undefined;
+  readonly before?: string | undefined;
+  /** `false`: only those that were started as workflows. */
+  readonly chats?: boolean | undefined;
+};
 
 /** The routes below `/api/workflows`. */
 export class Workflows {
   constructor(readonly place: Place = {}) {}
 
-  /** `chats: false`: only those that were started as workflows. */
-  list(page: { limit?: number; before?: string; chats?: boolean } = {}): Promise<readonly told.WorkflowHead[]> {
+  list(page: WorkflowPage = {}): Promise<readonly told.WorkflowHead[]> {
     return this.#json("", page);
   }
 
@@ -24,28 +30,28 @@ export class Workflows {
   }
 
   get(id: string): Promise<told.Workflow> {
-    return this.#json(`/${encodeURIComponent(id)}`);
+    return this.#json(`/${part(id)}`);
   }
 
   status(id: string): Promise<told.WorkflowStatus> {
-    return this.#json(`/${encodeURIComponent(id)}/status`);
+    return this.#json(`/${part(id)}/status`);
   }
 
   /** `after`: only what follows the entry of this id. All of it, however many pages that are. */
   logs(id: string, after?: string): Promise<readonly told.WorkflowLog[]> {
-    return this.#all(`/${encodeURIComponent(id)}/logs`, after);
+    return this.#all(`/${part(id)}/logs`, after);
   }
 
   messages(id: string, after?: string): Promise<readonly told.WorkflowMessage[]> {
-    return this.#all(`/${encodeURIComponent(id)}/messages`, after);
+    return this.#all(`/${part(id)}/messages`, after);
   }
 
   stop(id: string): Promise<{ readonly id: string; readonly status: string }> {
-    return this.#json(`/${encodeURIComponent(id)}/stop`, {}, { method: "POST" });
+    return this.#json(`/${part(id)}/stop`, {}, { method: "POST" });
   }
 
   async delete(id: string): Promise<void> {
-    await this.#json(`/${encodeURIComponent(id)}`, {}, { method: "DELETE" });
+    await this.#json(`/${part(id)}`, {}, { method: "DELETE" });
   }
 
   /** An answer with a `Link` is not the last page. */
@@ -53,17 +59,17 @@ export class Workflows {
     const found: Item[] = [];
     for (let more = true; more; ) {
       const answer = await this.#ask(path, { id: found.at(-1)?.id ?? after });
-      found.push(...((await answer.json()) as Item[]));
+      found.push(...(await json<Item[]>(answer)));
       more = answer.headers.has("link");
     }
     return found;
   }
 
   async #json<Answer>(path: string, query?: Query, init?: RequestInit): Promise<Answer> {
-    return (await this.#ask(path, query, init)).json();
+    return json(await this.#ask(path, query, init));
   }
 
-  #ask(path: string, query: Query = {}, init: RequestInit = {}): Promise<Response> {
+  async #ask(path: string, query: Query = {}, init: RequestInit = {}): Promise<Response> {
     return ask(this.place, address(this.place, `/api/workflows${path}`, query), init);
   }
 }
