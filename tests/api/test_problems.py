@@ -4,6 +4,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.requests import Request as Asked
+from starlette.types import Message, Receive, Scope, Send
+from structlog.testing import capture_logs
+
+from stellwerk.api.problems import Unforeseen
 
 Request = dict[str, Any]
 JSON = {"Content-Type": "application/json"}
@@ -167,3 +172,19 @@ async def test_the_documentation_page_needs_no_other_host(client: httpx2.AsyncCl
     page = (await client.get("/docs")).text
     assert "://" not in page.replace("http://www.w3.org", "")
     assert (await client.get("/openapi.json")).json()["info"]["title"] == "Stellwerk"
+
+
+async def test_whoever_leaves_in_the_middle_of_an_upload_is_no_failure_of_ours() -> None:
+    async def uploaded(scope: Scope, receive: Receive, send: Send) -> None:
+        await Asked(scope, receive).form()
+
+    async def left() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def unheard(message: Message) -> None:
+        raise AssertionError(f"nobody is there to hear {message}")
+
+    form = [(b"content-type", b"multipart/form-data; boundary=b")]
+    with capture_logs() as told:
+        await Unforeseen(uploaded)({"type": "http", "path": "/files", "headers": form}, left, unheard)
+    assert [(line["event"], line["log_level"], line["path"]) for line in told] == [("client_left", "info", "/files")]

@@ -8,6 +8,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -154,6 +155,8 @@ class Unforeseen:
 
         try:
             await self._app(scope, receive, watch)
+        except ClientDisconnect:
+            logger.info("client_left", path=scope.get("path"))  # in the middle of a body: nobody waits for an answer
         except Exception:
             logger.exception("request_failed", path=scope.get("path"))
             if started or scope["type"] != "http":
