@@ -156,6 +156,29 @@ async def test_words_arrive_behind_nginx_as_they_are_said(tmp_path: Path) -> Non
             assert json.loads(await asyncio.wait_for(socket.recv(), 60))["event"]["position"] == max(here)
 
 
+async def test_what_is_too_large_is_the_server_s_to_refuse_behind_nginx(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path / "data", hosts=HOST)
+    async with (
+        running_server(settings) as upstream,
+        behind_nginx(tmp_path, upstream) as (port, trusted),
+        httpx2.AsyncClient(
+            base_url=f"https://127.0.0.1:{port}", timeout=60, verify=trusted, headers={"Host": HOST}
+        ) as proxied,
+    ):
+        named: dict[str, Any] = {"extensions": {"sni_hostname": HOST}}
+        for size, status in ((20, 200), (60, 200), (70, 431)):
+            long = {f"X-Long-{number}": "x" * 10_000 for number in range(size // 10)}
+            assert (await proxied.get("/healthz", headers=long, **named)).status_code == status
+        assert (await proxied.get("/healthz", headers={"X-Long": "x" * 20_000}, **named)).status_code == 200
+        for size in (24, 27, 40):
+            files = {"file": ("a.bin", bytes(size * 2**20))}
+            answer = await proxied.post("/files", files=files, **named)
+            if size == 24:
+                assert answer.status_code == 201
+            else:
+                assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     text = (DEPLOY / "stellwerk.service").read_text("utf-8")
     unit = configparser.ConfigParser(strict=False, interpolation=None)

@@ -1,17 +1,27 @@
 """Where the server connects to: only to places that its operator named. So no address of a tenant's needs a guard."""
 
 import re
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+import anthropic
+import openai
+import pytest
+from google.genai.errors import APIError
+from pydantic import SecretStr
 
 from stellwerk.agents import models, tools
 from stellwerk.api.conversation import NewAnswer, NewMessage
 from stellwerk.api.stream_test import StreamAgentRequest
 from stellwerk.api.workflows import UserInputRequest
-from stellwerk.spec.model import AgentSystem
+from stellwerk.spec.model import AgentSystem, ModelSpec
+from stellwerk.spec.operator import Provider
 
 PACKAGE = Path(tools.__file__).parents[1]
 CONNECTING = {"httpx2", "httpx", "requests", "aiohttp", "urllib", "urllib3", "http", "socket", "websockets", "mcp"}
@@ -70,6 +80,58 @@ def test_only_these_modules_can_connect_to_anything() -> None:
         if {module.partition(".")[0] for module in imported - {"urllib.parse", "http"}} & CONNECTING:
             connecting.add(path.relative_to(PACKAGE).as_posix())
     assert connecting == set(OUTGOING)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[socket.socket]:
+    """Where nobody may come."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield listening
+
+
+@pytest.fixture
+def sending_on(elsewhere: socket.socket) -> Iterator[str]:
+    """A server that sends everybody there."""
+
+    class SendOn(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(307)
+            self.send_header("Location", f"http://127.0.0.1:{elsewhere.getsockname()[1]}{self.path}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_told: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), SendOn) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        serving.join()
+
+
+@pytest.mark.parametrize(
+    ("kind", "refusal"),
+    [("openai", openai.APIStatusError), ("anthropic", anthropic.APIStatusError), ("google_genai", APIError)],
+)
+async def test_whoever_a_provider_sends_us_on_to_hears_nothing(
+    sending_on: str, elsewhere: socket.socket, kind: str, refusal: type[Exception]
+) -> None:
+    keys = models.EnvironmentKeys({"house_api_key": SecretStr("sk-4711-4711-4711")})
+    spec = ModelSpec(provider="house", model="tiny-1", timeout=5)
+    model = models.chat_model(spec, providers={"house": Provider(kind=kind, base_url=sending_on)}, keys=keys)
+    with pytest.raises(refusal, match="307"):
+        await model.ainvoke("between us")
+    with pytest.raises(refusal, match="307"):
+        async for _ in model.astream("between us"):
+            pass
+    with pytest.raises(refusal, match="307"):
+        model.invoke("between us")
+    with pytest.raises(BlockingIOError):  # nobody has come
+        elsewhere.accept()
 
 
 def test_a_document_is_read_by_somebody_who_can_call_nobody() -> None:

@@ -138,6 +138,23 @@ async def test_an_answer_that_is_no_decision_is_told_which_are_open(
     check_answer(ask.payload, Answered(ask_id=ask.payload.ask_id, text="approve"))
 
 
+@pytest.mark.parametrize(
+    ("only", "given", "said"),
+    [
+        ("approve", {"type": "reject"}, 'answer {"data":{"type":"approve"}}'),
+        ("edit", {"type": "edit"}, "'edited_action' is a required property"),
+    ],
+)
+async def test_an_approval_with_one_decision_names_it(
+    factory: AgentFactory, only: str, given: dict[str, Any], said: str
+) -> None:
+    payer = agent("boss", call("pay", to="Bob", amount=5), tools=["pay"], approvals={"pay": [only]})
+    (ask,) = asks(await Conversation(await factory.build(payer)).send("go"))
+    assert ask.payload.options == [only]
+    with pytest.raises(InvalidField, match=said.replace("{", "\\{")):
+        check_answer(ask.payload, Answered(ask_id=ask.payload.ask_id, data=given))
+
+
 async def test_two_approvals_are_decided_one_by_one_and_nothing_is_paid_twice(factory: AgentFactory) -> None:
     both = calls(("pay", {"to": "Ann", "amount": 1}), ("pay", {"to": "Bob", "amount": 2}))
     payer = agent("boss", both, say("done"), tools=["pay"], approvals={"pay": ["approve", "reject"]})

@@ -139,6 +139,24 @@ async def test_streams_runs_and_files_beyond_the_limit_are_refused_at_the_door(s
     assert said(await acme.post(f"/sessions/{sid}/messages", json={"text": "x"})) == (429, "limit_reached", "bytes")
 
 
+async def test_uploads_at_once_never_exceed_the_limit_and_those_refused_leave_nothing(
+    shared: Shared, tmp_path: Path
+) -> None:
+    acme = shared.acme
+    await limit(shared, bytes=750_000)
+    files = [{"file": (f"{number}.bin", bytes([number]) * 100_000)} for number in range(20)]
+    answers = await asyncio.gather(*(acme.post("/files", files=each) for each in files))
+    assert [answer.status_code for answer in answers].count(201) == 7
+    refused = [answer for answer in answers if answer.status_code != 201]
+    assert {said(answer) for answer in refused} == {(429, "limit_reached", "bytes")}
+    assert (await acme.get("/usage")).json()["used"]["bytes"] == 700_000
+    assert len([path for path in (tmp_path / "data" / "documents").rglob("*") if path.is_file()]) == 7
+    again = {"file": ("again.bin", bytes([100]) * 50_000)}
+    answers = await asyncio.gather(*(acme.post("/files", files=again) for _ in range(2)))  # equal ones count once
+    assert 201 in {answer.status_code for answer in answers}
+    assert (await acme.get("/usage")).json()["used"]["bytes"] == 750_000
+
+
 async def test_usage_tells_by_user_system_and_model_and_each_tenant_sees_its_own(shared: Shared) -> None:
     await register(shared.acme)
     async with shared.client("acme", name="ada's", user="ada", role="member") as ada:

@@ -9,9 +9,14 @@ import pytest
 from stellwerk.envelope.model import Envelope, decode
 from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
-from tests.api.reading import Event, sse, whole_round, without_origin
+from tests.api.reading import Event, parse_sse, sse, whole_round, without_origin
 from tests.api.tenants import shared_server
 from tests.conftest import own_server
+
+LASTING = """\
+{version: 1, system: {name: lasting}, agents: [{id: one, mission: m, model: {provider: scripted, script: [
+  {steps: [{say: Yes., wait: 600}]}]}}]}
+"""
 
 
 @pytest.fixture
@@ -176,6 +181,36 @@ async def test_a_stream_stays_open_over_runs(client: httpx2.AsyncClient, sid: st
 
 async def test_until_run_end_on_an_idle_session_ends_at_once(client: httpx2.AsyncClient, sid: str) -> None:
     assert await sse(client, f"/sessions/{sid}/stream", until="run_end") == []
+
+
+@pytest.mark.parametrize("wish", [{}, {"dialect": "chunks"}, {"dialect": "events"}], ids=["own", "chunks", "events"])
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/x-ndjson"])
+async def test_until_run_end_beyond_the_end_ends_with_the_run_under_way(
+    client: httpx2.AsyncClient, wish: dict[str, str], accept: str
+) -> None:
+    sid = await lasting_run(client)
+    path, beyond = f"/sessions/{sid}/stream", {**wish, "until": "run_end", "after": "99999"}
+    async with client.stream("GET", path, params=beyond, headers={"accept": accept}) as answer:
+        await client.post(f"/sessions/{sid}/stop")
+        async with asyncio.timeout(10):  # sooner than a heartbeat
+            assert await answer.aread() == b""
+
+
+async def test_a_cursor_beyond_the_end_hides_what_comes_up_to_it(client: httpx2.AsyncClient) -> None:
+    sid = await lasting_run(client)
+    after = (await client.get(f"/sessions/{sid}")).json()["position"] + 1
+    async with client.stream("GET", f"/sessions/{sid}/stream", params={"until": "run_end", "after": after}) as answer:
+        await client.post(f"/sessions/{sid}/stop")
+        events = parse_sse((await answer.aread()).decode())
+    assert events[0]["position"] > after
+    assert events[-1]["type"] == "run_end"
+
+
+async def lasting_run(client: httpx2.AsyncClient) -> str:
+    await client.post("/agent-systems", content=LASTING, headers={"Content-Type": "application/yaml"})
+    sid = (await client.post("/sessions", json={"agent_system_id": "lasting"})).json()["id"]
+    assert (await client.post(f"/sessions/{sid}/messages", json={"text": "x"})).status_code == 202
+    return str(sid)
 
 
 async def test_sessions_are_listed_newest_first_in_pages(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_the_tail_is_bounded_and_only_kept_for_several(monkeypatch: pytest.Monke
 
 
 async def read(services: Services, told: Told, after: Cursor = (0, 0)) -> bytes:
-    lines = TranslatedReader(services, LOCAL, told).stream(after=after, until_run_end=True)
+    lines = TranslatedReader(services, LOCAL, told).stream(after=after, head=after[0], until_run_end=True)
     return b"".join([piece async for piece in lines])
 
 
@@ -165,7 +165,7 @@ async def test_whoever_falls_behind_those_he_shares_with_misses_nothing_of_an_ea
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
         told = Told(session.id, chunks.DIALECT, "user")
         ahead, behind = (
-            TranslatedReader(services, LOCAL, told).stream(after=(0, 0), until_run_end=False) for _ in range(2)
+            TranslatedReader(services, LOCAL, told).stream(after=(0, 0), head=0, until_run_end=False) for _ in range(2)
         )
         for text in ("weather", "table"):
             accepted = await services.sessions.send(LOCAL_TENANT, session.id, Input(text=text))

@@ -108,6 +108,35 @@ async def test_a_run_ends_when_what_it_stores_reaches_the_limit(floor: Floor, li
     assert (await floor.services.quotas.used(LOCAL_TENANT)).bytes == 0
 
 
+@pytest.mark.parametrize("limit", ["bytes", "session_bytes"])
+async def test_messages_that_come_at_once_fit_together_or_are_refused(floor: Floor, gates: Gates, limit: str) -> None:
+    sid = await floor.begin()
+    await floor.sessions.send(LOCAL_TENANT, sid, Input(text="work here"))
+    await gates.reached("work here", 1)
+    one = (await floor.services.quotas.used(LOCAL_TENANT)).bytes
+    await floor.services.quotas.limit(LOCAL_TENANT, Limits(**{limit: one + 35_000}))
+    wait = Input(text="x" * 10_000, if_busy="enqueue")
+    sent = [floor.sessions.send(LOCAL_TENANT, sid, wait) for _ in range(8)]
+    answers = await asyncio.gather(*sent, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, LimitReached)]
+    assert len(refused) == 5
+    assert {str(answer).partition(":")[0] for answer in refused} == {limit}
+    assert (await floor.services.quotas.used(LOCAL_TENANT)).bytes <= one + 35_000
+    await floor.sessions.stop(LOCAL_TENANT, sid)  # is not refused, whatever there is room for
+    gates.open("work here")
+
+
+async def test_copies_that_are_made_at_once_fit_together_or_are_refused(floor: Floor) -> None:
+    sid = await floor.begin()
+    await run(floor, sid)
+    one = (await floor.services.quotas.used(LOCAL_TENANT)).bytes
+    await floor.services.quotas.limit(LOCAL_TENANT, Limits(bytes=3 * one))
+    copies = [floor.sessions.fork(LOCAL_TENANT, sid, None) for _ in range(6)]
+    answers = await asyncio.gather(*copies, return_exceptions=True)
+    assert [isinstance(answer, LimitReached) for answer in answers].count(True) == 4
+    assert (await floor.services.quotas.used(LOCAL_TENANT)).bytes == 3 * one
+
+
 async def test_tenants_take_turns_and_who_waits_neither_fills_the_queue_of_others_nor_pays_for_it(
     floor: Floor, gates: Gates
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 
@@ -22,11 +23,22 @@ def signed(claims: dict[str, Any], *, key: Any = OURS, alg: str = "ES256", kid: 
     return jwt.encode({"alg": alg, "kid": kid}, claims, key, algorithms=[alg])
 
 
+def publish(folder: Path, *keys: Any) -> Path:
+    """Beside the file, then in its place, as one who changes it should."""
+    new = folder / "new.json"
+    new.write_text(json.dumps(KeySet(list(keys)).as_dict(private=False)))
+    return new.rename(folder / "jwks.json")
+
+
 @pytest.fixture
-def tokens(tmp_path: Path) -> Tokens:
-    jwks = tmp_path / "jwks.json"
-    jwks.write_text(json.dumps(KeySet([OURS]).as_dict(private=False)))
-    return Tokens(Issuer("https://id.test", "stellwerk", str(jwks), "tenant", "role"), StillClock())
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+def tokens(tmp_path: Path, clock: StillClock) -> Tokens:
+    jwks = publish(tmp_path, OURS)
+    return Tokens(Issuer("https://id.test", "stellwerk", str(jwks), "tenant", "role"), clock)
 
 
 def soon() -> int:
@@ -50,6 +62,10 @@ def test_a_token_says_who_asks_and_until_when(tokens: Tokens) -> None:
         {"exp": float("inf")},
         {"exp": float("nan")},
         {"sub": None},
+        {"sub": ""},
+        {"sub": "a" * 129},
+        {"sub": "ada\nroot"},
+        {"sub": "\x1b[2J"},
         {"tenant": None},
         {"tenant": 7},
         {"role": "operator"},
@@ -87,6 +103,35 @@ def test_a_token_that_another_has_signed_is_not_taken(tokens: Tokens) -> None:
     for token in forged:
         with pytest.raises(Unauthorized, match="no JWT that is signed"):
             tokens.principal(token)
+
+
+def test_keys_that_the_issuer_changes_count_within_seconds(tokens: Tokens, tmp_path: Path, clock: StillClock) -> None:
+    another = ECKey.generate_key("P-256", {"kid": "another"})
+    claims = {**CLAIMS, "exp": soon()}
+    old, new = signed(claims), signed(claims, key=another, kid="another")
+    assert tokens.principal(old).user == "ada"
+    publish(tmp_path, OURS, another)
+    clock.pass_by(5)
+    assert tokens.principal(old) == tokens.principal(new)
+    publish(tmp_path, another)
+    clock.pass_by(5)
+    with pytest.raises(Unauthorized, match="no JWT that is signed"):
+        tokens.principal(old)
+    assert tokens.principal(new).user == "ada"
+
+
+def test_a_file_that_is_broken_or_gone_changes_nothing_and_is_told_once(
+    tokens: Tokens, tmp_path: Path, clock: StillClock
+) -> None:
+    token = signed({**CLAIMS, "exp": soon()})
+    with structlog.testing.capture_logs() as lines:
+        for breaking in (lambda: (tmp_path / "jwks.json").write_text("{"), (tmp_path / "jwks.json").unlink):
+            breaking()
+            for _ in range(3):
+                clock.pass_by(5)
+                assert tokens.principal(token).user == "ada"
+    assert [line["event"] for line in lines] == ["issuer_keys_not_read"] * 2
+    assert all("the keys that it had before count on" in line["reason"] for line in lines)
 
 
 def test_a_file_that_holds_no_keys_prevents_the_start(tmp_path: Path) -> None:

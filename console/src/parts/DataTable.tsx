@@ -7,6 +7,8 @@ import { Icon } from "./Icon";
 import { nextOrder, type Order, sorted } from "./sort";
 
 const PAGE = 100;
+/** In one line if it is not long: the table may be wider than its place. */
+const TEXT = "w-max max-w-80 break-words";
 
 interface Props {
   label: string;
@@ -98,7 +100,7 @@ function Heading({ name, numeric, order, onClick }: HeadingProps) {
           numeric && "flex-row-reverse",
         )}
       >
-        {name}
+        <span className={TEXT}>{name}</span>
         <span
           className={classes("transition-transform", order?.falling && "rotate-180", order === null && "invisible")}
         >
@@ -113,8 +115,10 @@ function Heading({ name, numeric, order, onClick }: HeadingProps) {
 function Cell({ value }: { value: unknown }) {
   const numeric = typeof value === "number";
   return (
-    <td className={classes("px-3 py-1.5 align-top break-words", numeric && "text-right tabular-nums")}>
-      {textOfCell(value)}
+    <td className={classes("px-3 py-1.5 align-top", numeric && "text-right tabular-nums")}>
+      <div dir="auto" className={classes(TEXT, numeric && "ml-auto")}>
+        {textOfCell(value)}
+      </div>
     </td>
   );
 }

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useTexts } from "../texts";
+import { Exact } from "./Exact";
 import { brief, type Entry, entriesOf } from "./json";
 
 const PAGE = 100;
@@ -23,10 +24,16 @@ function Branch({ value, name, depth = 1, entries }: Props & { entries: Entry[] 
   const [shown, setShown] = useState(PAGE);
   const { parts } = useTexts();
   return (
-    <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)} className="font-mono text-[0.8125rem]">
+    <details
+      open={open}
+      onToggle={(event) => setOpen(event.currentTarget.open)}
+      className="font-mono text-[0.8125rem] break-words"
+    >
       <summary className="rounded py-0.5 pl-0.5 marker:text-muted hover:bg-hover">
         {name !== undefined && <Name name={name} />}
-        <span className="text-muted">{brief(value)}</span>
+        <span className="text-muted">
+          <Exact text={brief(value)} />
+        </span>
       </summary>
       {open && (
         <div className="ml-1.5 border-l border-line pl-4">
@@ -48,9 +55,15 @@ function Leaf({ value, name }: { value: unknown; name?: string | undefined }) {
   return (
     <div className="py-0.5 pl-4 font-mono text-[0.8125rem] break-words whitespace-pre-wrap">
       {name !== undefined && <Name name={name} />}
-      <span className={typeof value === "string" ? "text-good" : "text-accent-strong"}>{brief(value)}</span>
+      <span className={typeof value === "string" ? "text-good" : "text-accent-strong"}>
+        <Exact text={brief(value)} />
+      </span>
     </div>
   );
 }
 
-const Name = ({ name }: { name: string }) => <span className="text-ink">{name}: </span>;
+const Name = ({ name }: { name: string }) => (
+  <span className="text-ink">
+    <Exact text={name} />:{" "}
+  </span>
+);

@@ -10,7 +10,7 @@ export function LongText({ text, tone = "text-ink" }: { text: string; tone?: str
   const [shown, setShown] = useState(PIECE);
   return (
     <div>
-      <pre className={classes("font-mono text-[0.8125rem] break-words whitespace-pre-wrap", tone)}>
+      <pre dir="auto" className={classes("font-mono text-[0.8125rem] break-words whitespace-pre-wrap", tone)}>
         {text.slice(0, shown)}
       </pre>
       {text.length > shown && (

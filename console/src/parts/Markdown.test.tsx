@@ -58,8 +58,18 @@ test("what Markdown is for, works", () => {
   const shown = html("**bold** and [a link](https://example.org)\n\n| a | b |\n|---|---|\n| 1 | 2 |");
   for (const part of ["<strong>bold</strong>", 'href="https://example.org/"', "<td>1</td>"])
     expect(shown).toContain(part);
-  expect(html("# title")).toContain("<h3>title</h3>");
+  expect(html("# title")).toContain('<h3 dir="auto">title</h3>');
   expect(html(`${"- item with **bold** and a_snake_name\n".repeat(400)}`)).toContain("<strong>");
+});
+
+test("each part of a text has the direction of its language, and code has none", () => {
+  const shown = html("مرحبا\n\n- أول\n\n> اقتباس\n\n| الاسم |\n|---|\n| علي |\n\n```\nx\n```");
+  expect(shown.match(/<[a-z0-9]+[^>]* dir="auto"/g)?.map((tag) => tag.split(/[< ]/)[1])).toEqual([
+    "p",
+    "ul",
+    "blockquote",
+    "div",
+  ]);
 });
 
 test("code says what it is, also while it is written, and is copied as it stands", async () => {

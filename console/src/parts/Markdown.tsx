@@ -3,6 +3,7 @@ import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown"
 import remarkGfm from "remark-gfm";
 import { useTexts } from "../texts";
 import { CodeBlock } from "./CodeBlock";
+import { directions } from "./directions";
 import { formulas } from "./formulas";
 import { Icon } from "./Icon";
 import { LongText } from "./LongText";
@@ -28,7 +29,7 @@ export const Markdown = memo(({ text }: { text: string }) => {
   );
 });
 
-const PLUGINS = [remarkGfm, formulas, lineBreaks];
+const PLUGINS = [remarkGfm, formulas, lineBreaks, directions];
 
 const COMPONENTS: Components = {
   h1: "h3", // the page has its own headings
@@ -46,9 +47,9 @@ const COMPONENTS: Components = {
     ),
   img: ({ alt, src }) => <NoImage alt={alt ?? ""} address={typeof src === "string" ? src : ""} />,
   // What scrolls must be reached by the keyboard.
-  table: ({ children }) => (
+  table: ({ children, dir }) => (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-    <div tabIndex={0} className="overflow-x-auto">
+    <div tabIndex={0} dir={dir} className="overflow-x-auto">
       <table>{children}</table>
     </div>
   ),

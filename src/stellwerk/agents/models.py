@@ -16,6 +16,7 @@ from langchain.chat_models.base import _BUILTIN_PROVIDERS
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr, ValidationError
 
+from stellwerk.agents.redirects import NOT_FOLLOWED, refuse_redirects
 from stellwerk.agents.schema_prompting import SchemaPrompted
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.errors import MissingPackage, MissingSecret, SettingsError, SpecError, UnknownProvider
@@ -145,6 +146,7 @@ def _served_model(spec: ModelSpec, provider: Provider, key: SecretStr) -> BaseCh
     except ValidationError as error:
         wrong = "; ".join(found["msg"] for found in error.errors(include_input=False, include_context=False))
         raise SpecError(f"{user} cannot be made: {wrong}") from None
+    refuse_redirects(model)
     return model
 
 
@@ -154,6 +156,8 @@ def _particulars(kind: str, provider: Provider, silence: float) -> dict[str, Any
     said: dict[str, Any] = {"timeout": silence, "max_retries": 1 if kind == "google_genai" else 0}
     if provider.base_url is not None:
         said["base_url"] = provider.base_url
+    if kind == "google_genai":
+        said |= NOT_FOLLOWED
     if kind == "openai":
         said["stream_usage"] = True  # at another address it is off, and nobody would count
         said["stream_chunk_timeout"] = silence  # lines that only keep a connection open are silence too

@@ -69,8 +69,7 @@ class Credentials:
             NotFound: this tenant has no such key.
         """
         async with self._revoking:
-            keys_alone = self.identify is None and self.tokens is None
-            if keys_alone and not last and self.keys.is_last(tenant, key_id):
+            if self.identify is None and not last and self.keys.is_last(tenant, key_id):
                 raise last_admin_key(tenant)
             await self.keys.revoke(tenant, key_id)
 

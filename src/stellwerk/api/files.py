@@ -74,9 +74,9 @@ def _add_upload(router: APIRouter, services: Services) -> None:
             sent = form.get(FIELD)
             if not isinstance(sent, UploadFile):
                 raise InvalidField(f"{FIELD}: send the file in this field of the form, with a file name", field=FIELD)
-            await services.quotas.room(who.tenant, sent.size or 0)
+            admit = await services.quotas.room(who.tenant, sent.size or 0)
             kept = await services.documents.take(
-                who.tenant, sent.file, filename=_name(sent.filename), mime=_mime(sent.content_type)
+                who.tenant, sent.file, filename=_name(sent.filename), mime=_mime(sent.content_type), admit=admit
             )
         numbers = await services.numbers.of(who.tenant, [kept.document_id])
         stored = _described(request, kept, numbers.get(kept.document_id, 0))

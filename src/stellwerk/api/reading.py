@@ -119,7 +119,7 @@ def _translated(services: Services, who: Principal, session: Session, wish: Wish
         return Response(media_type=spoken.media_type)
     reader = TranslatedReader(services, who, Told(session.id, spoken, wish.profile))
     place = services.quotas.stream(who.tenant, session.id)
-    return reader.answer(after=after, until_run_end=wish.until is not None, place=place)
+    return reader.answer(after=after, head=session.position, until_run_end=wish.until is not None, place=place)
 
 
 def _all_read(session: Session, wish: Wish, after: Cursor) -> bool:

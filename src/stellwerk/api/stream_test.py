@@ -86,7 +86,7 @@ def routes(services: Services) -> APIRouter:
             session_id, after = await _begun(services, who, body)
             place = held.pop_all()
         reader = TranslatedReader(services, who, Told(session_id, spoken, profile))
-        answer = reader.answer(after=(after, WHOLE), until_run_end=True, place=place)
+        answer = reader.answer(after=(after, WHOLE), head=after, until_run_end=True, place=place)
         answer.headers[SESSION] = session_id
         return answer
 

@@ -110,14 +110,16 @@ class Reader:
         """Bytes behind ``after``; what lies at or below ``head`` is history, the rest is live.
 
         An empty piece says that something happened of which this reader sees nothing.
-        With ``until_run_end`` it ends at the first end of a run.
+        With ``until_run_end`` it ends at the first end of a run; for whoever stands beyond the end of the log, at the
+        first that comes.
         """
+        known = min(after, head) if until_run_end else after
         async for batch in follow(
             self.log,
             self.wakes,
             tenant=self.who.tenant,
             session_id=self.session_id,
-            after=after,
+            after=known,
         ):
             if not self.credentials.holds(self.who):
                 return
@@ -125,7 +127,7 @@ class Reader:
                 yield self.form.heartbeat
                 continue
             end = end_of_run(batch) if until_run_end else None
-            for chunk in self._chunks(batch[:end], head):
+            for chunk in self._chunks(behind(batch[:end], after), head):
                 yield chunk
             if end is not None:
                 return
@@ -133,7 +135,7 @@ class Reader:
             yield self.form.farewell
 
     def _chunks(self, batch: list[Stored], head: int) -> Iterator[bytes]:
-        if batch[0].position > head and sum(len(stored.body) for stored in batch) <= _CHUNK:
+        if batch and batch[0].position > head and sum(len(stored.body) for stored in batch) <= _CHUNK:
             yield self.shared.live(self.session_id, batch, self.form, self.profile)
         else:
             yield from self._pieces(batch, head)
@@ -142,6 +144,10 @@ class Reader:
         seen = shown(batch, self.profile)
         origins: list[Origin] = ["replay" if stored.position <= head else "live" for stored in seen]
         return pieces(self.form.frame(self.session_id, *item) for item in zip(seen, origins, strict=True))
+
+
+def behind(batch: list[Stored], after: int) -> list[Stored]:
+    return batch if batch[0].position > after else [stored for stored in batch if stored.position > after]
 
 
 def pieces(frames: Iterable[bytes]) -> Iterator[bytes]:

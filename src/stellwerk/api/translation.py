@@ -44,13 +44,18 @@ class TranslatedReader:
     who: Principal
     told: Told
 
-    def answer(self, *, after: Cursor, until_run_end: bool, place: AbstractContextManager[Any]) -> EventStream:
-        chunks = self.stream(after=after, until_run_end=until_run_end)
+    def answer(
+        self, *, after: Cursor, head: int, until_run_end: bool, place: AbstractContextManager[Any]
+    ) -> EventStream:
+        chunks = self.stream(after=after, head=head, until_run_end=until_run_end)
         return EventStream(chunks, self.told.dialect.media_type, self._heartbeat, place)
 
-    async def stream(self, *, after: Cursor, until_run_end: bool) -> AsyncIterator[bytes]:
-        """The lines behind ``after``, then whatever comes; with ``until_run_end`` to the next end of a run."""
-        known = after[0] if after[1] == WHOLE else after[0] - 1
+    async def stream(self, *, after: Cursor, head: int, until_run_end: bool) -> AsyncIterator[bytes]:
+        """The lines behind ``after``, then whatever comes; with ``until_run_end`` to the next end of a run.
+
+        Who stands beyond ``head``, the end of the log, has not read the end that comes next, whatever he says.
+        """
+        known = min(head, after[0] if after[1] == WHOLE else after[0] - 1)
         async with aclosing(self._batches(after[0])) as batches:
             async for batch, frames in batches:
                 if not self.services.credentials.holds(self.who):

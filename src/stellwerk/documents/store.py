@@ -15,14 +15,16 @@ from typing import Any, BinaryIO
 
 from stellwerk.database.port import Database, R, Transaction
 from stellwerk.documents import files
+from stellwerk.documents.derived import Derived, place_many
 from stellwerk.documents.files import Files, derived_from, document_of, folder_name, is_document_id
 from stellwerk.documents.mimes import label
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.shapes import Blob
-from stellwerk.errors import Conflict, CorruptStore, NotFound
+from stellwerk.errors import Conflict, CorruptStore, LimitReached, NotFound
 from stellwerk.ids import Clock
 
 Listener = Callable[[str, str], Awaitable[None]]  # told tenant and session, when something was stored for them
+Admission = Callable[[Transaction, int], None]  # raises LimitReached, if so many bytes more are too many
 _PIECE = 64 * 1024
 _UPLOADED = ""
 """Stands in the place of a session for what somebody uploaded."""
@@ -46,14 +48,7 @@ class _Reference:
     session_id: str
     document: Document
     path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class _Derived:
-    tenant: str
-    document_id: str
-    part: Path
-    target: Path
+    admit: Admission | None = None
 
 
 class DocumentStore:
@@ -93,25 +88,36 @@ class DocumentStore:
         if self._when_kept is not None:
             await self._when_kept(tenant, session_id)
 
-    async def take(self, tenant: str, source: BinaryIO, *, filename: str, mime: str | None) -> Document:
+    async def take(
+        self, tenant: str, source: BinaryIO, *, filename: str, mime: str | None, admit: Admission | None = None
+    ) -> Document:
         """Store an upload, which belongs to no session; durable when it returns.
 
         ``mime`` is what somebody says; without it, what the bytes seem to be and the name says. The same bytes are
         one document, and the last name they were given counts. ``source`` may be closed by whoever gives up.
+        ``admit`` is asked in the transaction that stores it, where no other upload can come in between.
 
         Raises:
+            LimitReached: ``admit`` says so; the bytes are gone again.
             StorageFull, StorageGone: nothing refers to them.
         """
-        return await self._whole(self._take(tenant, source, filename, mime))
+        return await self._whole(self._take(tenant, source, filename, mime, admit))
 
-    async def _take(self, tenant: str, source: BinaryIO, filename: str, mime: str | None) -> Document:
+    async def _take(
+        self, tenant: str, source: BinaryIO, filename: str, mime: str | None, admit: Admission | None
+    ) -> Document:
         while True:  # the last reference to these bytes may be removed at this very moment
             await asyncio.to_thread(source.seek, 0)
             copied = await asyncio.to_thread(self._files.copy, tenant, source)
             called = mime or label(filename, copied.mime)
             taken = Document(copied.path.name, filename, called, copied.size, self._clock.now())
-            if await self._database.submit(_upload_many, _Reference(tenant, _UPLOADED, taken, copied.path)):
-                return taken
+            reference = _Reference(tenant, _UPLOADED, taken, copied.path, admit)
+            try:
+                if await self._database.submit(_upload_many, reference):
+                    return taken
+            except LimitReached:
+                await self.release(tenant, [taken.document_id])
+                raise
 
     async def drop(self, tenant: str, document_id: str) -> None:
         """Give up an upload; its bytes stay for as long as a session refers to them.
@@ -175,8 +181,8 @@ class DocumentStore:
     async def _derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
         part = await asyncio.to_thread(self._files.part, tenant, data)
         try:
-            derived = _Derived(tenant, document_id, part, self.derived(tenant, document_id, ext))
-            return await self._database.submit(_place_many, derived)
+            derived = Derived(tenant, document_id, part, self.derived(tenant, document_id, ext))
+            return await self._database.submit(place_many, derived)
         finally:
             part.unlink(missing_ok=True)  # it has its name by now, or gets none
 
@@ -257,10 +263,15 @@ def _upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | 
     return [_upload(tx, upload) for upload in uploads]
 
 
-def _upload(tx: Transaction, item: _Reference) -> bool:
+def _upload(tx: Transaction, item: _Reference) -> bool | Exception:
     if not item.path.exists():
         return False
     named = item.document
+    if item.admit is not None and tx.row("document", item.tenant, named.document_id) is None:  # equal files count once
+        try:
+            item.admit(tx, named.size)
+        except LimitReached as refusal:
+            return refusal
     about = (named.filename, named.mime, named.size, named.created_at)
     tx.run("upload_document", item.tenant, named.document_id, item.session_id, *about)
     tx.run("number_document", item.tenant, named.document_id)
@@ -285,16 +296,4 @@ def _removed(tx: Transaction, path: Path, tenant: str | None) -> bool:
         return False
     files.remove(path)
     tx.run("unnumber_document", document_of(path))
-    return True
-
-
-def _place_many(tx: Transaction, items: Sequence[_Derived]) -> list[bool | Exception]:
-    """True if it lies beside its document now; False if that was removed before it could."""
-    return [_place(tx, item) for item in items]
-
-
-def _place(tx: Transaction, item: _Derived) -> bool:
-    if tx.row("document", item.tenant, item.document_id) is None:
-        return False
-    item.part.rename(item.target)
     return True

@@ -114,7 +114,7 @@ class Dispatch:
         claim = len(self._running) + self._reserved < self._slots and not self._closing
         self._reserved += claim
         try:
-            item = Intake(command, claim, self._depth, self._stores.quotas.limits(command.tenant).runs)
+            item = Intake(command, claim, self._depth, self._stores.quotas.limits(command.tenant))
             commit = self._log.commit(operation, item, command.session_id, lambda done: done.stored)
             taken = await self._heard(commit)
             if taken.claimed is not None:

@@ -12,6 +12,7 @@ from stellwerk.log.log import entry
 from stellwerk.log.tables import append_unfenced, unknown_session
 from stellwerk.runs import commands
 from stellwerk.runs.tables import each, stand_anew
+from stellwerk.tenants.limits import Limits, refuse_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Fork:
     position: int | None
     """Of the end of a run; without one, of the last."""
     at: float
+    limits: Limits = Limits()
 
 
 def fork_many(tx: Transaction, forks: Sequence[Fork]) -> list[None | Exception]:
@@ -35,6 +37,8 @@ def _fork(tx: Transaction, fork: Fork) -> None:
     ends = _ends_of_runs(tx, fork)
     position = ends[-1]
     new, old, tenant = fork.new_id, fork.session_id, fork.tenant
+    (told,) = tx.row("bytes_told", old, tenant) or (0,)
+    refuse_bytes(tx, fork.limits, told, tenant)  # its files count once
     tx.run("create_session", new, tenant, head[2], head[4], FORMAT, tx.flush, fork.at)
     tx.run("copy_events", new, old, position, tenant)
     tx.run("set_last_position", position, new, tenant)

@@ -19,7 +19,7 @@ from stellwerk.runs import commands
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop
 from stellwerk.runs.machine import advance, place
 from stellwerk.runs.tables import Claimed, claim, each, raise_epoch, stand, standing
-from stellwerk.tenants.limits import refuse_another
+from stellwerk.tenants.limits import Limits, refuse_another_run, refuse_bytes
 from stellwerk.tenants.tenants import refuse_locked
 from stellwerk.views.status import Status
 
@@ -35,8 +35,8 @@ class Intake(Generic[C]):
     """There is a free slot here: take the lease at once."""
     depth: int
     """How many runs of a tenant may wait here, and how many messages in one session."""
-    runs: int | None = None
-    """How many of its tenant may be under way."""
+    limits: Limits = Limits()
+    """Of its tenant: how many runs, and how many bytes."""
 
 
 class Taken(NamedTuple):
@@ -86,7 +86,7 @@ def _accept(tx: Transaction, intake: Intake[Send]) -> Taken:
         if _count(tx, "count_enqueued", send.session_id, send.tenant) >= intake.depth:
             raise Overloaded("as many messages wait in this session as this server takes; send this again later")
         files = commands.documents_of(send, trace_id=None, run_id=None)
-        position, stored = _append(tx, send, [*files, commands.message_of(send, run_id=None)])
+        position, stored = _append(tx, intake, [*files, commands.message_of(send, run_id=None)])
         refer_all(tx, send.tenant, send.session_id, send.documents)
         later = (send.message_id, send.run_id, send.system, send.system_version)
         tx.run("put_into_inbox", send.session_id, position, send.tenant, *later)
@@ -148,7 +148,7 @@ def _reply(tx: Transaction, intake: Intake[Reply]) -> Taken:
     if rest:  # the graph goes on when it can go on with all of them
         files = commands.documents_of(reply, trace_id=status.trace_id, run_id=None)
         told = commands.answer_of(reply, trace_id=status.trace_id, run_id=None)
-        position, stored = _append(tx, reply, [*files, told])
+        position, stored = _append(tx, intake, [*files, told])
         refer_all(tx, reply.tenant, reply.session_id, reply.documents)
         stand(tx, reply.tenant, reply.session_id, [told])
         begun = _Begun(position, position - len(stored), None, stored)
@@ -203,7 +203,7 @@ def _stop(tx: Transaction, stop: Stop) -> Halted:
     match place(status):
         case "running":
             request = commands.stop_of(stop, trace_id=status.trace_id, run_id=status.run_id or "")
-            _, stored = _append(tx, stop, [*withdrawn, request])
+            _, stored = _append(tx, Intake(stop, True, 0), [*withdrawn, request])
             row = tx.row("unfinished_run", stop.session_id, stop.tenant)
             return Halted(status, None if row is None else claim(tx, row, at=stop.at), stored)
         case "awaiting":
@@ -212,7 +212,7 @@ def _stop(tx: Transaction, stop: Stop) -> Halted:
             begun = _begin(tx, Intake(stop, True, 0), start, [*withdrawn, start, request])
             return Halted(status, begun.claimed, begun.stored)
         case _:
-            return Halted(status, None, _append(tx, stop, withdrawn)[1] if withdrawn else [])
+            return Halted(status, None, _append(tx, Intake(stop, True, 0), withdrawn)[1] if withdrawn else [])
 
 
 def _start_of_trace(command: Reply | Stop, status: Status, trigger: Any, asks: list[str] | None = None) -> RunStart:
@@ -240,9 +240,8 @@ def _begin(tx: Transaction, intake: Intake[Command], start: RunStart, told: Sequ
     command, round_ = intake.command, start.payload.round
     if not intake.claim and _count(tx, "count_waiting", command.tenant) >= intake.depth:
         raise Overloaded("as many of your runs wait as this server takes; send this again in a few seconds")
-    if intake.runs is not None:
-        refuse_another("runs", used=_count(tx, "count_runs_of", command.tenant), allowed=intake.runs)
-    last, stored = _append(tx, command, told)
+    refuse_another_run(tx, intake.limits, command.tenant)
+    last, stored = _append(tx, intake, told)
     first = last - len(told) + 1 + list(told).index(start)
     stand(tx, command.tenant, command.session_id, told)
     epoch = raise_epoch(tx, command.tenant, command.session_id) if intake.claim else 0
@@ -254,9 +253,10 @@ def _begin(tx: Transaction, intake: Intake[Command], start: RunStart, told: Sequ
     return _Begun(last, first - 1, Claimed(lease, first - 1, told=own) if intake.claim else None, stored)
 
 
-def _append(tx: Transaction, command: Command, told: Sequence[Envelope]) -> tuple[int, list[Stored]]:
-    entries = [entry(envelope) for envelope in told]
-    last = log.append_unfenced(tx, command.tenant, command.session_id, entries)
+def _append(tx: Transaction, intake: Intake[Command], told: Sequence[Envelope]) -> tuple[int, list[Stored]]:
+    entries, by = [entry(envelope) for envelope in told], intake.command
+    refuse_bytes(tx, intake.limits, sum(len(each.body) for each in entries), by.tenant, by.session_id)
+    last = log.append_unfenced(tx, by.tenant, by.session_id, entries)
     return last, placed(last, entries)
 
 

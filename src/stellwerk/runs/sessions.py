@@ -151,9 +151,8 @@ class Sessions:
 
     async def fork(self, tenant: str, session_id: str, position: int | None) -> Session:
         """Begin another session with all that was said in this one up to the end of a run."""
-        await self._quotas.room_for_copy(tenant, session_id)
-        new = self._ids.new()
-        await self._database.submit(fork_many, Fork(tenant, session_id, new, position, self._clock.now()))
+        new, limits = self._ids.new(), self._quotas.limits(tenant)
+        await self._database.submit(fork_many, Fork(tenant, session_id, new, position, self._clock.now(), limits))
         return await self.find(tenant, new, titled=True)
 
     async def stop(self, tenant: str, session_id: str, *, reason: str | None = None) -> Stopped:

@@ -41,9 +41,9 @@ class Approval:
             only = f"it can only change the arguments of {_json(self.tool)}"
             raise InvalidField(f"an edit cannot call another tool, {only}", field="data.edited_action.name")
 
-    def _check_form(self, given: Any, form: Any, chosen: str) -> None:
+    def _check_form(self, given: Any, form: Mapping[str, Any], chosen: str) -> None:
         """Against the one form that was meant: against all of them, nothing can be said but that none fits."""
-        wrong = objection({"$defs": self.schema.get("$defs", {}), "$ref": form}, given)
+        wrong = objection({"$defs": self.schema.get("$defs", {}), **form}, given)
         why = "" if wrong is None else f": {wrong.message[:300]}"
         place = ["data"] if wrong is None else ["data", *map(str, wrong.absolute_path)]
         raise InvalidField(
@@ -60,11 +60,14 @@ class Approval:
         return _json({"data": {"type": decision, **more}})
 
 
-def forms_of(schema: Any) -> Mapping[str, Any]:
-    """The decisions that a schema names, each with the place of its form; none, if it is not that of an approval."""
-    told = schema.get("discriminator") if isinstance(schema, dict) else None
-    named = told.get("mapping") if isinstance(told, dict) else None
-    return named if isinstance(named, dict) else {}
+def forms_of(schema: Any) -> Mapping[str, Mapping[str, Any]]:
+    """The decisions that a schema names, each with its form; none, if it is not that of an approval."""
+    match schema:
+        case {"discriminator": {"mapping": dict(places)}}:
+            return {decision: {"$ref": place} for decision, place in places.items()}
+        case {"properties": {"type": {"const": str(decision)}}}:  # the only one that there is has no name for its form
+            return {decision: schema}
+    return {}
 
 
 def _json(value: Any) -> str:

@@ -99,6 +99,38 @@ def refuse_another(limit: str, *, used: int, allowed: int) -> None:
         raise Excess(limit, used, allowed, _WHILE).refusal()
 
 
+def refuse_another_run(tx: Transaction, limits: Limits, tenant: str) -> None:
+    """
+    Raises:
+        LimitReached: as many are under way or wait as may.
+    """
+    if limits.runs is not None:
+        refuse_another("runs", used=_number(tx, "count_runs_of", tenant), allowed=limits.runs)
+
+
+def refuse_bytes(tx: Transaction, limits: Limits, size: int, tenant: str, session_id: str | None = None) -> None:
+    """Asked in the transaction that stores them: whoever asked before it may have been overtaken.
+
+    Raises:
+        LimitReached: so many more are too many, for the tenant or for the session that they go to.
+    """
+    if limits.bytes is not None:
+        _refuse_beyond("bytes", _number(tx, "bytes_of", tenant), size, limits.bytes, MINUTE)
+    if limits.session_bytes is not None and session_id is not None:
+        used = _number(tx, "bytes_in_session", session_id, tenant)
+        _refuse_beyond("session_bytes", used, size, limits.session_bytes, _LONG)
+
+
+def _refuse_beyond(limit: str, used: int, size: int, allowed: int, free_in: float) -> None:
+    if used + size > allowed:
+        raise Excess(limit, used, allowed, free_in).refusal()
+
+
+def _number(tx: Transaction, query: str, *params: object) -> int:
+    row = tx.row(query, *params)
+    return int(row[0]) if row else 0
+
+
 async def all_limits(database: Database) -> dict[str, Limits]:
     rows = await database.read(lambda tx: tx.rows("all_limits"))
     return {tenant: msgspec.json.decode(limits, type=Limits) for tenant, limits in rows}

@@ -5,6 +5,7 @@ database at the start, so that a restart forgets nothing. There is no lock: all
 of it happens on the event loop.
 """
 
+from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from stellwerk.database.port import Database, Transaction
 from stellwerk.ids import Clock
 from stellwerk.tenants.ledger import Ledger, Meter, Place, Spent, excess_in_session, recent
-from stellwerk.tenants.limits import MINUTE, Excess, Limits, all_limits, excess, set_many
+from stellwerk.tenants.limits import MINUTE, Limits, all_limits, excess, refuse_bytes, set_many
 from stellwerk.tenants.usage import day_of
 
 
@@ -89,25 +90,16 @@ class Quotas:
             raise found.refusal()
         return Place(ledger, session_id or "")
 
-    async def room(self, tenant: str, size: int) -> None:
-        """Whether a file of this size may be stored.
+    async def room(self, tenant: str, size: int) -> Callable[[Transaction, int], None]:
+        """Whether a file of this size may be stored. What is returned asks so once more where it is stored: others that
+        were let in meanwhile may have taken the room.
 
         Raises:
             LimitReached: not with those that there are.
         """
-        if (allowed := self.limits(tenant).bytes) is not None:
-            used = await self._held(tenant)
-            if used + size > allowed:
-                raise Excess("bytes", used, allowed, MINUTE).refusal()
-
-    async def room_for_copy(self, tenant: str, session_id: str) -> None:
-        """Whether the log of a session may be stored a second time; its files count once.
-
-        Raises:
-            LimitReached: not with what there is.
-        """
-        if self.limits(tenant).bytes is not None:
-            await self.room(tenant, await self._database.read(lambda tx: _number(tx, "bytes_told", session_id, tenant)))
+        limits = self.limits(tenant)
+        await self._database.read(lambda tx: refuse_bytes(tx, limits, size, tenant))
+        return lambda tx, size: refuse_bytes(tx, limits, size, tenant)
 
     async def admit(self, tenant: str, session_id: str) -> None:
         """Whether a run may begin, as far as that depends on what was used before.

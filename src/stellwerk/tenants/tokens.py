@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import structlog
 from joserfc import jwt
 from joserfc.errors import ClaimError, ExpiredTokenError, JoseError
 from joserfc.jwk import KeySet
@@ -13,12 +14,18 @@ from stellwerk.errors import SettingsError, Unauthorized
 from stellwerk.ids import Clock
 from stellwerk.tenants.principals import Principal, Role
 
+logger = structlog.get_logger(__name__)
+
 _SIGNED_BY = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]
 """Never by a shared secret, and never by nobody."""
 _LEEWAY = 30
 """Seconds by which two clocks may differ."""
 _LATEST = 253_402_300_800
 """The end of the year 9999: a token that says it is good for longer was not made with care."""
+_LONGEST_USER = 128
+"""Characters, as of everybody whom a key or a session names."""
+_LOOK_AGAIN = 5
+"""Seconds for which the file with the keys is not looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Tokens:
             SettingsError: the file with the keys cannot be read.
         """
         self._issuer = issuer
-        self._keys = _key_set(Path(issuer.jwks))
+        self._keys = _KeyFile(Path(issuer.jwks), clock)
         self._claims = jwt.JWTClaimsRegistry(
             now=lambda: int(clock.now()),
             leeway=_LEEWAY,
@@ -55,7 +62,7 @@ class Tokens:
             Unauthorized: it was not made by the issuer, or not for us; it says why.
         """
         try:
-            found = jwt.decode(token, self._keys, algorithms=_SIGNED_BY)
+            found = jwt.decode(token, self._keys.latest(), algorithms=_SIGNED_BY)
         except (
             JoseError,
             ValueError,
@@ -80,7 +87,47 @@ class Tokens:
             raise _not_taken(f"its claim {self._issuer.role_claim!r} is no role; {', '.join(get_args(Role))} are")
         if not claims["exp"] < _LATEST:
             raise _not_taken("its claim 'exp' is no time")
-        return Principal(tenant, role, str(claims["sub"])[:128], until=float(claims["exp"]))
+        user = str(claims["sub"])
+        if not 0 < len(user) <= _LONGEST_USER or not user.isprintable():
+            raise _not_taken(f"its claim 'sub' is no name of a user: one line, {_LONGEST_USER} characters at most")
+        return Principal(tenant, role, user, until=float(claims["exp"]))
+
+
+class _KeyFile:
+    """Read again when it has changed, so that an issuer can change his keys while we run."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._seen, self._looked_at = _look_of(path), clock.now()
+        self._keys = _key_set(path)
+
+    def latest(self) -> KeySet:
+        now = self._clock.now()
+        if not 0 <= now - self._looked_at < _LOOK_AGAIN:
+            self._looked_at = now
+            self._look(_look_of(self._path))
+        return self._keys
+
+    def _look(self, seen: tuple[int, ...] | None) -> None:
+        """One that cannot be used, such as one that is just being written, changes nothing, and is told once."""
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            self._keys = _key_set(self._path)
+        except SettingsError as error:
+            logger.error("issuer_keys_not_read", reason=f"{error.message}; the keys that it had before count on")
+        else:
+            logger.info("issuer_keys_read", path=str(self._path), keys=len(self._keys.keys))
+
+
+def _look_of(path: Path) -> tuple[int, ...] | None:
+    """What differs when a file was written again, or replaced; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _not_taken(why: str) -> Unauthorized:

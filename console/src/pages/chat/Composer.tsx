@@ -6,7 +6,9 @@ import { Icon } from "../../parts/Icon";
 import { type Draft, useDraft } from "../../state/draft";
 import { useWaitingText } from "../../state/uploading";
 import { useTexts } from "../../texts";
+import type { Texts } from "../../texts/types";
 import { Attachments } from "./Attachments";
+import { type Asked, askedIn } from "./asked";
 import { useAttaching } from "./attaching";
 import { StopButton, useStop } from "./StopButton";
 import type { Sending } from "./sending";
@@ -21,7 +23,8 @@ interface Props {
 
 /** Where one writes. Enter sends, Shift+Enter begins a line, Escape stops what is under way. */
 export function Composer({ sid, session, isPast, sending }: Props) {
-  const { chat } = useTexts();
+  const texts = useTexts();
+  const { chat } = texts;
   const [draft, setDraft] = useDraft(sid);
   const box = useRef<HTMLTextAreaElement>(null);
   const attaching = useAttaching({ sid, draft, setDraft, isOpen: !isPast });
@@ -29,7 +32,8 @@ export function Composer({ sid, session, isPast, sending }: Props) {
   const isBusy = session.status === "running" && !session.awaitingUserInput;
   const isUploading = attaching.uploads.length > 0;
   const isWaiting = useWaitingText(sid) === draft.text;
-  const lacks = isWaiting ? "upload" : lackOf(draft, isUploading, session.awaitingUserInput);
+  const asked = askedIn(session);
+  const lacks = isWaiting ? "upload" : lackOf(draft, isUploading, asked);
   useEffect(() => toBox(box.current), []);
   const send = () => {
     if (lacks !== null) return;
@@ -48,11 +52,7 @@ export function Composer({ sid, session, isPast, sending }: Props) {
     } else if (event.key === "Escape" && isBusy) stop.run();
   };
   if (isPast) return <p className="border-t border-line px-6 py-4 text-center text-sm text-muted">{chat.replayed}</p>;
-  const placeholder = isBusy
-    ? chat.placeholderBusy
-    : session.awaitingUserInput
-      ? chat.placeholderAsked
-      : chat.placeholder;
+  const placeholder = isBusy ? chat.placeholderBusy : wanted(asked, texts);
   return (
     <form
       className="px-3 pb-3 sm:px-6 sm:pb-5"
@@ -71,6 +71,7 @@ export function Composer({ sid, session, isPast, sending }: Props) {
         <textarea
           ref={box}
           rows={1}
+          dir="auto"
           aria-label={chat.message}
           placeholder={attaching.isOver ? chat.dropHere : placeholder}
           value={draft.text}
@@ -103,11 +104,30 @@ export function Composer({ sid, session, isPast, sending }: Props) {
   );
 }
 
+type Lack = "words" | "decision" | "which" | "text";
+
 /** Why it cannot be sent yet. A file says enough, but answers no question. */
-function lackOf({ text, files }: Draft, isUploading: boolean, isAsked: boolean): "words" | "text" | null {
-  if (text.trim() !== "") return null;
-  if (files.length === 0 && !isUploading) return "text";
-  return isAsked ? "words" : null;
+function lackOf({ text, files }: Draft, isUploading: boolean, asked: Asked): Lack | null {
+  const said = text.trim();
+  if (said === "" && files.length === 0 && !isUploading) return "text";
+  if (asked.kind === "several") return "which";
+  if (asked.kind === "approval") return asked.words.includes(said) ? null : "decision";
+  return said === "" && asked.kind === "question" ? "words" : null;
+}
+
+function wanted(asked: Asked, { chat, language }: Texts): string {
+  switch (asked.kind) {
+    case "nothing":
+      return chat.placeholder;
+    case "question":
+      return chat.placeholderAsked;
+    case "several":
+      return chat.placeholderSeveral;
+    case "approval": {
+      const words = new Intl.ListFormat(language, { type: "disjunction" }).format(asked.words);
+      return words ? chat.placeholderWords(words) : chat.placeholderApproval;
+    }
+  }
 }
 
 /** Not on a phone, where that would open the keyboard. */

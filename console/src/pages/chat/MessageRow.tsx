@@ -43,7 +43,11 @@ function FromUser({ sid, item, text, documents, isPast }: Props) {
       <div className="flex max-w-[85%] items-start gap-1">
         {!isPast && <MessageActions sid={sid} item={item} text={text} />}
         <div className="min-w-0 rounded-2xl rounded-br-md bg-accent-soft px-4 py-2.5 break-words whitespace-pre-wrap">
-          {text && <span>{text}</span>}
+          {text && (
+            <span dir="auto" className="block">
+              {text}
+            </span>
+          )}
           {entry.documents && entry.documents.length > 0 && (
             <span className="mt-2 flex flex-wrap gap-1.5 first:mt-0">
               {[...new Set(entry.documents)].map((id) => (
@@ -75,7 +79,9 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
           summary={chat.reasoning}
           memory={`reasoning ${sid} ${item.key}`}
         >
-          <div className="ml-4 border-l border-line pl-4 whitespace-pre-wrap">{reasoning}</div>
+          <div dir="auto" className="ml-4 border-l border-line pl-4 whitespace-pre-wrap">
+            {reasoning}
+          </div>
         </Disclosure>
       )}
       {entry.state === "streaming" ? <Growing text={text} /> : <Markdown text={text} />}

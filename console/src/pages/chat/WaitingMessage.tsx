@@ -14,7 +14,11 @@ export function WaitingMessage({ message, sending }: { message: Outgoing; sendin
   return (
     <div className="flex flex-col items-end gap-1.5">
       <div className="max-w-[85%] rounded-2xl rounded-br-md bg-sunken px-4 py-2.5 break-words whitespace-pre-wrap">
-        {message.text && <span>{message.text}</span>}
+        {message.text && (
+          <span dir="auto" className="block">
+            {message.text}
+          </span>
+        )}
         {message.files.length > 0 && (
           <span className="mt-1 block text-sm first:mt-0 text-muted">
             {message.files.map(({ name }) => name).join(", ")}
@@ -24,8 +28,11 @@ export function WaitingMessage({ message, sending }: { message: Outgoing; sendin
       {refusal === undefined ? (
         <Badge>{chat.sending}</Badge>
       ) : (
-        <div role="alert" className="flex flex-wrap items-center justify-end gap-2 text-right text-sm text-bad">
-          <span>
+        <div
+          role="alert"
+          className="flex max-w-full flex-wrap items-center justify-end gap-2 text-right text-sm text-bad"
+        >
+          <span className="min-w-0 wrap-anywhere">
             {chat.notSent}: {wordsFor(new Problem(refusal.status, refusal), texts)}
           </span>
           <Button onClick={sending.retry}>{parts.retry}</Button>

@@ -49,6 +49,9 @@ export const chat = {
   placeholder: "Eine Nachricht schreiben …",
   placeholderBusy: "Weiterschreiben: Die Nachricht wartet, bis diese Antwort fertig ist …",
   placeholderAsked: "Die Frage oben beantworten, oder hier …",
+  placeholderSeveral: "Die Fragen oben beantworten …",
+  placeholderApproval: "Oben entscheiden, ob das Werkzeug laufen darf …",
+  placeholderWords: (words: string) => `Oben entscheiden, oder hier mit ${words}`,
   send: "Senden",
   queue: "Danach senden",
   stop: "Stoppen",
@@ -58,7 +61,12 @@ export const chat = {
   cancelUpload: (name: string) => `Hochladen von ${name} abbrechen`,
   uploading: (name: string) => `${name} wird hochgeladen`,
   dropHere: "Dateien hier ablegen",
-  lacks: { upload: "Gesendet wird, wenn die Dateien da sind.", words: "Die Frage braucht auch Worte." },
+  lacks: {
+    upload: "Gesendet wird, wenn die Dateien da sind.",
+    words: "Die Frage braucht auch Worte.",
+    decision: "Das entscheidet nichts. Entscheiden Sie oben, mit den Knöpfen.",
+    which: "Mehrere Fragen sind offen. Beantworten Sie jede oben.",
+  },
   replayed: "So war es. Gehen Sie zurück ans Ende, um etwas zu sagen.",
 };
 

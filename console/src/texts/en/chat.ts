@@ -48,6 +48,9 @@ export const chat = {
   placeholder: "Write a message …",
   placeholderBusy: "Write on: it waits until this answer is over …",
   placeholderAsked: "Answer the question above, or here …",
+  placeholderSeveral: "Answer the questions above …",
+  placeholderApproval: "Decide above whether the tool may run …",
+  placeholderWords: (words: string) => `Decide above, or write ${words}`,
   send: "Send",
   queue: "Send when it is over",
   stop: "Stop",
@@ -57,7 +60,12 @@ export const chat = {
   cancelUpload: (name: string) => `Stop uploading ${name}`,
   uploading: (name: string) => `${name} is being uploaded`,
   dropHere: "Drop the files here",
-  lacks: { upload: "Your message waits until the files are there.", words: "The question wants words, too." },
+  lacks: {
+    upload: "Your message waits until the files are there.",
+    words: "The question wants words, too.",
+    decision: "This decides nothing. Decide above, with the buttons.",
+    which: "Several questions are open. Answer each one above.",
+  },
   replayed: "This is how it was. Go back to the end to say something.",
 };
 

@@ -96,6 +96,9 @@ SELECT count(*) FROM run WHERE state <> 'ended' AND tenant = ?;
 -- name: bytes_told
 SELECT told FROM session WHERE id = ? AND tenant = ?;
 
+-- name: bytes_in_session
+SELECT told + filed FROM session WHERE id = ? AND tenant = ?;
+
 -- name: bytes_of
 SELECT held FROM tenant WHERE name = ?;
 

@@ -18,7 +18,7 @@ export function ApprovalForm({ question, reply }: { question: Question; reply: R
   const open = DECISIONS.filter((one) => !question.options || question.options.includes(one));
   const back = () => setChosen(null);
   return (
-    <fieldset disabled={reply.isSent} className="space-y-4">
+    <fieldset disabled={reply.isSent} className="min-w-0 space-y-4">
       {chosen !== "edit" && <Arguments args={question.args} />}
       {chosen === null && (
         <div className="flex flex-wrap gap-2">
@@ -60,7 +60,7 @@ export function Arguments({ args }: { args: unknown }) {
   if (args === undefined) return null;
   return (
     <div className="overflow-x-auto rounded-lg bg-sunken px-3 py-2">
-      <JsonTree value={args} name={questions.arguments} depth={3} />
+      <JsonTree value={args} name={questions.arguments} depth={6} />
     </div>
   );
 }

@@ -35,7 +35,7 @@ export function FormFields({ field, typed, onChange, errors, path = "", label }:
   ));
   if (path === "") return <div className="space-y-4">{fields}</div>;
   return (
-    <fieldset className="space-y-4 rounded-lg border border-line p-4">
+    <fieldset className="min-w-0 space-y-4 rounded-lg border border-line p-4">
       <legend className="px-1 text-sm font-medium">{field.label}</legend>
       {fields}
     </fieldset>
@@ -82,7 +82,7 @@ function OneField({ field, typed, onChange, error, label }: OneProps) {
   if (shape.kind === "several") {
     const ticked = typed as readonly boolean[];
     return (
-      <fieldset>
+      <fieldset className="min-w-0">
         <legend className="mb-1.5 text-sm font-medium">{name}</legend>
         <div className="flex flex-wrap gap-x-5 gap-y-2">
           {shape.options.map((option, index) => (
@@ -128,6 +128,7 @@ function control({ shape }: FormField, typed: string, onChange: (typed: string) 
       <textarea
         {...asked}
         className={classes(BOX, "py-2 field-sizing-content max-h-80 min-h-20", shape.kind === "json" && "font-mono")}
+        dir={shape.kind === "json" ? "ltr" : "auto"}
         spellCheck={shape.kind === "text"}
         value={typed}
         onChange={(event) => onChange(event.target.value)}
@@ -136,6 +137,7 @@ function control({ shape }: FormField, typed: string, onChange: (typed: string) 
   return (
     <input
       {...asked}
+      dir="auto"
       className={`${BOX} h-9`}
       type={shape.kind === "text" ? shape.type : "text"}
       inputMode={shape.kind === "number" ? "decimal" : undefined}

@@ -1,6 +1,9 @@
 import type { NewAnswer, Question } from "@stellwerk/client";
+import { useRef } from "react";
 import { Badge, type Tone } from "../../../parts/Badge";
 import { classes } from "../../../parts/classes";
+import { Exact } from "../../../parts/Exact";
+import { spelled } from "../../../parts/hidden";
 import { Icon } from "../../../parts/Icon";
 import { JsonTree } from "../../../parts/JsonTree";
 import { Markdown } from "../../../parts/Markdown";
@@ -11,7 +14,7 @@ import { ApprovalForm, Arguments } from "./ApprovalForm";
 import { words } from "./FormFields";
 import { QuestionForm } from "./QuestionForm";
 import { isSchema } from "./schema";
-import { useReply } from "./useReply";
+import { type Reply, useReply } from "./useReply";
 
 interface Props {
   sid: string;
@@ -27,12 +30,15 @@ export function QuestionCard({ sid, question, isPast }: Props) {
   const isOpen = question.state === "open";
   const isApproval = question.kind === "approval";
   const mayAnswer = useMay("run");
-  const reply = useReply(sid, question.askId);
+  const card = useRef<HTMLElement>(null);
+  const reply = fromHere(useReply(sid, question.askId), () => card.current?.focus({ preventScroll: true }));
   const asks = questions.asks(question.agent ?? chat.assistant);
-  const title = isApproval ? questions.mayRun(question.toolName ?? "?") : asks;
+  const title = isApproval ? questions.mayRun(spelled(question.toolName ?? "?")) : asks;
   const [tone, state] = stateOf(question, texts);
   return (
     <section
+      ref={card}
+      tabIndex={-1}
       aria-label={title}
       className={classes(
         "overflow-hidden rounded-xl border bg-surface shadow-card",
@@ -49,7 +55,7 @@ export function QuestionCard({ sid, question, isPast }: Props) {
         </div>
         <Badge tone={tone}>{state}</Badge>
       </header>
-      <div className="space-y-4 px-4 pt-2 pb-4">
+      <div className="space-y-4 px-4 pt-2 pb-4 break-words">
         {isApproval ? <Why question={question.question} /> : <Markdown text={question.question} />}
         {isOpen && !isPast && mayAnswer ? (
           isApproval ? (
@@ -58,11 +64,43 @@ export function QuestionCard({ sid, question, isPast }: Props) {
             <QuestionForm question={question} reply={reply} />
           )
         ) : (
-          <Answered question={question} />
+          <>
+            {isOpen && !isApproval && <Options of={question.options ?? []} />}
+            <Answered question={question} />
+          </>
         )}
         {!isOpen && !isPast && reply.refused && <Lost question={question} answer={reply.refused} />}
       </div>
     </section>
+  );
+}
+
+/** What was pressed goes with the answer; whoever pressed it stays here. */
+function fromHere(reply: Reply, stay: () => void): Reply {
+  return {
+    ...reply,
+    answer: (answer) => {
+      stay();
+      reply.answer(answer);
+    },
+  };
+}
+
+/** What there is to choose from, for those who cannot choose. */
+function Options({ of }: { of: readonly unknown[] }) {
+  if (!of.length) return null;
+  return (
+    <ul className="flex flex-wrap gap-2 text-sm">
+      {of.map((option) => (
+        <li
+          key={JSON.stringify(option)}
+          dir="auto"
+          className="max-w-full rounded-lg bg-sunken px-3.5 py-1.5 break-words"
+        >
+          {words(option)}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -75,7 +113,11 @@ const NO_REASON = "Tool execution requires approval";
 function Why({ question }: { question: string }) {
   const reason = question.split("\n\nTool: ")[0];
   if (!reason || reason === NO_REASON) return null;
-  return <p className="break-words whitespace-pre-wrap">{reason}</p>;
+  return (
+    <p className="whitespace-pre-wrap">
+      <Exact text={reason} />
+    </p>
+  );
 }
 
 function Answered({ question }: { question: Question }) {
@@ -125,7 +167,10 @@ function Data({ value }: { value: unknown }) {
 /** In the colours of what the user says. */
 function Given({ children }: { children: string }) {
   return (
-    <p className="w-fit max-w-full rounded-2xl rounded-bl-md bg-accent-soft px-4 py-2 break-words whitespace-pre-wrap">
+    <p
+      dir="auto"
+      className="w-fit max-w-full rounded-2xl rounded-bl-md bg-accent-soft px-4 py-2 break-words whitespace-pre-wrap"
+    >
       {children}
     </p>
   );

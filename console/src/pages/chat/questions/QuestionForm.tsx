@@ -19,17 +19,19 @@ export function QuestionForm({ question, reply }: { question: Question; reply: R
   const options = question.options ?? [];
   if (options.length && !isSchema(question.schema))
     return (
-      <fieldset disabled={reply.isSent}>
+      <fieldset disabled={reply.isSent} className="min-w-0">
         <legend className="mb-2 text-sm text-muted">{questions.choose}</legend>
         <div className="flex flex-wrap gap-2">
           {options.map((option) => (
             <Button
               key={JSON.stringify(option)}
               look={option === question.default ? "primary" : "plain"}
-              className="max-w-full"
+              className="h-auto! min-h-9 max-w-full py-1.5"
               onClick={() => reply.answer(answerOf(option))}
             >
-              <span className="truncate">{words(option)}</span>
+              <span dir="auto" className="min-w-0 text-start break-words whitespace-normal">
+                {words(option)}
+              </span>
             </Button>
           ))}
         </div>
@@ -50,7 +52,7 @@ function SchemaForm({ question, reply }: { question: Question; reply: Reply }) {
   };
   return (
     <form onSubmit={send} noValidate>
-      <fieldset disabled={reply.isSent} className="space-y-4">
+      <fieldset disabled={reply.isSent} className="min-w-0 space-y-4">
         <FormFields
           field={field}
           typed={form.typed}

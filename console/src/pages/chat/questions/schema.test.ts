@@ -76,6 +76,20 @@ test("a value that its field cannot show stays, as JSON", () => {
   expect(typedValue(form, initialOf(form))).toEqual({ value: given, objections: {} });
 });
 
+test("a text comes back as it was given: with its lines, and with what nobody sees", () => {
+  const properties = { a: { type: "string" }, b: { type: "string", format: "uri" }, c: { type: "string" } };
+  const given = { a: "one\n\ntwo", b: "https://a\n.example", c: "invoice_\u202Egnp.exe\r\n" };
+  const form = fieldOf({ type: "object", properties }, given);
+  const typed = initialOf(form);
+  expect(form.shape.kind === "object" && form.shape.fields.map(({ shape }) => shape)).toMatchObject([
+    { kind: "text", isLong: true },
+    { kind: "text", isLong: true },
+    { kind: "json" },
+  ]);
+  expect(typed).toEqual({ a: given.a, b: given.b, c: '"invoice_\\u202Egnp.exe\\r\\n"' });
+  expect(typedValue(form, typed)).toEqual({ value: given, objections: {} });
+});
+
 test("what may be left out and was not touched is left out", () => {
   const form = fieldOf({ ...ORDER, required: [], properties: { ...ORDER.properties, now: { type: "boolean" } } });
   expect(typedValue(form, initialOf(form))).toEqual({ value: { size: "large", gift: true }, objections: {} });

@@ -1,3 +1,5 @@
+import { hasHidden } from "../../../parts/hidden";
+
 type Schema = Readonly<Record<string, unknown>>;
 
 /** What is typed into, and how it looks. `json`: what no form was made for. */
@@ -62,11 +64,11 @@ function shapeOf(schema: Schema, initial: unknown, root: Schema, depth: number):
   }
 }
 
-/** Whether a field can show the value; if not, whoever changes another one would lose it. */
+/** Whether a field can show the value as it is; if not, whoever changes another one would lose it. */
 function holds(shape: Shape, value: unknown): boolean {
   switch (shape.kind) {
     case "text":
-      return typeof value === "string";
+      return typeof value === "string" && !hasHidden(value);
     case "number":
       return typeof value === "number";
     case "boolean":
@@ -90,8 +92,9 @@ export function optionOf(options: readonly unknown[], value: unknown): number {
 function textShape(schema: Schema, initial: unknown): Shape {
   const format = String(schema.format ?? "");
   const type = format in FORMATS ? FORMATS[format as keyof typeof FORMATS] : "text";
-  const length = Math.max(Number(schema.maxLength ?? 0), typeof initial === "string" ? initial.length : 0);
-  return { kind: "text", isLong: type === "text" && length > 120, type };
+  const given = typeof initial === "string" ? initial : "";
+  const length = Math.max(Number(schema.maxLength ?? 0), given.length);
+  return { kind: "text", isLong: given.includes("\n") || (type === "text" && length > 120), type };
 }
 
 function arrayShape(schema: Schema, root: Schema): Shape {

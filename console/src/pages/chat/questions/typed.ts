@@ -1,3 +1,4 @@
+import { spelledJson } from "../../../parts/hidden";
 import { type FormField, optionOf } from "./schema";
 
 /** What stands in a form: texts as they are typed, ticks, the number of an option. */
@@ -22,7 +23,7 @@ export function initialOf({ shape, initial }: FormField): Typed {
     case "object":
       return Object.fromEntries(shape.fields.map((field) => [field.name, initialOf(field)]));
     case "json":
-      return initial === undefined ? "" : JSON.stringify(initial, null, 2);
+      return initial === undefined ? "" : spelledJson(JSON.stringify(initial, null, 2));
   }
 }
 
