@@ -1,9 +1,11 @@
+import { Problem } from "@stellwerk/client";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Toasts } from "./parts/Toast";
 import { router } from "./router";
+import { Outdated } from "./server/chunks";
 import { makeQueryClient } from "./server/queries";
 import { KeyDialog } from "./shell/KeyDialog";
 import { drainAll } from "./state/outbox";
@@ -14,9 +16,14 @@ import "./theme.css";
 showTheme(storedTheme());
 drainAll();
 
+/** A server that is away, or has a newer console, is no fault of this page, which deals with it. */
+function told(error: unknown): void {
+  if (!(error instanceof Problem || error instanceof Outdated)) console.error(error);
+}
+
 const root = document.getElementById("root");
 if (root)
-  createRoot(root).render(
+  createRoot(root, { onCaughtError: told }).render(
     <StrictMode>
       <QueryClientProvider client={makeQueryClient()}>
         <TextsProvider>

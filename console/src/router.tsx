@@ -6,6 +6,7 @@ import {
   lazyRouteComponent,
 } from "@tanstack/react-router";
 import { placeFrom, searchOf } from "./pages/events/filter";
+import { chunk } from "./server/chunks";
 import { Broken, NotFound } from "./shell/Elsewhere";
 import { Shell } from "./shell/Shell";
 
@@ -14,15 +15,16 @@ const at = <P extends string>(path: P, component: ReturnType<typeof lazyRouteCom
   createRoute({ getParentRoute: () => root, path, component });
 
 /** Each page is a chunk of its own, fetched when somebody goes there. */
-const chat = () => import("./pages/chat/ChatPage");
-const systems = () => import("./pages/systems/SystemsPage");
-const system = () => import("./pages/systems/SystemPage");
-const events = () => import("./pages/events/EventsPage");
-const editing = () => import("./pages/systems/NewSystemPage");
-const tools = () => import("./pages/tools/ToolsPage");
-const workflows = () => import("./pages/workflows/WorkflowsPage");
-const starting = () => import("./pages/workflows/NewWorkflowPage");
-const watching = () => import("./pages/workflows/WorkflowPage");
+const chat = chunk(() => import("./pages/chat/ChatPage"));
+const systems = chunk(() => import("./pages/systems/SystemsPage"));
+const system = chunk(() => import("./pages/systems/SystemPage"));
+const events = chunk(() => import("./pages/events/EventsPage"));
+const reading = chunk(() => import("./pages/events/SessionEventsPage"));
+const editing = chunk(() => import("./pages/systems/NewSystemPage"));
+const tools = chunk(() => import("./pages/tools/ToolsPage"));
+const workflows = chunk(() => import("./pages/workflows/WorkflowsPage"));
+const starting = chunk(() => import("./pages/workflows/NewWorkflowPage"));
+const watching = chunk(() => import("./pages/workflows/WorkflowPage"));
 
 /** Addresses that name a position of the log. */
 const conversation = createRoute({
@@ -34,7 +36,7 @@ const conversation = createRoute({
 const log = createRoute({
   getParentRoute: () => root,
   path: "/events/$sid",
-  component: lazyRouteComponent(() => import("./pages/events/SessionEventsPage"), "SessionEventsPage"),
+  component: lazyRouteComponent(reading, "SessionEventsPage"),
   validateSearch: searchOf,
 });
 

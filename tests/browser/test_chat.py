@@ -9,6 +9,7 @@ import httpx2
 
 from tests.browser.chatting import begin, downloaded, register, say, spoken, stands, streams, words
 from tests.browser.conftest import Screenshot
+from tests.browser.logs import spoken as session_that_said
 from tests.browser.watched import PHONE, Watched, accessible, of_server
 from tests.crash.waiting import eventually
 
@@ -32,6 +33,16 @@ DROPPED = """() => {
     const event = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
     return document.body.dispatchEvent(event); // true: the browser would do what it always does
 }"""
+
+
+async def drop(page: Watched, path: Path, place: Any) -> None:
+    """As somebody does who drags it there from outside of the browser."""
+    devtools = await page.context.new_cdp_session(page)
+    box = await place.bounding_box()
+    where = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
+    for step in ("dragEnter", "dragOver", "drop"):
+        await devtools.send("Input.dispatchDragEvent", {"type": step, **where, "data": data})
 
 
 async def has_failed(page: Watched, sid: str) -> bool:
@@ -168,6 +179,62 @@ async def test_a_message_is_sent_by_itself_when_its_files_are_there(page: Watche
     await spoken(page).get_by_text("You said “[attached dropped.txt").wait_for()
     assert await page.get_by_role("button", name="chosen.txt").count() == 0, "it was taken away"
     assert await downloaded(page, "dropped.txt") == "dropped here"
+
+
+async def test_whoever_leaves_while_a_file_is_under_way_is_asked(page: Watched) -> None:
+    await begin(page)
+    never = asyncio.Event()
+
+    async def held(route: Any) -> None:
+        await never.wait()
+        await route.abort()
+
+    await page.route("**/files", held)
+    await page.get_by_role("textbox", name="Message").press("a")  # a page that nobody has touched may not ask
+    await page.evaluate(DROPPED)
+    await page.get_by_text("dropped.txt is being uploaded").wait_for()
+    asked: list[str] = []
+
+    async def stay(dialog: Any) -> None:
+        asked.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    async with page.expect_event("dialog"):
+        await page.evaluate("setTimeout(() => location.reload())")
+    await page.get_by_role("button", name="Stop uploading dropped.txt").click()
+    assert asked == ["beforeunload"]
+    await page.get_by_text("dropped.txt is being uploaded").wait_for(state="detached")
+    never.set()
+    async with page.expect_event("load"):
+        await page.evaluate("setTimeout(() => location.reload())")
+    assert asked == ["beforeunload"], "there is nothing to lose"
+
+
+async def test_a_folder_that_is_dropped_is_called_one(page: Watched, tmp_path: Path) -> None:
+    await begin(page)
+    await drop(page, tmp_path, page.get_by_role("textbox", name="Message"))
+    await page.get_by_role("alert").get_by_text(f"{tmp_path.name}: This is a folder").wait_for()
+    await page.goto(page.url.partition("#")[0] + "#/workflows/new")
+    await drop(page, tmp_path, page.get_by_text("or drop them here"))
+    await page.get_by_role("listitem").get_by_text("Not taken: This is a folder").wait_for()
+
+
+async def test_while_a_session_is_read_nothing_is_said_of_how_it_stands(page: Watched, shared_address: str) -> None:
+    async with httpx2.AsyncClient(base_url=shared_address, timeout=60) as client:
+        sid = await session_that_said(client, "hello")
+    arrived = asyncio.Event()
+
+    async def held(route: Any) -> None:
+        await arrived.wait()
+        await route.continue_()
+
+    await page.route(f"**/sessions/{sid}**", held)
+    await page.goto(page.url.partition("#")[0] + f"#/chat/{sid}")
+    await page.get_by_role("textbox", name="Message").wait_for()
+    assert await page.locator("main header").first.get_by_text("new", exact=True).count() == 0
+    arrived.set()
+    await stands(page, "completed")
 
 
 async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, shared_address: str) -> None:

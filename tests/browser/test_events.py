@@ -146,3 +146,12 @@ async def test_five_thousand_events_are_read_searched_and_scrolled(
     await page.get_by_role("searchbox").fill("w4321")
     await page.get_by_role("listbox").get_by_role("option").filter(has_text="w4321").first.wait_for()
     await accessible(page)
+
+
+async def test_the_log_of_a_session_that_is_deleted_says_only_that(page: Watched, server: httpx2.AsyncClient) -> None:
+    sid = await spoken(server, "hello")
+    await page.goto(page.url.partition("#")[0] + f"#/events/{sid}")
+    await page.get_by_role("button", name="Stay at the end").wait_for()
+    await server.delete(f"/sessions/{sid}")
+    await page.get_by_role("alert").get_by_text("There is no such session").wait_for()
+    assert await page.get_by_text("Connecting again").count() == 0

@@ -153,3 +153,14 @@ async def test_an_address_opens_the_page_at_a_position(new_page: Opening, server
     await bar.get_by_role("button", name="Die Wiedergabe schließen").click()
     await bar.wait_for(state="hidden")
     assert "at=" not in page.url
+
+
+async def test_a_low_window_leaves_room_for_what_was_said(page: Watched, server: httpx2.AsyncClient) -> None:
+    """As a window is that was zoomed in."""
+    await page.set_viewport_size({"width": 720, "height": 450})
+    sid = await spoken(server, "delegate")
+    bar = await opened(page, sid, len(await whole(server, sid)))
+    assert await bar.get_by_role("list").count() == 0, "the bars of the calls are left out"
+    said = await page.get_by_label("Conversation").bounding_box()
+    assert said["height"] > 450 / 5
+    await accessible(page)

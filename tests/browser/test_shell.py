@@ -4,17 +4,41 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 from anyio.from_thread import start_blocking_portal
 
 from stellwerk.settings import Settings
-from tests.browser.chatting import streams
+from tests.browser.chatting import say, stands, streams
 from tests.browser.conftest import Screenshot
+from tests.browser.logs import spoken
 from tests.browser.watched import PHONE, Watched, accessible, watched
 from tests.conftest import running_server
 
 Opening = Callable[..., Awaitable[Watched]]
+LONG = "a-very-long-name-of-a-system-that-somebody-thought-to-be-good"
+SYSTEM = """version: 1
+system: {{name: {name}, description: One of many.}}
+agents: [{{id: assistant, model: {{provider: scripted, script: [{{steps: [{{say: Well.}}]}}]}}}}]
+"""
+WINDOWS: tuple[dict[str, Any], ...] = (
+    {"viewport": {"width": 1440, "height": 900}},
+    {"viewport": {"width": 768, "height": 1024}, "locale": "de-DE"},
+    {"viewport": {"width": 390, "height": 800}},
+    {"viewport": {"width": 720, "height": 450}},
+)
+THERE = "() => document.querySelector('main h1') && !document.querySelector('main [role=status] .animate-pulse')"
+BEYOND = """() => {
+    const { documentElement: page, body } = document, main = document.querySelector("main");
+    main.scrollTo(0, main.scrollHeight);
+    return {
+        down: Math.max(page.scrollHeight, body.scrollHeight) - innerHeight,
+        aside: page.scrollWidth - innerWidth,
+        aside_in_main: main.scrollWidth - main.clientWidth,
+    };
+}"""
+TWICE = "(button) => { button.click(); button.click(); }"
 
 
 async def heading(page: Watched, text: str) -> None:
@@ -38,7 +62,8 @@ async def test_every_page_is_reached_by_the_navigation_and_by_the_keyboard(page:
     await accessible(page)
     await page.keyboard.press("Escape")
     await page.goto(page.url.partition("#")[0] + "#/nowhere")
-    await page.get_by_text("There is nothing here").wait_for()
+    await heading(page, "There is nothing here")
+    await accessible(page)
 
 
 async def test_a_session_that_is_begun_stands_in_the_sidebar_and_is_found_below_a_hundred_others(
@@ -88,6 +113,77 @@ async def test_on_a_phone_the_sessions_are_in_a_drawer(new_page: Opening, screen
     await drawer.wait_for(state="hidden")
     overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert overflow <= 0, "nothing stands out at the side"
+
+
+async def pages_with_much_on_them(address: str) -> list[str]:
+    async with httpx2.AsyncClient(base_url=address, timeout=120) as client:
+        for name in [LONG, *(f"system-{number}" for number in range(25))]:
+            text = SYSTEM.format(name=name)
+            answer = await client.post("/agent-systems", content=text, headers={"Content-Type": "application/yaml"})
+            assert answer.status_code == 201, answer.text
+        sid = await spoken(client, "table", "markdown", "weather", "delegate")
+        file = (await client.post("/files", files={"file": ("notes.txt", b"The sales of May were good.")})).json()
+        wish = {"prompt": "Write a report", "listFileId": [file["fileId"]]}
+        workflow = (await client.post("/api/workflows/start", json=wish)).json()["id"]
+        await client.get(f"/sessions/{workflow}/stream", params={"until": "run_end"})
+    own = [f"chat/{sid}", f"workflows/{workflow}", f"systems/{LONG}", f"events/{sid}", "chat/nobody", "nowhere"]
+    return ["", "workflows", "workflows/new", "systems", "systems/demo", "register", "tools", "events", *own]
+
+
+async def test_no_page_is_larger_than_its_window(new_page: Opening, shared_address: str) -> None:
+    """What does not find room is scrolled inside the page, and no wheel moves the page itself away."""
+    paths = await pages_with_much_on_them(shared_address)
+    for options in WINDOWS:
+        page = await new_page(**options)
+        for path in paths:
+            await page.goto(page.url.partition("#")[0] + f"#/{path}")
+            await page.reload()
+            await page.wait_for_function(THERE)
+            beyond = await page.evaluate(BEYOND)
+            assert all(by <= 0 for by in beyond.values()), f"{path} at {options['viewport']}: {beyond}"
+
+
+async def test_two_fast_clicks_do_a_thing_once(page: Watched) -> None:
+    posted: list[str] = []
+    page.on("request", lambda one: posted.append(urlsplit(one.url).path) if one.method == "POST" else None)
+    start = page.url.partition("#")[0]
+
+    async def done_once(button: Any, path: str) -> None:
+        posted.clear()
+        async with page.expect_response(lambda one: urlsplit(one.url).path == path and one.request.method == "POST"):
+            await button.evaluate(TWICE)
+        assert posted.count(path) == 1, posted
+
+    async def goes(path: str) -> None:
+        await page.goto(start + path)
+
+    await done_once(page.get_by_role("button", name="Begin with demo"), "/sessions")
+    await heading(page, "Session with demo")
+    sid = page.url.rpartition("/")[2]
+    await say(page, "hello")
+    await stands(page, "completed")
+    await done_once(page.get_by_role("button", name="Go on from here"), f"/sessions/{sid}/fork")
+    await page.wait_for_url(lambda url: not url.endswith(sid))
+    await say(page, "ask")
+    await stands(page, "asks you")
+    copy = page.url.rpartition("/")[2]
+    await done_once(page.get_by_role("button", name="red", exact=True), f"/sessions/{copy}/answers")
+    await goes("#/systems/demo")
+    await done_once(page.get_by_role("button", name="Try it"), "/sessions")
+    await goes("#/register")
+    await page.get_by_text("Nothing is wrong with it").wait_for()
+    await done_once(page.get_by_role("button", name="Register"), "/agent-systems")
+    await goes("#/workflows/new")
+    await page.get_by_label("What do you want?").fill("Write a report")
+    await done_once(page.get_by_role("button", name="Start", exact=True), "/api/workflows/start")
+
+
+async def test_whoever_wants_no_motion_sees_none(new_page: Opening) -> None:
+    page = await new_page(reduced_motion="reduce")
+    await heading(page, "Begin a session")
+    pulse = await page.evaluate_handle("document.body.appendChild(document.createElement('p'))")
+    style = "(one) => { one.className = 'animate-pulse'; return getComputedStyle(one).animationIterationCount; }"
+    assert await pulse.evaluate(style) == "1"
 
 
 async def shows_a_reader_what_he_may(page: Watched, asking: str) -> None:

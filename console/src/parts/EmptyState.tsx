@@ -4,17 +4,20 @@ import { Icon, type IconName } from "./Icon";
 interface Props {
   icon: IconName;
   title: string;
+  /** It is all there is on the page: its title is the heading. */
+  isPage?: boolean;
   children?: ReactNode;
 }
 
 /** Where nothing is yet: what would be here, and what to do for it. */
-export function EmptyState({ icon, title, children }: Props) {
+export function EmptyState({ icon, title, isPage = false, children }: Props) {
+  const Title = isPage ? "h1" : "p";
   return (
     <div className="mx-auto flex max-w-md flex-col items-center gap-3 px-6 py-16 text-center">
       <span className="grid size-12 place-items-center rounded-2xl bg-accent-soft text-accent">
         <Icon name={icon} size={24} />
       </span>
-      <p className="text-base font-semibold">{title}</p>
+      <Title className="text-base font-semibold">{title}</Title>
       {children && <div className="flex flex-col items-center gap-4 text-muted">{children}</div>}
     </div>
   );

@@ -14,7 +14,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-test("a note goes by itself, what went wrong only when it is closed", () => {
+test("a note goes by itself, what went wrong later, and what is kept when it is closed", async () => {
   let say: ReturnType<typeof useToast> = () => {};
   const Sayer = () => {
     say = useToast();
@@ -32,13 +32,16 @@ test("a note goes by itself, what went wrong only when it is closed", () => {
   );
   act(() => {
     say("Copied.");
+    say("Yours was lost.", "kept");
     say("It failed.", true);
     say("It failed.", true);
   });
-  expect(box.textContent).toBe("Copied.It failed.");
-  act(() => void vi.advanceTimersByTime(60_000));
-  expect(box.querySelector("[role=alert]")?.textContent).toBe("It failed.");
-  expect(box.textContent).toBe("It failed.");
+  expect(box.textContent).toBe("Copied.Yours was lost.It failed.");
+  await act(() => vi.advanceTimersByTimeAsync(8_000));
+  expect([...box.querySelectorAll("[role=alert]")].map((note) => note.textContent)).toContain("It failed.");
+  expect(box.textContent).toBe("Yours was lost.It failed.");
+  await act(() => vi.advanceTimersByTimeAsync(60_000));
+  expect(box.textContent).toBe("Yours was lost.");
   act(() => box.querySelector("button")?.click());
   expect(box.textContent).toBe("");
 });

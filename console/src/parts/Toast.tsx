@@ -1,28 +1,35 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from "react";
+import { pause } from "../server/pause";
+import { whileVisible } from "../state/visible";
 import { useTexts } from "../texts";
 import { Button } from "./Button";
 import { classes } from "./classes";
 import { Icon } from "./Icon";
 
 const SHOWN_FOR = 6_000;
+/** What went wrong takes longer to read, and is no longer true when it was put right. */
+const BAD_FOR = 12_000;
 
 interface Note {
   id: number;
   text: string;
   bad: boolean;
+  /** It stays until it is closed. */
+  kept: boolean;
 }
 
-const Say = createContext<(text: string, bad?: boolean) => void>(() => {});
+const Say = createContext<(text: string, bad?: boolean | "kept") => void>(() => {});
 
-/** Says that something was done, or could not be; for what has no other place on the page. */
+/** Says that something was done, or could not be, for what has no other place on the page; and keeps what would be lost. */
 export const useToast = () => useContext(Say);
 
 export function Toasts({ children }: { children: ReactNode }) {
   const [notes, setNotes] = useState<readonly Note[]>([]);
   const next = useRef(0);
-  const say = useCallback((text: string, bad = false) => {
+  const say = useCallback((text: string, bad: boolean | "kept" = false) => {
     const id = next.current++;
-    setNotes((known) => [...known.filter((note) => note.text !== text).slice(-2), { id, text, bad }]);
+    const note = { id, text, bad: bad !== false, kept: bad === "kept" };
+    setNotes((known) => [...known.filter((other) => other.text !== text).slice(-2), note]);
   }, []);
   const close = useCallback((id: number) => setNotes((known) => known.filter((note) => note.id !== id)), []);
   return (
@@ -41,17 +48,19 @@ export function Toasts({ children }: { children: ReactNode }) {
   );
 }
 
-/** It goes by itself when it was there to be read, unless somebody is at it; what went wrong stays until it is closed. */
-function Shown({ note: { id, text, bad }, onClose }: { note: Note; onClose: (id: number) => void }) {
+/** It goes by itself when it could be read, and nobody is at it. */
+function Shown({ note: { id, text, bad, kept }, onClose }: { note: Note; onClose: (id: number) => void }) {
   const { parts } = useTexts();
-  const [held, setHeld] = useState(bad);
+  const [held, setHeld] = useState(kept);
   useEffect(() => {
     if (held) return;
-    const timer = setTimeout(() => onClose(id), SHOWN_FOR);
-    return () => clearTimeout(timer);
-  }, [held, id, onClose]);
+    return whileVisible(async (signal) => {
+      await pause(bad ? BAD_FOR : SHOWN_FOR, signal);
+      if (!signal.aborted) onClose(id);
+    });
+  }, [held, bad, id, onClose]);
   const hold = () => setHeld(true);
-  const release = () => setHeld(bad);
+  const release = () => setHeld(kept);
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it does nothing but stay while somebody is at it
     <div

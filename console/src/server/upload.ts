@@ -1,4 +1,4 @@
-import { problemOf, type StoredFile } from "@stellwerk/client";
+import { Problem, problemOf, type StoredFile } from "@stellwerk/client";
 import { address, headers, unreachable } from "./ask";
 import { currentKey, keyRefused } from "./key";
 
@@ -7,6 +7,10 @@ interface Wishes {
   onProgress?: (part: number) => void;
   signal?: AbortSignal;
 }
+
+const underWay = new Set<XMLHttpRequest>();
+/** Whoever leaves the console while files are under way is asked first: they would be lost. */
+const hold = (event: BeforeUnloadEvent) => event.preventDefault();
 
 /** Sends a file. */
 export function upload(file: File, { onProgress, signal }: Wishes = {}): Promise<StoredFile> {
@@ -18,7 +22,7 @@ export function upload(file: File, { onProgress, signal }: Wishes = {}): Promise
     request.open("POST", address("/files"));
     for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
     request.upload.onprogress = ({ loaded, total }) => onProgress?.(total ? loaded / total : 0);
-    request.onerror = () => reject(unreachable());
+    request.onerror = () => void whyNot(file).then(reject);
     request.onabort = () => reject(signal?.reason);
     request.onload = () => {
       const { status, responseText } = request;
@@ -26,7 +30,23 @@ export function upload(file: File, { onProgress, signal }: Wishes = {}): Promise
       if (status === 401) keyRefused(key);
       void problemOf(new Response(responseText, { status })).then(reject);
     };
+    underWay.add(request);
+    window.addEventListener("beforeunload", hold);
+    request.onloadend = () => {
+      underWay.delete(request);
+      if (underWay.size === 0) window.removeEventListener("beforeunload", hold);
+    };
     signal?.addEventListener("abort", () => request.abort());
     request.send(form);
   });
+}
+
+/** Why it could not be sent: a folder looks like a file until somebody reads it. */
+async function whyNot(file: File): Promise<Problem> {
+  try {
+    await file.slice(0, 1).arrayBuffer();
+    return unreachable();
+  } catch {
+    return new Problem(400, { code: "unreadable" });
+  }
 }

@@ -1,12 +1,16 @@
-import { Link } from "@tanstack/react-router";
+import { Problem } from "@stellwerk/client";
+import { Link, useRouter } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { Button, buttonLook } from "../parts/Button";
 import { EmptyState } from "../parts/EmptyState";
+import { useToast } from "../parts/Toast";
+import { isThere, Outdated } from "../server/chunks";
 import { useTexts } from "../texts";
 
 export function NotFound() {
   const { shell } = useTexts();
   return (
-    <EmptyState icon="alert" title={shell.notFound}>
+    <EmptyState icon="alert" title={shell.notFound} isPage>
       <p>{shell.notFoundWhy}</p>
       <Link to="/" className={buttonLook("plain")}>
         {shell.toStart}
@@ -15,13 +19,39 @@ export function NotFound() {
   );
 }
 
-/** A bug of ours, or a page of a build that is gone since an update; then loading again helps. */
 export function Broken({ error }: { error: unknown }) {
-  const { shell } = useTexts();
+  if (error instanceof Problem && error.status === 0) return <Away />;
+  if (error instanceof Outdated && !error.isTried) return <LoadedAgain error={error} />;
+  return <Crashed error={error} />;
+}
+
+function LoadedAgain({ error }: { error: Outdated }) {
+  useEffect(() => error.loadAgain(), [error]);
+  return null;
+}
+
+/** The page could not be fetched; what is around it lives on. */
+function Away() {
+  const { shell, parts, problems } = useTexts();
+  const router = useRouter();
   return (
-    <EmptyState icon="alert" title={shell.crashed}>
+    <EmptyState icon="alert" title={shell.notLoaded} isPage>
+      <p role="alert">{problems.unreachable}</p>
+      <Button onClick={() => void router.invalidate()}>{parts.retry}</Button>
+    </EmptyState>
+  );
+}
+
+/** A bug of ours; or a part of the console is missing. */
+function Crashed({ error }: { error: unknown }) {
+  const { shell, problems } = useTexts();
+  const say = useToast();
+  // Without a server, the browser would put a page of its own in our place.
+  const reload = async () => ((await isThere()) ? location.reload() : say(problems.unreachable, true));
+  return (
+    <EmptyState icon="alert" title={shell.crashed} isPage>
       <p className="font-mono text-sm break-all">{error instanceof Error ? error.message : String(error)}</p>
-      <Button onClick={() => location.reload()}>{shell.reload}</Button>
+      <Button onClick={reload}>{shell.reload}</Button>
     </EmptyState>
   );
 }

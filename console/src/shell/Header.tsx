@@ -12,7 +12,7 @@ export function Header({ onSessions, onHelp }: { onSessions: () => void; onHelp:
   const keyWanted = useKeyWanted() !== null;
   const hasKey = useHasKey();
   return (
-    <header className="flex h-14 shrink-0 items-center gap-3 border-b border-line bg-surface px-3 sm:gap-6 sm:px-5">
+    <header className="flex h-14 shrink-0 items-center gap-3 border-b border-line bg-surface px-3 sm:px-5 lg:gap-6 low:h-11">
       <Button look="quiet" square className="lg:hidden" aria-label={shell.openSessions} onClick={onSessions}>
         <Icon name="menu" />
       </Button>

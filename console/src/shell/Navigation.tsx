@@ -19,7 +19,7 @@ export function TopNavigation() {
           to={to}
           aria-current={here?.name === name ? "page" : undefined}
           className={classes(
-            "rounded-lg px-3 py-1.5 text-sm font-medium transition-colors",
+            "rounded-lg px-2 py-1.5 text-sm font-medium transition-colors lg:px-3",
             here?.name === name ? "bg-accent-soft text-accent-strong" : "text-muted hover:bg-hover hover:text-ink",
           )}
         >
@@ -50,7 +50,7 @@ export function BottomNavigation() {
           )}
         >
           <Icon name={name} size={20} />
-          {shell[name]}
+          <span className="low:sr-only">{shell[name]}</span>
         </Link>
       ))}
     </nav>

@@ -21,7 +21,7 @@ export function ChatPage() {
   const begin = useBegin();
   if (!useMay("run"))
     return (
-      <EmptyState icon="chat" title={chat.onlyRead}>
+      <EmptyState icon="chat" title={chat.onlyRead} isPage>
         <MayNot scope="run" />
       </EmptyState>
     );
@@ -51,7 +51,7 @@ function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[
       </EmptyState>
     );
   return (
-    <ul className="grid gap-3 sm:grid-cols-2 xl:grid-cols-3">
+    <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 xl:grid-cols-3">
       {found.map(({ id, version, description }) => (
         <li key={id} className="flex">
           <button

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Button } from "../../parts/Button";
 import { useCopy } from "../../parts/copy";
@@ -6,6 +6,7 @@ import { EventLink } from "../../parts/EventLink";
 import { Icon, type IconName } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { forkSession } from "../../server/conversation";
 import { sessions } from "../../server/queries";
 import { useMay } from "../../state/may";
@@ -21,7 +22,7 @@ export function MessageActions({ sid, item, text }: { sid: string; item: Message
   const navigate = useNavigate();
   const queries = useQueryClient();
   const again = useAgain(sid);
-  const fork = useMutation({
+  const fork = useAction({
     mutationFn: (position: number) => forkSession(sid, position),
     onSuccess: async ({ id }) => {
       void queries.invalidateQueries(sessions);

@@ -1,5 +1,5 @@
 import type { Session } from "@stellwerk/client";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Badge } from "../../parts/Badge";
@@ -10,6 +10,7 @@ import { Icon } from "../../parts/Icon";
 import { StatusBadge } from "../../parts/StatusBadge";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { deleteSession } from "../../server/conversation";
 import { sessions } from "../../server/queries";
 import { useMay } from "../../state/may";
@@ -21,12 +22,14 @@ interface Props {
   /** How its first message begins. */
   title: string | null;
   session: Session;
+  /** All of it that is stored has come. */
+  isKnown: boolean;
   /** The line is lost, and tried again. */
   isLost: boolean;
   onPanel: () => void;
 }
 
-export function SessionHeader({ sid, system, title: said, session, isLost, onPanel }: Props) {
+export function SessionHeader({ sid, system, title: said, session, isKnown, isLost, onPanel }: Props) {
   const { chat } = useTexts();
   const mayRemove = useMay("run");
   const [isRemoving, setRemoving] = useState(false);
@@ -35,12 +38,12 @@ export function SessionHeader({ sid, system, title: said, session, isLost, onPan
     document.title = `${title} · Stellwerk`;
   }, [title]);
   return (
-    <header className="flex min-h-13 shrink-0 items-center gap-x-3 border-b border-line px-4 py-1.5 sm:px-6">
+    <header className="flex min-h-13 shrink-0 items-center gap-x-3 border-b border-line px-4 py-1.5 sm:px-6 low:min-h-10 low:py-0">
       <h1 className="min-w-0 truncate font-semibold tracking-tight" title={title}>
         {title}
       </h1>
       {said && <span className="shrink-0 text-sm text-muted max-sm:hidden">{system}</span>}
-      <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />
+      {isKnown && <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />}
       <span role="status" className="min-w-0 truncate">
         {isLost && <Badge tone="warn">{chat.reconnecting}</Badge>}
       </span>
@@ -75,7 +78,7 @@ function Removal({ sid, isOpen, onClose }: { sid: string; isOpen: boolean; onClo
   const say = useToast();
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const removal = useMutation({
+  const removal = useAction({
     mutationFn: () => deleteSession(sid),
     onSuccess: async () => {
       say(chat.removed);

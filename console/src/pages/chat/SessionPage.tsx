@@ -8,6 +8,7 @@ import { Dialog } from "../../parts/Dialog";
 import { EmptyState } from "../../parts/EmptyState";
 import { MayNot } from "../../parts/MayNot";
 import { Trouble } from "../../parts/Trouble";
+import { patient } from "../../server/chunks";
 import { session as head, sessions, systems } from "../../server/queries";
 import { useClient } from "../../state/client";
 import { useLine } from "../../state/line";
@@ -19,8 +20,8 @@ import { Conversation } from "./Conversation";
 import { SessionHeader } from "./SessionHeader";
 import { useSending } from "./sending";
 
-const SidePanel = lazy(async () => ({ default: (await import("../panel/SidePanel")).SidePanel }));
-const ReplayBar = lazy(async () => ({ default: (await import("../replay/ReplayBar")).ReplayBar }));
+const SidePanel = lazy(patient(async () => ({ default: (await import("../panel/SidePanel")).SidePanel })));
+const ReplayBar = lazy(patient(async () => ({ default: (await import("../replay/ReplayBar")).ReplayBar })));
 
 /** How long one waits for all that is stored, once the line is open, before what has come is shown. */
 const PATIENCE = 1_500;
@@ -48,7 +49,7 @@ function OneSession({ sid }: { sid: string }) {
   const title = listed === undefined ? (query.data?.title ?? null) : listed;
   if (problem?.status === 404)
     return (
-      <EmptyState icon="chat" title={chat.gone}>
+      <EmptyState icon="chat" title={chat.gone} isPage>
         <p>{chat.goneWhy}</p>
         <Link to="/" className={buttonLook("plain")}>
           {chat.title}
@@ -62,6 +63,7 @@ function OneSession({ sid }: { sid: string }) {
         system={system}
         title={title}
         session={shown}
+        isKnown={isWhole}
         isLost={line === "waiting"}
         onPanel={() => setPanelOpen(true)}
       />

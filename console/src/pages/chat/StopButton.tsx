@@ -1,10 +1,11 @@
 import type { Session } from "@stellwerk/client";
-import { useMutation } from "@tanstack/react-query";
+import { useIsMutating } from "@tanstack/react-query";
 import { Button } from "../../parts/Button";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
-import { stopRun } from "../../server/conversation";
+import { useAction } from "../../server/action";
+import { stopRound } from "../../server/stopping";
 import { useTexts } from "../../texts";
 
 export interface Stop {
@@ -13,15 +14,20 @@ export interface Stop {
   isUnderWay: boolean;
 }
 
+/** Stops the run that is under way; while the server is away it is tried again. */
 export function useStop(sid: string, session: Session): Stop {
   const texts = useTexts();
   const say = useToast();
-  const { mutate, isPending } = useMutation({
-    mutationFn: () => stopRun(sid),
+  const mutationKey = ["stop", sid];
+  const { mutate } = useAction({
+    mutationKey,
+    mutationFn: (round: number) => stopRound(sid, round),
+    onSuccess: (isStopped) => isStopped || say(texts.chat.notStopped, true),
     onError: (error) => say(wordsFor(error, texts), true),
   });
-  const isUnderWay = isPending || session.stopping;
-  return { run: () => !isUnderWay && mutate(), isUnderWay };
+  // It goes on while another page is open, and may be found under way when one comes back.
+  const isUnderWay = useIsMutating({ mutationKey }) > 0 || session.stopping;
+  return { run: () => !isUnderWay && mutate(session.round), isUnderWay };
 }
 
 /** Whoever has the focus on it is told, as the button goes away with the run. */

@@ -1,6 +1,6 @@
-import { useMutation } from "@tanstack/react-query";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { answerAnew, freshKey } from "../../server/conversation";
 import { useTexts } from "../../texts";
 
@@ -8,7 +8,7 @@ import { useTexts } from "../../texts";
 export function useAgain(sid: string) {
   const texts = useTexts();
   const say = useToast();
-  const { mutate, isPending } = useMutation({
+  const { mutate, isPending } = useAction({
     mutationFn: (once: string) => answerAnew(sid, once),
     onError: (error) => say(wordsFor(error, texts), true),
   });

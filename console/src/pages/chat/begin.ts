@@ -1,12 +1,13 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { useAction } from "../../server/action";
 import { beginSession, sessions } from "../../server/queries";
 
 /** Begins a session with a system, and goes there. */
 export function useBegin() {
   const navigate = useNavigate();
   const queries = useQueryClient();
-  return useMutation({
+  return useAction({
     mutationFn: beginSession,
     onSuccess: async ({ id }) => {
       void queries.invalidateQueries(sessions);

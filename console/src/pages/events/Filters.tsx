@@ -66,7 +66,7 @@ function Types({ shown, chosen, onChange }: TypesProps) {
     onChange(next.join(",") || undefined);
   };
   return (
-    <fieldset className="flex gap-1.5 max-sm:-mx-4 max-sm:overflow-x-auto max-sm:px-4 max-sm:pb-1 sm:flex-wrap">
+    <fieldset className="flex min-w-0 gap-1.5 max-sm:-mx-4 max-sm:overflow-x-auto max-sm:px-4 max-sm:pb-1 sm:flex-wrap">
       <legend className="sr-only">{words.types}</legend>
       {known.map((type) => (
         <button

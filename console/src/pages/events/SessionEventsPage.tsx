@@ -1,4 +1,4 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Badge } from "../../parts/Badge";
@@ -10,6 +10,7 @@ import { save } from "../../parts/files";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { Trouble, wordsFor } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { keyRefused, useKey } from "../../server/key";
 import { session } from "../../server/queries";
 import { useClient } from "../../state/client";
@@ -119,7 +120,7 @@ function Actions({ sid, profile }: { sid: string; profile: "user" | "debug" }) {
   const copy = useCopy();
   const client = useClient();
   const keyed = useKey() !== null;
-  const exporting = useMutation({
+  const exporting = useAction({
     mutationFn: () => exported(client, sid, profile),
     onSuccess: (blob) => save(blob, `${sid}.jsonl`),
     onError: (error) => say(wordsFor(error, texts), true),

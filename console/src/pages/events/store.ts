@@ -94,7 +94,7 @@ export class WholeLog {
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       this.#stop();
-      this.#show({ problem });
+      this.#show({ problem, isLost: false });
     }
   }
 

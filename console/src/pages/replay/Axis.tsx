@@ -39,7 +39,7 @@ export function Axis({ axis, time, onChoose }: Props) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => follow(box.current, now), [now]);
   return (
-    <div ref={box} className="mt-2 max-h-56 overflow-auto">
+    <div ref={box} className="mt-2 max-h-56 overflow-auto low:hidden">
       <div className="relative min-w-160 lg:min-w-lg">
         <div className="flex text-xs text-muted tabular-nums">
           <span className={NAMES}>{replay.round(axis.round)}</span>

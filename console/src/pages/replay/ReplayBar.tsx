@@ -3,9 +3,10 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Button } from "../../parts/Button";
 import { Icon } from "../../parts/Icon";
+import { patient } from "../../server/chunks";
 import { useTexts } from "../../texts";
 
-const Replay = lazy(() => import("./Replay").then((loaded) => ({ default: loaded.Replay })));
+const Replay = lazy(patient(() => import("./Replay").then((loaded) => ({ default: loaded.Replay }))));
 
 interface Props {
   sid: string;

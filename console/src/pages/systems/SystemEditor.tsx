@@ -1,11 +1,12 @@
 import { Problem } from "@stellwerk/client";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { Badge } from "../../parts/Badge";
 import { Button } from "../../parts/Button";
 import { Card } from "../../parts/Card";
 import { useToast } from "../../parts/Toast";
 import { Trouble } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { registerSystem } from "../../server/queries";
 import { useWritten } from "../../state/draft";
 import { useTexts } from "../../texts";
@@ -126,7 +127,7 @@ function useRegister(onKept: (text: string) => void) {
   const { systems: words } = useTexts();
   const say = useToast();
   const queries = useQueryClient();
-  return useMutation({
+  return useAction({
     mutationFn: registerSystem,
     onSuccess: async ({ id, version }, text) => {
       queries.setQueryData(["system-text", id], text);

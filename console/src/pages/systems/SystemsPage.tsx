@@ -22,7 +22,7 @@ export function SystemsPage() {
       <Loaded query={useQuery(systems)}>
         {(found) =>
           found.length ? (
-            <ul className="grid gap-3 sm:grid-cols-2 xl:grid-cols-3">
+            <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 xl:grid-cols-3">
               {found.map((one) => (
                 <li key={one.id} className="flex">
                   <SystemCard system={one} now={now} />

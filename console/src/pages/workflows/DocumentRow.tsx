@@ -1,9 +1,9 @@
 import type { WorkflowDocument } from "@stellwerk/client";
-import { useMutation } from "@tanstack/react-query";
 import { download } from "../../parts/files";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { useTexts } from "../../texts";
 import { bytes } from "../../texts/figures";
 import { fileName, fileOf } from "./documents";
@@ -13,7 +13,7 @@ export function DocumentRow({ document, note }: { document: WorkflowDocument; no
   const texts = useTexts();
   const { workflows: words, language } = texts;
   const say = useToast();
-  const get = useMutation({
+  const get = useAction({
     mutationFn: () => download(fileOf(document)),
     onError: (error) => say(wordsFor(error, texts), true),
   });

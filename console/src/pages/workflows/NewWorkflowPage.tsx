@@ -1,10 +1,11 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Card } from "../../parts/Card";
 import { Choice } from "../../parts/Field";
 import { MayNot } from "../../parts/MayNot";
 import { Page } from "../../parts/Page";
+import { useAction } from "../../server/action";
 import { client } from "../../server/client";
 import { systems } from "../../server/queries";
 import { useMay } from "../../state/may";
@@ -19,7 +20,7 @@ export function NewWorkflowPage() {
   const known = useQuery(systems).data ?? [];
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const start = useMutation({
+  const start = useAction({
     mutationFn: (wish: Wish) => client.workflows.start(system ? { ...wish, agentSystemId: system } : wish),
     onSuccess: async ({ id }) => {
       void queries.invalidateQueries({ queryKey: ["workflows"] });

@@ -1,5 +1,5 @@
-import { useMutation } from "@tanstack/react-query";
 import { Card } from "../../parts/Card";
+import { useAction } from "../../server/action";
 import { client } from "../../server/client";
 import { useTexts } from "../../texts";
 import { type Wish, WishForm } from "./WishForm";
@@ -7,7 +7,7 @@ import { type Wish, WishForm } from "./WishForm";
 /** Another wish to a workflow that is over: it knows what it did, and has its files. */
 export function NextRound({ id }: { id: string }) {
   const { workflows: words } = useTexts();
-  const go = useMutation({
+  const go = useAction({
     mutationFn: (wish: Wish) => client.workflows.start(wish, id),
     onSuccess: () => document.querySelector("main")?.scrollTo({ top: 0 }), // where its progress is
   });

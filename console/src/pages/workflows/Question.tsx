@@ -1,5 +1,4 @@
 import { type Question as Asked, openQuestions, Problem, type Session } from "@stellwerk/client";
-import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { Button, buttonLook } from "../../parts/Button";
@@ -8,6 +7,7 @@ import { Field } from "../../parts/Field";
 import { MayNot } from "../../parts/MayNot";
 import { useToast } from "../../parts/Toast";
 import { Trouble } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { client } from "../../server/client";
 import { useMay } from "../../state/may";
 import { useTexts } from "../../texts";
@@ -43,11 +43,11 @@ function AnswerForm({ id, question }: { id: string; question: Asked }) {
   const { workflows: words, questions } = useTexts();
   const say = useToast();
   const [text, setText] = useState(typeof question.default === "string" ? question.default : "");
-  const answer = useMutation({
+  const answer = useAction({
     mutationFn: (said: string) => client.answer(id, { ask_id: question.askId, text: said }),
     // The form is gone by then, or will be: somebody else was faster.
     onError: (error, said) =>
-      error instanceof Problem && error.status === 409 && say(`${questions.lost} ${questions.yours(said)}`, true),
+      error instanceof Problem && error.status === 409 && say(`${questions.lost} ${questions.yours(said)}`, "kept"),
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();

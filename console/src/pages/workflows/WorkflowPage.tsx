@@ -41,6 +41,7 @@ function Watched({ id }: { id: string }) {
   const wish = messages[0]?.content;
   const tasks = useMemo(() => tasksOf(session), [session]);
   const failed = countFailed(tasks);
+  const isKnown = session.round > 0;
   if (error && !messages.length)
     return (
       <Page title={words.title}>
@@ -49,9 +50,9 @@ function Watched({ id }: { id: string }) {
     );
   const lead = (
     <span className="flex flex-wrap items-center gap-2">
-      <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />
+      {isKnown && <StatusBadge status={session.status} awaiting={session.awaitingUserInput} />}
       {failed > 0 && <Badge tone="bad">{words.failedTasks(failed)}</Badge>}
-      <span>{words.inRound(session.round)}</span>
+      {isKnown && <span>{words.inRound(session.round)}</span>}
       {connection === "waiting" && <span className="text-warn">{words.connectionLost}</span>}
     </span>
   );
@@ -64,21 +65,22 @@ function Watched({ id }: { id: string }) {
         <Icon name="events" size={16} /> {words.events}
       </Link>
       {mayRun &&
-        (session.status === "running" ? <StopButton id={id} stopping={session.stopping} /> : <DeleteButton id={id} />)}
+        isKnown &&
+        (session.status === "running" ? <StopButton id={id} session={session} /> : <DeleteButton id={id} />)}
     </>
   );
   return (
     <Page title={wish ? nameOf(wish) : said ? words.title : "…"} lead={lead} actions={actions}>
       <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className={COLUMN}>
-          <Standing session={session} tasks={tasks} logs={logs} />
+          {isKnown && <Standing session={session} tasks={tasks} logs={logs} />}
           <Question id={id} session={session} />
           <TaskList session={session} tasks={tasks} />
           <div className="space-y-5 max-lg:order-1">
             <Card title={words.messages}>
               <MessageList messages={messages} />
             </Card>
-            {mayRun && session.status !== "running" && session.round > 0 && <NextRound id={id} />}
+            {mayRun && isKnown && session.status !== "running" && <NextRound id={id} />}
           </div>
         </div>
         <div className={COLUMN}>

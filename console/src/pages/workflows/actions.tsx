@@ -1,26 +1,22 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import type { Session } from "@stellwerk/client";
+import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { Icon } from "../../parts/Icon";
-import { useToast } from "../../parts/Toast";
-import { Trouble, wordsFor } from "../../parts/Trouble";
+import { Trouble } from "../../parts/Trouble";
+import { useAction } from "../../server/action";
 import { client } from "../../server/client";
 import { useTexts } from "../../texts";
+import { useStop } from "../chat/StopButton";
 
-export function StopButton({ id, stopping }: { id: string; stopping: boolean }) {
-  const texts = useTexts();
-  const { workflows: words } = texts;
-  const say = useToast();
-  const stop = useMutation({
-    mutationFn: () => client.workflows.stop(id),
-    onError: (error) => say(wordsFor(error, texts), true),
-  });
-  const under = stopping || stop.isPending;
+export function StopButton({ id, session }: { id: string; session: Session }) {
+  const { workflows: words } = useTexts();
+  const stop = useStop(id, session);
   return (
-    <Button look="danger" disabled={under} onClick={() => stop.mutate()}>
-      <Icon name="stop" size={16} /> {under ? words.stopping : words.stop}
+    <Button look="danger" disabled={stop.isUnderWay} onClick={stop.run}>
+      <Icon name="stop" size={16} /> {stop.isUnderWay ? words.stopping : words.stop}
     </Button>
   );
 }
@@ -31,7 +27,7 @@ export function DeleteButton({ id }: { id: string }) {
   const [asking, setAsking] = useState(false);
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const remove = useMutation({
+  const remove = useAction({
     mutationFn: () => client.workflows.delete(id),
     onSuccess: async () => {
       await navigate({ to: "/workflows" });

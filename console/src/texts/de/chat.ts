@@ -56,6 +56,7 @@ export const chat = {
   queue: "Danach senden",
   stop: "Stoppen",
   stopping: "wird gestoppt …",
+  notStopped: "Es war zu Ende, bevor es gestoppt werden konnte.",
   attach: "Dateien anhängen",
   detach: (name: string) => `${name} weglassen`,
   cancelUpload: (name: string) => `Hochladen von ${name} abbrechen`,

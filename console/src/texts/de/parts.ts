@@ -44,6 +44,8 @@ const TOLD: Readonly<Record<string, string>> = {
   key_reused: "Das wurde schon mit anderen Worten gesendet. Schreiben Sie es neu.",
   nothing_said: "Hier ist keine Antwort, die neu gegeben werden könnte.",
   no_run_ended: "Abzweigen kann man erst, wenn die erste Antwort zu Ende ist.",
+  unreadable:
+    "Das ist ein Ordner oder eine Datei, die nicht mehr gelesen werden kann. Es werden nur Dateien angenommen.",
   system_gone:
     "Das Agentensystem dieser Sitzung wurde gelöscht. Registrieren Sie es wieder, oder beginnen Sie eine andere Sitzung.",
   too_large: "Das ist größer, als dieser Server es annimmt.",

@@ -27,6 +27,7 @@ export const shell = {
   notFound: "Hier ist nichts",
   notFoundWhy: "Die Adresse ist vielleicht alt, oder was sie nannte, wurde gelöscht.",
   toStart: "Zum Anfang",
+  notLoaded: "Diese Seite konnte nicht geladen werden",
   crashed: "Diese Seite ist zusammengebrochen",
   reload: "Neu laden",
 };

@@ -55,6 +55,7 @@ export const chat = {
   queue: "Send when it is over",
   stop: "Stop",
   stopping: "stopping …",
+  notStopped: "It was over before it could be stopped.",
   attach: "Attach files",
   detach: (name: string) => `Leave ${name} out`,
   cancelUpload: (name: string) => `Stop uploading ${name}`,

@@ -37,6 +37,7 @@ const TOLD: Readonly<Record<string, string>> = {
   which_question: "Several questions are open. Answer each where it is asked, in the chat.",
   not_a_run_end: "One can go on from here only where an answer is complete.",
   not_now: "That is not possible as the session stands. Load the page again.",
+  unreadable: "This is a folder, or a file that cannot be read any more. Only files are taken.",
   key_reused: "This was sent before in other words. Write it anew.",
   system_gone: "The agent system of this session was deleted. Register it again, or begin another session.",
 };

@@ -26,6 +26,7 @@ export const shell = {
   notFound: "There is nothing here",
   notFoundWhy: "The address may be old, or what it named was deleted.",
   toStart: "To the start",
+  notLoaded: "This page could not be loaded",
   crashed: "This page has broken down",
   reload: "Load it again",
 };

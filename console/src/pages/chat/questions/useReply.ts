@@ -1,5 +1,11 @@
 import { type Accepted, type NewAnswer, Problem } from "@stellwerk/client";
-import { type Mutation, type MutationState, useMutation, useMutationState } from "@tanstack/react-query";
+import {
+  type Mutation,
+  type MutationState,
+  useMutation,
+  useMutationState,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { useState } from "react";
 import { wordsFor } from "../../../parts/Trouble";
 import { freshKey, sendAnswer } from "../../../server/conversation";
@@ -15,6 +21,7 @@ import { initialOf, type Typed, typedValue } from "./typed";
 export function useReply(sid: string, askId: string) {
   const texts = useTexts();
   const mutationKey = ["answer", sid, askId];
+  const queries = useQueryClient();
   const { mutate } = useMutation({
     mutationKey,
     mutationFn: ({ answer, once }: Sent) => sendAnswer(sid, { ask_id: askId, ...answer }, once),
@@ -25,7 +32,8 @@ export function useReply(sid: string, askId: string) {
   const sent = useMutationState({ filters: { mutationKey }, select: stateOf }).at(-1);
   const problem = sent?.error instanceof Problem ? sent.error : null;
   return {
-    answer: (answer: NewAnswer) => mutate({ answer, once: freshKey() }),
+    /** Of two fast clicks, the second comes before the first is drawn. */
+    answer: (answer: NewAnswer) => queries.isMutating({ mutationKey }) === 0 && mutate({ answer, once: freshKey() }),
     /** Sent; what the log says of it comes next. */
     isSent: sent?.status === "pending" || sent?.status === "success",
     /** What came too late: the question was no longer open. */
