@@ -1,9 +1,11 @@
 """A backup taken under load restores to a server in which every session is complete up to a position."""
 
 import asyncio
+import os
 import shutil
 import signal
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from stellwerk.errors import SettingsError
 from stellwerk.offline import make_key
 from stellwerk.settings import Settings
 from tests.commands import Command
-from tests.conftest import own_server
+from tests.conftest import own_server, server_beside
 
 Log = dict[str, list[tuple[int, bytes]]]
 
@@ -135,6 +137,43 @@ async def test_what_tools_and_graphs_keep_is_in_it_and_neither_locks_nor_deleted
     assert again.stat().st_mode & 0o777 == 0o700
     with closing(sqlite3.connect(again / "tool.db")) as tool:
         assert tool.execute("SELECT x FROM t").fetchall() == [(1,)]
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def seen_by_others(folder: Path) -> set[str]:
+    """Files that somebody can read who is not their owner, as the folder lets him."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert files
+    return {path.relative_to(folder).as_posix() for path in files if path.stat().st_mode & 0o077}
+
+
+async def test_serve_backup_and_restore_make_files_for_their_owner_alone_also_in_a_folder_of_others(
+    tmp_path: Path, open_umask: None, command: Command
+) -> None:
+    data, made, again = (tmp_path / name for name in ("data", "made", "again"))
+    for folder in (data, made, again):
+        folder.mkdir(mode=0o755)
+    with server_beside(Settings(data=data)) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            await client.post("/files", files={"file": ("a.txt", b"kept")})
+            await client.put("/secrets/token", json={"value": "sk-Canary-7"})
+            await talking(client, "weather", 1)
+        assert {"stellwerk.db", "stellwerk.db-wal", "lock"} <= {path.name for path in data.iterdir()}
+        assert seen_by_others(data) == set()
+        (data / "report.html").write_text("a tool's own, for all to read")
+        (data / "report.html").chmod(0o644)
+        assert command("backup", str(made), "--data", str(data)).returncode == 0
+    assert {path.name for path in made.iterdir()} >= {"stellwerk.db", "store.db", MARK}
+    assert seen_by_others(made) == {"report.html"}
+    (made / "stellwerk.db").chmod(0o644)  # as an earlier version made it
+    assert command("restore", str(made), "--data", str(again)).returncode == 0
+    assert seen_by_others(again) == {"report.html"}
 
 
 async def test_what_is_no_backup_or_damaged_is_refused_and_nothing_is_overwritten(

@@ -28,7 +28,7 @@ key = "-----BEGIN KEY-----\\ncanary\\n-----END KEY-----"
 try:
     raise ValueError(forged + key)
 except ValueError:
-    with redacting(Redactor([key]).redact_text):
+    with redacting(lambda text, _: Redactor([key]).redact_text(text)):
         logger.exception("run_failed", reason=forged)
 """
 RECORDS = 6
@@ -60,3 +60,66 @@ def test_readable_lines_hold_nothing_that_forges_a_line_or_drives_a_terminal() -
     assert len(begun) == RECORDS
     assert all("[warning" in line or "[error" in line for line in begun)
     assert "forged" in text
+
+
+ANY_SECRETS = """
+import io, json, logging, sys
+import structlog
+from hypothesis import given, settings, strategies as st
+from stellwerk.envelope.redaction import Redactors
+from stellwerk.logs import Fact, configure, redacting
+
+written = sys.stderr = io.StringIO()
+configure(sys.argv[1])
+logger = structlog.get_logger("stellwerk.test")
+redactors = Redactors()
+
+def lines():
+    written.seek(0), written.truncate()
+    held = {"held": [{"k": "of others 7"}], "odd": {"of others 7"}}
+    logger.warning("request_refused", status=403, origin=Fact("127.0.0.1"), path="/a", **held)
+    logging.getLogger("some.library").warning("request_refused of others 7")
+    try:
+        raise ValueError("of others 7")
+    except ValueError:
+        logger.exception("run_failed", session="0" * 22, tenant="acme")
+    return written.getvalue()
+
+whole = lines()
+FIXED = ("event", "level", "status", "origin", "session")
+PART = st.integers(0, len(whole) - 4).flatmap(lambda at: st.integers(4, 60).map(lambda size: whole[at : at + size]))
+
+@settings(max_examples=200, deadline=None, database=None)
+@given(st.lists(PART | st.sampled_from(['"event": "request_refused"', '"level": "warning"', "127.0.0.1", "0000"])))
+def keeps_its_form(secrets):
+    redactors.renew("other", secrets)
+    told, before = (list(map(json.loads, text.splitlines())) for text in (lines(), whole))
+    assert [line.keys() for line in told] == [line.keys() for line in before]
+    for number in (0, 2):
+        assert [told[number].get(name) for name in FIXED] == [before[number].get(name) for name in FIXED]
+    assert told[1]["level"] == "warning" and told[0]["timestamp"] > "2" and told[2]["timestamp"] > "2"
+
+with redacting(redactors.redact_line):
+    if sys.argv[1] == "json":
+        keeps_its_form()
+    redactors.renew("acme", ["run_failed", "s3cret-7"])
+    redactors.renew("other", ["of others 7"])
+    print(lines())
+"""
+
+
+def test_whatever_the_secrets_are_each_record_is_one_line_of_json_with_its_name_and_level() -> None:
+    done = subprocess.run([sys.executable, "-c", ANY_SECRETS, "json"], capture_output=True, check=True)
+    refused, library, failed = map(json.loads, done.stdout.splitlines()[:3])
+    assert (refused["held"], refused["odd"]) == ([{"k": "[redacted]"}], "{'[redacted]'}")
+    assert library["event"] == "request_refused [redacted]"
+    # This line says whose it is: what others keep secret is nothing to him.
+    assert failed["event"] == "run_failed" and failed["exception"].endswith("ValueError: of others 7")
+
+
+def test_readable_lines_keep_their_name_and_level_whatever_the_secrets_are() -> None:
+    done = subprocess.run([sys.executable, "-c", ANY_SECRETS, "text"], capture_output=True, check=True)
+    refused, library, failed, *_ = done.stdout.decode().splitlines()
+    assert "[warning  ] request_refused" in refused and "origin=127.0.0.1" in refused and "of others" not in refused
+    assert "request_refused [redacted]" in library
+    assert "[error    ] run_failed" in failed

@@ -157,7 +157,7 @@ async def _services(
         trace_in_place()
         clock = SystemClock()
         stores = await _stores(settings.data, operator, wakes, clock, opened)
-        opened.enter_context(logs.redacting(stores.log.redactors.redact_all))
+        opened.enter_context(logs.redacting(stores.log.redactors.redact_line))
         await opened.enter_async_context(tracing(stores.log.redactors))
         key = key_source(settings.data, settings.master_key_command)
         secrets = await open_secrets(stores.database, key, stores.log.redactors, clock)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import stellwerk
 from stellwerk.client.showing import concluded
-from stellwerk.database.folder import DATABASE, DOCUMENTS, locked
+from stellwerk.database.folder import DATABASE, DOCUMENTS, begin_for_owner, for_owner, locked
 from stellwerk.documents.files import folder_name
 from stellwerk.envelope.shapes import document_id_of
 from stellwerk.errors import SettingsError
@@ -86,7 +86,8 @@ def backup(data: Path, target: Path) -> int:
                 _copy(path, target / path.relative_to(data), _as_of_a_moment)
             made = {"stellwerk": stellwerk.__version__, "documents": len(documents)}
             os.sync()
-            (target / MARK).write_text(json.dumps(made) + "\n", "utf-8")
+            with open(target / MARK, "x", encoding="utf-8", opener=for_owner) as mark:
+                mark.write(json.dumps(made) + "\n")
     except (OSError, sqlite3.Error) as error:
         raise SettingsError(f"cannot copy {data} to {target}: {error}; there is no backup") from error
     return len(documents)
@@ -115,7 +116,7 @@ def restore(source: Path, data: Path) -> int:
                 if path.name not in (MARK, DATABASE) or path.parent != source:
                     _copy(path, data / path.relative_to(source), _as_it_is)
             # The database last, and whole: without it the folder is nothing that a server would go on with.
-            _copy(source / DATABASE, data / f"{DATABASE}.part", _as_it_is)
+            _copy(source / DATABASE, data / f"{DATABASE}.part", _for_owner)
             os.sync()
             (data / f"{DATABASE}.part").rename(data / DATABASE)
     except (OSError, sqlite3.Error) as error:
@@ -195,11 +196,20 @@ def _copy(path: Path, copy: Path, how: Callable[[Path, Path], None]) -> None:
     try:
         how(path, part)
     except FileNotFoundError:
+        part.unlink(missing_ok=True)
         return
     part.rename(copy)
 
 
+def _for_owner(path: Path, copy: Path) -> None:
+    begin_for_owner(copy)
+    shutil.copyfile(path, copy)
+
+
 def _as_it_is(path: Path, copy: Path) -> None:
+    """Others may read what they may read where it comes from, but not before it is whole."""
+    if not path.is_symlink():
+        begin_for_owner(copy)
     shutil.copy2(path, copy, follow_symlinks=False)
 
 
@@ -220,6 +230,7 @@ def _copied_database(path: Path, copy: Path) -> bool:
     """False for what only looks like one, or cannot be read as one: some tool's, and no reason to give up."""
     try:
         _copy_database(path, copy)
+        shutil.copymode(path, copy)
     except sqlite3.DatabaseError:
         copy.unlink(missing_ok=True)
         return False
@@ -229,6 +240,7 @@ def _copied_database(path: Path, copy: Path) -> bool:
 def _copy_database(path: Path, copy: Path) -> None:
     """Page by page, as it is at one moment. Not by VACUUM: that would number rows anew, and some go by their number."""
     copy.unlink(missing_ok=True)
+    begin_for_owner(copy)
     with _opened(path, "mode=ro") as connection, closing(sqlite3.connect(copy)) as made:
         connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # the moment; who writes need not wait
@@ -242,9 +254,8 @@ def _opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
         try:
             yield connection
         except sqlite3.OperationalError as error:
-            if (
-                getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
-            ):  # Ctrl-C, of which nothing else is left
+            code = getattr(error, "sqlite_errorcode", None)
+            if code == sqlite3.SQLITE_INTERRUPT:  # Ctrl-C, of which nothing else is left
                 raise KeyboardInterrupt from error
             raise
 

@@ -1,13 +1,14 @@
 """The operator's log: one JSON object per line on standard error; readable lines on a terminal.
 
-Values are rendered, never formatted into a text, so that no input can forge a line. In readable lines whatever
-controls a terminal is spelled out, and a traceback is indented: nothing in it begins like a line of its own.
+Values are rendered, never formatted into a text, so that no input can forge a line; and secrets are taken out of
+values, never out of a line, so that none can break it. In readable lines whatever controls a terminal is spelled out,
+and a traceback is indented: nothing in it begins like a line of its own.
 """
 
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from textwrap import indent
 from typing import Any, Literal, TextIO
@@ -22,12 +23,25 @@ _SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
 
-_redactions: list[Callable[[str], str]] = []
+Redact = Callable[[str, object], str]
+"""Is given a text and the tenant whom the line is about, if the line says so."""
+_OURS = frozenset({"level", "timestamp", "logger", "exc_info", "_record", "_from_structlog"})
+"""What no input can be in; an exception is redacted as the text that is made of it."""
+_NAME = re.compile(r"[a-z][a-z_ ]*")
+_ID = re.compile(r"[0-9A-Za-z]{22}")
+
+_redactions: list[Redact] = []
+
+
+class Fact(str):
+    """What the server itself found out, such as an address: it is no secret, though a tenant may say that it is one."""
+
+    __slots__ = ()
 
 
 @contextmanager
-def redacting(redact: Callable[[str], str]) -> Iterator[None]:
-    """As long as this lasts, no line is written without passing through ``redact``."""
+def redacting(redact: Redact) -> Iterator[None]:
+    """As long as this lasts, no text is written without passing through ``redact``."""
     _redactions.append(redact)
     try:
         yield
@@ -35,10 +49,41 @@ def redacting(redact: Callable[[str], str]) -> Iterator[None]:
         _redactions.remove(redact)
 
 
-def _redacted(_logger: Any, _method: str, line: Any) -> str:
+def _redacted(logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if not _redactions:
+        return event
+    tenant, kept = event.get("tenant"), _OURS | {"event"} if _is_named(logger, event) else _OURS
+    return {key: value if key in kept or _is_id(key, value) else _clean(value, tenant) for key, value in event.items()}
+
+
+def _is_id(key: str, value: Any) -> bool:
+    return key in ("session", "run") and isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def _is_named(logger: Any, event: MutableMapping[str, Any]) -> bool:
+    """Whether ``event`` is a name that we gave; what others log is a text."""
+    record = event.get("_record")
+    source = getattr(logger, "name", None) if record is None else record.name
+    ours = isinstance(source, str) and source.startswith("stellwerk.") and event.get("_from_structlog", True)
+    return bool(ours) and _NAME.fullmatch(str(event.get("event"))) is not None
+
+
+def _clean(value: Any, tenant: object) -> Any:
+    if value is None or isinstance(value, bool | int | float | Fact):
+        return value
+    if isinstance(value, Mapping):
+        return {_clean(key, tenant): _clean(item, tenant) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item, tenant) for item in value]
+    written = value if isinstance(value, str) else repr(value)  # as whoever renders it would
+    clean = _clean_text(written, tenant)
+    return value if clean == written else clean
+
+
+def _clean_text(text: str, tenant: object = None) -> str:
     for redact in _redactions:
-        line = redact(line)
-    return str(line)
+        text = redact(text, tenant)
+    return text
 
 
 def configure(form: Form = "auto", level: int = logging.INFO) -> None:
@@ -69,8 +114,8 @@ def get_logger(name: str) -> Any:
             processors=[
                 structlog.stdlib.add_log_level,
                 structlog.processors.format_exc_info,
-                structlog.processors.KeyValueRenderer(key_order=["event"]),
                 _redacted,
+                structlog.processors.KeyValueRenderer(key_order=["event"]),
             ],
             logger_factory=structlog.stdlib.LoggerFactory(),
             wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -80,13 +125,13 @@ def get_logger(name: str) -> Any:
 
 def _json() -> list[Any]:
     without_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    return [without_meta, structlog.processors.format_exc_info, structlog.processors.JSONRenderer(), _redacted]
+    return [structlog.processors.format_exc_info, _redacted, without_meta, structlog.processors.JSONRenderer()]
 
 
 def _readable() -> list[Any]:
     without_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_indented)
-    return [without_meta, _spelled_out, renderer, _redacted]
+    return [_redacted, without_meta, _spelled_out, renderer]
 
 
 def _spelled_out(_: Any, __: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
@@ -100,5 +145,5 @@ def _plain(text: str) -> str:
 
 def _indented(output: TextIO, exc_info: Any) -> None:
     told = structlog.processors.ExceptionRenderer()(None, "", {"exc_info": exc_info})["exception"]
-    lines = _redacted(None, "", told).splitlines()  # indented, a secret of several lines would not be found
+    lines = _clean_text(told).splitlines()  # indented, a secret of several lines would not be found
     output.write("\n" + indent("\n".join(map(_plain, lines)), "    "))

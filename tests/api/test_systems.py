@@ -10,6 +10,7 @@ import pytest
 
 from stellwerk.settings import Settings
 from tests.api.reading import sse, whole_round
+from tests.api.tenants import shared_server
 from tests.conftest import own_server, running_server
 
 DESK = """\
@@ -236,6 +237,20 @@ async def test_a_system_that_can_no_longer_be_built_says_so_and_its_sessions_get
         found = (await client.get("/agent-systems/desk")).json()
         assert "mine" in found["problems"][0]["message"]
         assert (await client.get(f"/sessions/{sid}")).json()["round"] == 0
+
+
+async def test_a_tenant_whom_the_environment_does_not_serve_is_not_told_to_set_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    text = SMALL.replace("id: one", "id: one, model: {provider: openai, model: gpt-4.1}")
+    async with shared_server(tmp_path / "data") as shared:
+        for client, otherwise in (
+            (shared.acme, ""),
+            (shared.operator, ", or start the server with OPENAI_API_KEY set"),
+        ):
+            (warning,) = (await register(client, text)).json()["warnings"]
+            assert warning["message"] == f"there is no key for 'openai'; store the secret openai_api_key{otherwise}"
 
 
 async def test_a_missing_key_is_a_warning_at_first_and_a_refusal_at_the_first_message(

@@ -11,6 +11,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from stellwerk.api.turned_away import TOLD, TurnedAway
+from stellwerk.logs import Fact
 from tests.api.tenants import Shared, shared_server, using
 
 
@@ -57,6 +58,8 @@ async def test_what_the_operator_does_and_what_was_refused_is_in_the_audit_of_th
     assert (told[0]["status"], told[0]["route"], told[0]["origin"]) == (403, "/audit", "127.0.0.1")
     assert (told[1]["status"], told[1]["route"], told[1]["key"]) == (401, "/sessions", "abcdefghijkl")
     assert "canary" not in str(told) and "xxx" not in str(told)
+    # None of it can be blotted out by somebody who stores it as a secret of his.
+    assert all(isinstance(told[1][name], Fact) for name in ("route", "origin", "key"))
 
 
 async def test_so_many_refusals_are_logged_in_a_minute_and_no_more() -> None:

@@ -1,20 +1,28 @@
 """Redaction: a known secret is gone in every form in which it can get into a text."""
 
 import hashlib
+import html
 import json
 import tracemalloc
 from base64 import b64encode, urlsafe_b64encode
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stellwerk.envelope.canonical import canonical
 from stellwerk.envelope.markup import escaped
+from stellwerk.envelope.model import Message, decode, encode
+from stellwerk.envelope.payloads import Said, TextPart
+from stellwerk.envelope.redacted_blobs import without_secrets
 from stellwerk.envelope.redaction import Redactor
 from stellwerk.envelope.results import Column, Table, to_result
+from stellwerk.envelope.shapes import make_blob
+from stellwerk.log.log import entry
 
 CANARY = 'sk-canary/7"+ä?\n>>~z|z'
 ENCODED = CANARY.encode()
@@ -35,6 +43,19 @@ ENCODED = CANARY.encode()
         b64encode(ENCODED).decode(),
         urlsafe_b64encode(ENCODED).decode(),
         urlsafe_b64encode(ENCODED).decode().rstrip("="),
+        json.dumps(json.dumps({"key": CANARY})),
+        json.dumps(json.dumps(json.dumps(CANARY))),
+        json.dumps(CANARY).replace("/", "\\/"),
+        json.dumps(CANARY).replace("+", "\\u002B").replace("\\u00e4", "\\u00E4").replace('\\"', "\\u0022"),
+        json.dumps(CANARY).replace("+", "\\u002b").replace(">", "\\u003e"),
+        json.dumps({"nested": json.dumps(CANARY).replace(">", "\\u003E").replace("/", "\\/")}),
+        f"https://api.example/?key={quote(CANARY, safe=';,/?:@&=+$-_.!~*()#')}",
+        quote(quote(CANARY, safe=""), safe=""),
+        html.escape(CANARY),
+        CANARY.replace("+", "&#43;").replace('"', "&#x22;").replace(">", "&gt;"),
+        json.dumps(html.escape(CANARY)),
+        quote(json.dumps(CANARY)),
+        b64encode(ENCODED).decode().replace("/", "\\/").replace("+", "\\u002B"),
         *(f"Authorization: Basic {b64encode(b'user'[:n] + b':' + ENCODED + b'!').decode()}" for n in range(4)),
     ],
 )
@@ -87,6 +108,71 @@ def test_a_text_that_comes_in_pieces_is_redacted_as_if_it_had_come_whole(secrets
         whole = redactor.settled(waiting)
         told, waiting = told + redactor.redact_text(waiting[:whole]), waiting[whole:]
     assert told + redactor.redact_text(waiting) == redactor.redact_text("".join(pieces))
+
+
+WRITTEN = st.sampled_from(
+    ["A", "c", "+", "\\u002B", "\\\\u002b", "%2B", "%252B", "&#43;", "&amp;#43;", "\\", "u002B", "%"]
+)
+
+
+@given(st.lists(WRITTEN, max_size=12).map("".join), st.sets(st.integers(1, 80)))
+@example("A\\u002Bc+A\\\\u002bc", {3, 5, 12})
+def test_an_escaped_secret_that_comes_in_pieces_is_redacted_as_if_it_had_come_whole(text: str, cuts: set[int]) -> None:
+    redactor, waiting, told = Redactor(["A+c+", "c+AA", "++++"]), "", ""
+    for start, end in pairwise([0, *sorted(cuts), len(text) + 80]):
+        waiting += text[start:end]
+        whole = redactor.settled(waiting)
+        told, waiting = told + redactor.redact_text(waiting[:whole]), waiting[whole:]
+    assert told + redactor.redact_text(waiting) == redactor.redact_text(text)
+
+
+SAID = Message(
+    ts=1.0,
+    trace_id="t",
+    run_id="r",
+    parent_id=None,
+    call_id="c",
+    seq=1,
+    agent="root",
+    payload=Said(
+        message_id="m1", role="assistant", content=[TextPart(text='so "x": [1, 2]\n\\ 50% &c')], status="last"
+    ),
+)
+FRAGMENTS = st.text(st.sampled_from(encode(SAID).decode()), min_size=4, max_size=12)
+STANDING = st.integers(0, len(encode(SAID)) - 4).map(lambda at: encode(SAID).decode()[at : at + 12])
+
+
+@given(st.lists(FRAGMENTS | STANDING | st.sampled_from(["assistant", "message_id", "content", "last", "text"])))
+def test_whatever_the_secrets_are_an_envelope_keeps_its_form(secrets: list[str]) -> None:
+    body = entry(SAID, Redactor(secrets)).body
+    plain, whole = json.loads(body), json.loads(encode(SAID))
+    decode(body)
+    assert keys(plain) == keys(whole)
+    assert [plain["payload"][name] for name in ("role", "status")] == ["assistant", "last"]
+    said = SAID.payload.content[0]
+    assert isinstance(said, TextPart)
+    assert plain["payload"]["content"][0]["text"] == Redactor(secrets).redact_text(said.text)
+
+
+def keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: keys(item) for key, item in value.items()}
+    return [keys(item) for item in value] if isinstance(value, list) else None
+
+
+@pytest.mark.parametrize("form", [CANARY, json.dumps(CANARY), json.dumps(json.dumps(CANARY)), html.escape(CANARY)])
+@pytest.mark.parametrize("canary", [CANARY, "back\\slash7", 'quo"te and\ttab7', "delete\x7f\x01seven"])
+def test_no_form_of_a_secret_gets_into_the_log(canary: str, form: str) -> None:
+    redactor, text = Redactor([canary]), f"it is {form.replace(CANARY, canary)}"
+    said = replace(SAID, payload=replace(SAID.payload, content=[TextPart(text=text)]))
+    told = json.loads(entry(said, redactor).body)["payload"]["content"][0]["text"]
+    assert told == redactor.redact_text(text)
+
+
+def test_a_document_of_json_stays_one_though_a_secret_looks_like_a_part_of_it() -> None:
+    blob = make_blob(b'{"a": "x", "b": ["s3cret-7"]}', mime="application/json", filename="a.json")
+    _, (clean,) = without_secrets([], [blob], Redactor(['"x", "b": [', "s3cret-7"]))
+    assert json.loads(clean.data) == {"a": "x", "b": ["[redacted]"]}
 
 
 @pytest.mark.parametrize("secret", ["", "abc", "  abc\n"])

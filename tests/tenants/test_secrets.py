@@ -85,7 +85,7 @@ async def test_the_redactor_of_a_tenant_knows_what_is_stored_and_what_was_a_mome
     said = "First-Value-1 Second-Value-2 of-the-Operator"
     assert acme.redact_text(said) == "[redacted] [redacted] [redacted]"
     assert other.redact_text(said) == "First-Value-1 Second-Value-2 [redacted]"
-    assert redactors.redact_all(said) == "[redacted] [redacted] [redacted]"
+    assert redactors.redact_line(said) == "[redacted] [redacted] [redacted]"
     await opened(database, tmp_path, fresh := Redactors())
     assert fresh.of("acme").redact_text(said) == "First-Value-1 [redacted] of-the-Operator"
 

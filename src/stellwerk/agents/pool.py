@@ -33,6 +33,8 @@ class Pool:
     mcp: McpServers = field(default_factory=lambda: McpServers({}))
     providers: Mapping[str, Provider] = field(default_factory=dict)
     keys: Keys = field(default_factory=lambda: EnvironmentKeys(provider_keys()))
+    environment: bool = True
+    """Whether a variable of the process can be such a key."""
     saver: BaseCheckpointSaver[Any] | None = None
     store: BaseStore = field(default_factory=InMemoryStore)
     keep: Keep | None = None
@@ -75,6 +77,7 @@ class Pool:
             graphs=self.graphs.names(),
             providers=list(providers),
             keys=keyed,
+            environment=self.environment,
             effects={**{tool.name: effect_of(tool) for tool in offered}, **self.tools.effects()},
             packages=missing_packages(self.providers),
         )

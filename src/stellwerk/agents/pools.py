@@ -93,6 +93,7 @@ class Pools:
             mcp=mcp,
             providers=self.operator.providers,
             keys=keys,
+            environment=tenant == LOCAL_TENANT,
             saver=DurableSaver(self.database, tenant=tenant, serde=StrictSerializer(redactor)),
             store=await self.opened.enter_async_context(open_store(place, redactor)),
             keep=self.keep,

@@ -14,6 +14,7 @@ from typing import Any, cast
 from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result, SearchOp
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
+from stellwerk.database.folder import begin_for_owner
 from stellwerk.envelope.redaction import Redactor
 
 
@@ -47,6 +48,7 @@ async def open_store(path: Path, redactor: Redactor | None = None) -> AsyncItera
     Only for the event loop that opens it; nodes on other threads may use its synchronous methods.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    begin_for_owner(path)
     async with _Discreet.from_conn_string(str(path)) as store:
         assert isinstance(store, _Discreet)
         store.redactor = redactor or Redactor()

@@ -88,8 +88,8 @@ class _Discreet(langsmith.Client):
         super().update_run(run_id, **self._clean(told))
 
     def _clean(self, told: dict[str, Any]) -> dict[str, Any]:
-        found = {key: canonical(told[key]).value for key in _ALSO_TOLD if told.get(key)}
-        return {**told, **self._redactors.redact_all_in(found)}
+        redact = self._redactors.redact_all_in
+        return {**told, **{key: redact(canonical(told[key]).value) for key in _ALSO_TOLD if told.get(key)}}
 
 
 def _provider() -> Any:

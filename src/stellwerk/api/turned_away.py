@@ -6,12 +6,14 @@ from outside. All of them are counted in the metrics.
 
 import asyncio
 import re
+from ipaddress import ip_address
 
 import structlog
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from stellwerk.api.audit_trail import origin_of
+from stellwerk.logs import Fact
 
 logger = structlog.get_logger(__name__)
 
@@ -34,7 +36,15 @@ class TurnedAway:
             self._left_out += 1
             return
         shown = _KEY.match(Headers(scope=scope).get("authorization", ""))
-        about = {"route": getattr(scope.get("route"), "path", None), "origin": origin_of(scope)}
-        key = None if shown is None else shown[1]
-        logger.warning("request_refused", status=status, key=key, not_told_before=self._left_out, **about)
+        route, key = getattr(scope.get("route"), "path", None), None if shown is None else shown[1]
+        about = {"key": key and Fact(key), "route": route and Fact(route), "origin": _address(origin_of(scope))}
+        logger.warning("request_refused", status=status, not_told_before=self._left_out, **about)
         self._told, self._left_out = self._told + 1, 0
+
+
+def _address(origin: str) -> str:
+    """A proxy may tell any text."""
+    try:
+        return Fact(ip_address(origin))
+    except ValueError:
+        return origin

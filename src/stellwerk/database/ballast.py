@@ -8,6 +8,8 @@ import os
 import time
 from pathlib import Path
 
+from stellwerk.database.folder import for_owner
+
 SIZE = 8 * 1024 * 1024
 """More than SQLite's write-ahead log grows to, which must be copied before its space is had back."""
 _HEADROOM = 1024 * 1024
@@ -33,7 +35,7 @@ class Ballast:
         if self.released and _free(self._path.parent) < SIZE + _HEADROOM:
             return False  # it could be held, but nothing else would fit beside it
         try:
-            with self._path.open("wb") as file:
+            with open(self._path, "wb", opener=for_owner) as file:
                 # posix_fallocate really takes the blocks; a sparse file would hold nothing back.
                 os.posix_fallocate(file.fileno(), 0, SIZE)
         except OSError:

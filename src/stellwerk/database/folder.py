@@ -1,8 +1,9 @@
-"""The data folder: what lies in it under which name, and the lock that one process has on it."""
+"""The data folder: what lies in it under which name, for whose eyes, and the lock that one process has on it."""
 
 import fcntl
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from stellwerk.errors import SettingsError
@@ -11,12 +12,26 @@ DATABASE = "stellwerk.db"
 DOCUMENTS = "documents"
 
 
+def for_owner(path: str, flags: int) -> int:
+    """An ``opener``: what is new can be read by its owner alone, also in a folder that others may look into."""
+    return os.open(path, flags, 0o600)
+
+
+def begin_for_owner(path: Path) -> None:
+    """Make an empty file, if there is none, for a database: what SQLite puts beside one has the mode that it has.
+
+    One that is there is left alone. To open and close it would take away the locks of whoever has it open here.
+    """
+    with suppress(FileExistsError), open(path, "xb", opener=for_owner):
+        pass
+
+
 @contextmanager
 def locked(data: Path, *, remedy: str = "stop it, or name another with --data") -> Iterator[None]:
     """One process per data folder; a second one is told what to do instead."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (data / "lock").open("w")
+        lock = open(data / "lock", "w", opener=for_owner)
     except OSError as error:
         raise SettingsError(f"cannot use the data folder {data}: {error.strerror}; name another with --data") from error
     with lock:

@@ -20,6 +20,7 @@ import structlog
 
 from stellwerk.database import statements
 from stellwerk.database.ballast import Ballast
+from stellwerk.database.folder import begin_for_owner
 from stellwerk.database.port import Operation, P, R, Row
 from stellwerk.errors import SettingsError, StorageFull, StorageGone
 from stellwerk.meters import Histogram
@@ -101,7 +102,7 @@ class Sqlite:
         self._loop = asyncio.get_running_loop()
         try:
             await self._loop.run_in_executor(self._writer, self._open_writer)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             remedy = "restore it from a backup, or name another folder with --data"
             raise SettingsError(f"cannot open the database {self._path}: {error}; {remedy}") from error
 
@@ -177,6 +178,7 @@ class Sqlite:
     # On the writer thread.
 
     def _open_writer(self) -> None:
+        begin_for_owner(self._path)
         self._connection = self._connect()
         self._migrate()
         self._flush = int(self._connection.execute(self._queries["last_flush"]).fetchone()[0])

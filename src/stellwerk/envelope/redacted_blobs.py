@@ -33,7 +33,17 @@ def _cleaned(blob: Blob, redactor: Redactor) -> Blob:
         data = redactor.redact_text(blob.data.decode()).encode()
     except UnicodeDecodeError:
         data = blob.data
+    if data != blob.data and _is_json(blob.data) and not _is_json(data):  # a secret may look like a part of it
+        data = msgspec.json.encode(redactor.redact(msgspec.json.decode(blob.data)))
     return make_blob(data, mime=blob.mime, filename=name)
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _renamed(value: Any, cleaned: Mapping[str, Blob]) -> Any:

@@ -1,7 +1,7 @@
 """Redaction: known secrets are taken out before anything is appended, for a log cannot be cleaned.
 
-A secret is searched for as it is, escaped as in JSON, Markdown or a URL, and in base64,
-there also as a part of a longer text such as ``user:password``.
+A secret is searched for as it is, escaped as in JSON, Markdown, HTML or a URL, also several times over, and in
+base64, there also as a part of a longer text such as ``user:password``.
 """
 
 import json
@@ -9,11 +9,15 @@ import re
 from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import Any
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import quote, quote_plus
 
-from stellwerk.envelope import markup
+import msgspec
+
+from stellwerk.envelope import escapes, markup
 from stellwerk.envelope.canonical import clean_text, free_key
+from stellwerk.envelope.lines import one_line
 
 REDACTED = "[redacted]"
 SHORTEST = 4
@@ -40,6 +44,7 @@ class Redactor:
         before = self._forms  # to make them anew for each of many would hold up everybody
         self._forms = {each: before.get(each) or set(_forms(each)) for each in known if len(each) >= SHORTEST}
         forms = {form for found in self._forms.values() for form in found}
+        self._marks = escapes.marks({letter for secret in self._forms for letter in secret})
         self._head = min((_HEAD, *map(len, forms)))
         self._piece = (self._head + 1) // 2
         self._stride = self._head - self._piece + 1
@@ -52,22 +57,42 @@ class Redactor:
         self._longest = max(map(len, forms), default=0)
 
     def redact_text(self, text: str) -> str:
-        if not self._suspects(text):
+        if not (layers := self._suspected(text)):
             return text
         kept, behind = list[str](), 0
-        for start, end in self._found(text):
+        for start, end in self._places(layers):
             kept += text[behind:start], REDACTED
             behind = end
         return "".join((*kept, text[behind:]))
 
     def settled(self, text: str) -> int:
         """How much of a text that goes on can be redacted now: the rest may be the beginning of a secret."""
-        places = range(max(0, len(text) - self._longest + 1), len(text))
-        cut = next((at for at in places if text[at] in self._firsts and self._begins(text, at)), len(text))
-        if cut == len(text) or not self._suspects(text):
+        cut = self._cut(text)
+        if cut == len(text) or not (layers := self._suspected(text)):
             return cut
         # The end of a secret may be the beginning of another, or of the same: neither is cut in two.
-        return next((start for start, end in self._found(text) if start < cut < end), cut)
+        return next((start for start, end in self._places(layers) if start < cut < end), cut)
+
+    def _cut(self, text: str) -> int:
+        """Where something begins that may become a secret if it goes on."""
+        if not self._pieces or not self._marked(text):
+            return self._begun(text)
+        layers = escapes.readings(text)
+        open_at = [(layers[:depth], len(read), self._open(read)) for depth, read in enumerate(layers)]
+        return min((escapes.place(above, at) for above, end, at in open_at if at < end), default=len(text))
+
+    def _open(self, text: str) -> int:
+        """Half an escape may become any character, also one that goes on with what stands before it."""
+        begun = self._begun(text)
+        for _ in range(escapes.LAYERS):  # what comes may end one escape, and that another
+            if (half := escapes.unfinished(text)) == len(text):
+                break
+            begun = min(begun, self._begun(text := text[:half]))
+        return begun
+
+    def _begun(self, text: str) -> int:
+        places = range(max(0, len(text) - self._longest + 1), len(text))
+        return next((at for at in places if text[at] in self._firsts and self._begins(text, at)), len(text))
 
     def _begins(self, text: str, at: int) -> bool:
         """Whether a form begins with what stands there, and goes on."""
@@ -79,10 +104,28 @@ class Redactor:
 
     def finds(self, text: str) -> bool:
         """Whether there is anything to take out of it."""
-        return self._suspects(text) and any(True for _ in self._found(text))
+        layers = self._suspected(text)
+        return bool(layers) and any(True for _ in self._places(layers))
+
+    def may_stand_in(self, body: str) -> bool:
+        """Whether the texts in this JSON are worth a look, one by one; what it escapes itself is a form of its own."""
+        return "\\\\" in body or "%" in body or "&" in body or self._suspects(body)
+
+    def _suspected(self, text: str) -> list[str]:
+        """The readings of it, if one of them is worth a closer look; this is quick, and most are not."""
+        if not self._pieces:
+            return []
+        if not self._marked(text):
+            return [text] if self._suspects(text) else []
+        layers = escapes.readings(text)
+        return layers if any(map(self._suspects, layers)) else []
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
+
+    def _marked(self, text: str) -> bool:
+        """Whether it may have escapes in it that matter."""
+        return escapes.marked(text) and self._marks.search(text) is not None
 
     def _suspects(self, text: str) -> bool:
         """Whether a piece of a form's head stands at one of those places of which every head would cover one.
@@ -90,7 +133,24 @@ class Redactor:
         This takes as long for a thousand forms as for one, and no longer for long ones than for short ones.
         """
         piece, pieces = self._piece, self._pieces
-        return bool(pieces) and any(text[at : at + piece] in pieces for at in range(0, len(text), self._stride))
+        return any(text[at : at + piece] in pieces for at in range(0, len(text), self._stride))
+
+    def _places(self, layers: list[str]) -> Iterator[tuple[int, int]]:
+        """Where forms stand in the first of these readings, whichever of them shows it; those that overlap as one."""
+        found = sorted(
+            (escapes.place(layers[:depth], start), escapes.place(layers[:depth], end))
+            for depth, read in enumerate(layers)
+            for start, end in self._found(read)
+        )
+        start = behind = 0
+        for begin, end in found:
+            if behind and begin >= behind:
+                yield start, behind
+            if begin >= behind:
+                start = begin
+            behind = max(behind, end)
+        if behind:
+            yield start, behind
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         """Where forms stand, from the left; those that overlap as one."""
@@ -107,7 +167,10 @@ class Redactor:
             yield start, behind
 
     def redact(self, value: Any) -> Any:
-        """A canonical value with every string in it redacted, keys included."""
+        """A canonical value, or what an envelope says, with every text in it redacted, keys of data included.
+
+        What the fields of a struct are called, and which of a few words one holds, is no text: it stays.
+        """
         return self._redacted(value) if self else value
 
     def _redacted(self, value: Any) -> Any:
@@ -115,6 +178,9 @@ class Redactor:
             return self.redact_text(value)
         if isinstance(value, list | tuple):
             return [self._redacted(item) for item in value]
+        if isinstance(value, msgspec.Struct):
+            texts = {name: getattr(value, name) for name in _open_fields(type(value))}
+            return msgspec.structs.replace(value, **{name: self._redacted(text) for name, text in texts.items()})
         if not isinstance(value, dict):
             return value
         clean: dict[str, Any] = {}
@@ -142,9 +208,10 @@ class Redactors:
     def renew(self, tenant: str, secrets: Iterable[str]) -> None:
         self.of(tenant).know([*self._everywhere, *secrets])
 
-    def redact_all(self, text: str) -> str:
-        """Whoever's secrets they are: for what all tenants write into."""
-        for redactor in self._all():
+    def redact_line(self, text: str, tenant: object = None) -> str:
+        """For what all tenants write into: whoever's secrets they are, or those of the one whom a line is about."""
+        own = self._by_tenant.get(tenant) if isinstance(tenant, str) else None
+        for redactor in self._all() if own is None else [own]:
             text = redactor.redact_text(text)
         return text
 
@@ -158,20 +225,35 @@ class Redactors:
         return [self._operator, *self._by_tenant.values()]
 
 
+@cache
+def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Those that may hold anything."""
+    return tuple(field.name for field in msgspec.structs.fields(kind) if not _is_choice(field.type))
+
+
+def _is_choice(kind: Any) -> bool:
+    return any(get_origin(each) is Literal for each in (kind, *get_args(kind)))
+
+
 def _forms(secret: str) -> Iterator[str]:
-    yield secret
+    for form in _escaped(secret):
+        yield form
+        yield one_line(msgspec.json.encode(form)).decode()[1:-1]  # as an envelope is encoded
     yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield from (markup.escaped(secret), markup.escaped(f"x{secret}")[1:], markup.cell(secret))
-    for escaped in (quote(secret), quote(secret, safe=""), quote_plus(secret)):
-        yield escaped
-        yield re.sub("%..", lambda code: code[0].lower(), escaped)
     data = secret.encode()
     for offset in range(3 if len(data) >= _SHORTEST_INSIDE else 0):
         # Of the base64 characters, only those made of the secret's bits alone.
         first, last = -(-offset * 8 // 6), (offset + len(data)) * 8 // 6
         yield from _alphabets(b64encode(b"\0" * offset + data).decode()[first:last])
     yield from _alphabets(b64encode(data).decode())
+
+
+def _escaped(secret: str) -> Iterator[str]:
+    yield secret
+    yield from (markup.escaped(secret), markup.escaped(f"x{secret}")[1:], markup.cell(secret))
+    for escaped in (quote(secret), quote(secret, safe=""), quote_plus(secret)):
+        yield escaped
+        yield re.sub("%..", lambda code: code[0].lower(), escaped)
 
 
 def _alphabets(encoded: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, encode, type_of
@@ -31,9 +31,9 @@ _NOTHING_SECRET = Redactor()
 def entry(envelope: Envelope, redactor: Redactor = _NOTHING_SECRET) -> Entry:
     """The last moment before the log: what the redactor knows must not get in, as it never comes out again."""
     body = encode(envelope)
-    if redactor and redactor.finds(body.decode()):
-        plain = msgspec.to_builtins(envelope)
-        body = encode(msgspec.convert({**plain, "payload": redactor.redact(plain["payload"])}, type(envelope)))
+    if redactor and redactor.may_stand_in(body.decode()):
+        payload = redactor.redact(envelope.payload)
+        body = body if payload == envelope.payload else encode(replace(envelope, payload=payload))
     return Entry(type_of(envelope), envelope.ts, body)
 
 

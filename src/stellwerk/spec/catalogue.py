@@ -14,6 +14,8 @@ class Catalogue:
     providers: Collection[str] = ("scripted",)
     keys: Collection[str] = ("scripted",)
     """Providers that need no key, or whose key is at hand."""
+    environment: bool = True
+    """Whether keys are also looked for in the environment of the server."""
     effects: Mapping[str, str] = field(default_factory=dict[str, str])
     """What a tool does to the world; one that is not here does nothing to it."""
     packages: Mapping[str, str] = field(default_factory=dict[str, str])

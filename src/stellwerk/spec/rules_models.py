@@ -50,8 +50,8 @@ def _keys_are_at_hand(found: Findings) -> None:
             continue
         told.add(name)
         secret = f"{plain(name)}_api_key"
-        remedy = f"store the secret {secret}, or start the server with {secret.upper()} set"
-        found.warn(f"{where}.provider", f"there is no key for {model.provider!r}; {remedy}")
+        otherwise = f", or start the server with {secret.upper()} set" if found.catalogue.environment else ""
+        found.warn(f"{where}.provider", f"there is no key for {model.provider!r}; store the secret {secret}{otherwise}")
 
 
 def _packages_are_installed(found: Findings) -> None:
