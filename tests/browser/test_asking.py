@@ -173,6 +173,7 @@ async def test_a_text_begins_at_the_side_at_which_its_language_begins(page: Watc
     await card.get_by_role("button", name="a", exact=True).click()
     await stands(page, "completed")
     await say(page, "مرحبا")
+    await spoken(page).get_by_text("English", exact=True).wait_for()  # it stood as completed before, too
     await stands(page, "completed")
     texts = [spoken(page).get_by_text(text, exact=True) for text in ("مرحبا", "مرحبا بالعالم", "أول", "English")]
     assert [await direction(text) for text in texts] == ["rtl", "rtl", "rtl", "ltr"]

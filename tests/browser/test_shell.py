@@ -170,6 +170,7 @@ async def test_two_fast_clicks_do_a_thing_once(page: Watched) -> None:
     await done_once(page.get_by_role("button", name="red", exact=True), f"/sessions/{copy}/answers")
     await goes("#/systems/demo")
     await done_once(page.get_by_role("button", name="Try it"), "/sessions")
+    await heading(page, "Session with demo")
     await goes("#/register")
     await page.get_by_text("Nothing is wrong with it").wait_for()
     await done_once(page.get_by_role("button", name="Register"), "/agent-systems")
