@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.browser.chatting import begin, say, spoken, stands
+from tests.browser.chatting import begin, register, say, spoken, stands
 from tests.browser.watched import Watched, accessible, of_server
 from tests.crash.waiting import eventually
 
@@ -18,10 +18,18 @@ async def is_stopped(page: Watched, sid: str) -> bool:
     return bool((await of_server(page, f"/sessions/{sid}"))["status"] == "stopped")
 
 
-async def test_a_stop_that_could_not_be_sent_is_sent_when_the_line_is_back(page: Watched) -> None:
-    sid = await begin(page)
-    await say(page, "slow")
+async def waiting(page: Watched, address: str) -> str:
+    """A session that is at work for a minute; its id."""
+    await register(address, "asking")
+    await page.reload()
+    sid = await begin(page, "asking")
+    await say(page, "wait")
     await spoken(page).get_by_text("wait_a_while is at work").wait_for()
+    return sid
+
+
+async def test_a_stop_that_could_not_be_sent_is_sent_when_the_line_is_back(page: Watched, shared_address: str) -> None:
+    sid = await waiting(page, shared_address)
     await page.context.set_offline(True)
     await page.get_by_role("button", name="Stop").click()
     await page.get_by_role("button", name="stopping …").wait_for()
@@ -31,9 +39,8 @@ async def test_a_stop_that_could_not_be_sent_is_sent_when_the_line_is_back(page:
     await eventually(lambda: is_stopped(page, sid), within=60, what="the run goes on")
 
 
-async def test_a_stop_that_is_refused_says_so_and_can_be_pressed_again(page: Watched) -> None:
-    await begin(page)
-    await say(page, "slow")
+async def test_a_stop_that_is_refused_says_so_and_can_be_pressed_again(page: Watched, shared_address: str) -> None:
+    await waiting(page, shared_address)
     await page.route(
         "**/stop", lambda route: route.fulfill(status=403, json={"code": "forbidden", "detail": "not you"})
     )
