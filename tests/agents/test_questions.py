@@ -16,7 +16,8 @@ from stellwerk.agents.tools import Tools, tool
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField, InvalidInput
 from stellwerk.spec.model import CompleteAgent
-from stellwerk.stream.questions import check_answer
+from stellwerk.stream.facts import Interrupted
+from stellwerk.stream.questions import asked, check_answer
 from tests.agents.driving import Conversation, agent, asks, call, calls, ended, ends, result, say, starts
 
 paid: Counter[str] = Counter()
@@ -172,6 +173,14 @@ async def test_a_node_of_somebodys_own_graph_may_ask_too(factory: AgentFactory) 
     with pytest.raises(InvalidField, match="'ok' is a required property"):
         await session.answer({ask.payload.ask_id: {"nonsense": 1}})
     assert result(await session.answer({ask.payload.ask_id: {"ok": True}})) == "you said True"
+
+
+def test_a_form_of_which_one_field_is_fixed_is_no_choice() -> None:
+    form = {"type": "object", "properties": {"type": {"const": "invoice"}, "total": {"type": "number"}}}
+    question, _ = asked(
+        "a", Interrupted(ts=0, ask_id="a", value={"question": "Which invoice?"}, schema=form, namespace="")
+    )
+    assert question.options is None
 
 
 async def test_an_answer_to_a_question_that_nobody_asked_is_refused(factory: AgentFactory) -> None:

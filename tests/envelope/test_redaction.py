@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import time
 import tracemalloc
 from base64 import b64encode, urlsafe_b64encode
 from itertools import pairwise
@@ -173,6 +174,33 @@ def test_a_document_of_json_stays_one_though_a_secret_looks_like_a_part_of_it() 
     blob = make_blob(b'{"a": "x", "b": ["s3cret-7"]}', mime="application/json", filename="a.json")
     _, (clean,) = without_secrets([], [blob], Redactor(['"x", "b": [', "s3cret-7"]))
     assert json.loads(clean.data) == {"a": "x", "b": ["[redacted]"]}
+
+
+def test_a_number_that_is_a_secret_is_taken_out_of_a_document_of_json() -> None:
+    blob = make_blob(b'{"pin": 4711081512, "n": 1.5}', mime="application/json", filename="a.json")
+    _, (clean,) = without_secrets([], [blob], Redactor(["4711081512"]))
+    assert json.loads(clean.data) == {"pin": "[redacted]", "n": 1.5}
+
+
+def test_many_secrets_among_many_escapes_hold_up_nobody() -> None:
+    redactor, text = Redactor(["abcd"]), "abcd%41" * 40_000
+    began = time.process_time()
+    assert redactor.redact_text(text) == "[redacted]%41" * 40_000
+    assert redactor.finds(text) and redactor.settled(text) == len(text)
+    assert time.process_time() - began < 4
+
+
+def test_a_secret_with_a_backslash_that_is_escaped_three_times_is_found_piece_by_piece() -> None:
+    secret = "CORP\\svc-pass"
+    text = "".join(f"\\u{ord(letter):04x}" for letter in secret)
+    text = json.dumps(json.dumps(text))
+    redactor, held, shown = Redactor([secret]), "", ""
+    for at in range(0, len(text), 3):
+        held += text[at : at + 3]
+        cut = redactor.settled(held)
+        shown, held = shown + redactor.redact_text(held[:cut]), held[cut:]
+    assert shown + redactor.redact_text(held) == redactor.redact_text(text)
+    assert "[redacted]" in shown + redactor.redact_text(held)
 
 
 @pytest.mark.parametrize("secret", ["", "abc", "  abc\n"])

@@ -125,17 +125,18 @@ def test_a_file_that_is_broken_or_gone_changes_nothing_and_is_told_once(
 ) -> None:
     token = signed({**CLAIMS, "exp": soon()})
     with structlog.testing.capture_logs() as lines:
-        for breaking in (lambda: (tmp_path / "jwks.json").write_text("{"), (tmp_path / "jwks.json").unlink):
-            breaking()
+        for text in ("{", "[]", "null", '{"keys": null}', None):
+            file = tmp_path / "jwks.json"
+            file.unlink() if text is None else file.write_text(text)
             for _ in range(3):
                 clock.pass_by(5)
                 assert tokens.principal(token).user == "ada"
-    assert [line["event"] for line in lines] == ["issuer_keys_not_read"] * 2
+    assert [line["event"] for line in lines] == ["issuer_keys_not_read"] * 5
     assert all("the keys that it had before count on" in line["reason"] for line in lines)
 
 
 def test_a_file_that_holds_no_keys_prevents_the_start(tmp_path: Path) -> None:
-    for name, text in (("none.json", None), ("bad.json", "{"), ("other.json", "{}")):
+    for name, text in (("none.json", None), ("bad.json", "{"), ("other.json", "{}"), ("list.json", "[]")):
         if text is not None:
             (tmp_path / name).write_text(text)
         with pytest.raises(SettingsError, match="JWKS"):

@@ -2,6 +2,10 @@ import { expect, test } from "vitest";
 import { Client } from "./client.js";
 import { serving } from "./testing/server.js";
 
+test.each(["/files/%2e%2e/keys", "/files/.%2E", "/files//f"])("the address %s leads elsewhere", async (href) => {
+  await expect(new Client({ url: "http://127.0.0.1:9" }).download(href)).rejects.toThrow("is no path of the server");
+});
+
 test.each(["", ".", ".."])("the id %o is not sent, as it would be another route", async (id) => {
   const client = new Client({ url: "http://127.0.0.1:9" });
   for (const asked of [client.session(id), client.state(id), client.workflows.get(id), client.deleteFile(id)])
@@ -15,7 +19,13 @@ test("the key goes to the server, and to nobody whom an address names", async ()
     response.end("bytes");
   });
   const client = new Client({ url: other, key: "sw_k_s" });
-  for (const href of [`${other}/files/f`, `//${new URL(other).host}/f`, "/\\elsewhere.example/f", "f"])
+  for (const href of [
+    `${other}/files/f`,
+    `//${new URL(other).host}/f`,
+    "/\\elsewhere.example/f",
+    "/\t/elsewhere.example/f",
+    "f",
+  ])
     await expect(client.download(href)).rejects.toThrow("is no path of the server");
   expect(keys).toEqual([]);
   expect(await (await client.download("/files/f?name=../a.txt")).text()).toBe("bytes");
@@ -37,4 +47,7 @@ test("a signal of the client ends what waits for its answer", async () => {
   const url = await serving(() => stopping.abort());
   const client = new Client({ url, signal: stopping.signal });
   await expect(client.send("s", { text: "Hello" })).rejects.toMatchObject({ name: "AbortError" });
+  const never = new AbortController().signal;
+  await expect(client.events("s", { wait: 30 }, never)).rejects.toMatchObject({ name: "AbortError" });
+  for await (const envelope of client.follow("s", { signal: never })) expect(envelope).toBeUndefined();
 });

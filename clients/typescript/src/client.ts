@@ -1,7 +1,7 @@
 import type * as told from "./answers.js";
 import { type FollowOptions, follow } from "./follow.js";
 import { type InvokeOptions, invokeAgent, type StreamAgentRequest } from "./invoke.js";
-import { address, ask, json, type Place, part, type Query } from "./place.js";
+import { address, ask, either, json, type Place, part, type Query } from "./place.js";
 import { Workflows } from "./workflows.js";
 
 export type Profile = "user" | "debug";
@@ -95,11 +95,11 @@ export class Client {
   }
 
   follow(sid: string, options: Wishes<FollowOptions> = {}): ReturnType<typeof follow> {
-    return follow(sid, { ...this.place, ...options });
+    return follow(sid, { ...this.place, ...options, signal: either(options.signal, this.place.signal) });
   }
 
   invokeAgent(request: StreamAgentRequest, options: Wishes<InvokeOptions>): ReturnType<typeof invokeAgent> {
-    return invokeAgent(request, { ...this.place, ...options });
+    return invokeAgent(request, { ...this.place, ...options, signal: either(options.signal, this.place.signal) });
   }
 
   upload(file: Blob, name?: string): Promise<told.StoredFile> {

@@ -8,7 +8,7 @@ export interface Place {
   readonly key?: string | undefined;
   /** Another `fetch` than the global one. */
   readonly fetch?: typeof fetch | undefined;
-  /** Ends every request: `AbortSignal.timeout(10_000)`, or one of your own. Without it, each waits for its answer. */
+  /** Ends every request that is made with it. Without it, each waits for its answer. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -22,10 +22,10 @@ export function address(place: Place, path: string, query: Query = {}): string {
   return (place.url ?? "").replace(/\/+$/, "") + path + (search && `?${search}`);
 }
 
-/** `//elsewhere.example` is the address of another server, and a browser takes a backslash for a slash. */
-const OWN = /^\/(?![/\\])/;
+/** `//elsewhere.example` is another server; and of an address, line ends are left out, and a backslash is a slash. */
+const OWN = /^\/(?!\/)[^?\s\\]*(\?|$)/;
 /** A part that is empty, or leads upwards: it would be another route. */
-const GAP = /^[^?]*\/\.{0,2}([/?]|$)/;
+const GAP = /^[^?]*\/(\.|%2e){0,2}([/?]|$)/i;
 
 export function part(id: string): string {
   return encodeURIComponent(id);
@@ -35,10 +35,16 @@ export function part(id: string): string {
 export async function ask(place: Place, url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   if (place.key !== undefined) headers.set("Authorization", `Bearer ${place.key}`);
-  const signal = init.signal ?? place.signal ?? null;
+  const signal = either(init.signal, place.signal) ?? null;
   const response = await (place.fetch ?? fetch)(url, { ...init, headers, signal });
   if (!response.ok) throw await problemOf(response);
   return response;
+}
+
+/** Ends with whichever of them ends first. */
+export function either(...signals: readonly (AbortSignal | null | undefined)[]): AbortSignal | undefined {
+  const [one, ...others] = signals.filter((signal) => signal != null);
+  return one && others.length ? AbortSignal.any([one, ...others]) : one;
 }
 
 export async function json<Answer>(response: Response): Promise<Answer> {

@@ -8,7 +8,7 @@ const PAGE = 100;
 interface Props {
   value: unknown;
   name?: string;
-  /** How many levels are unfolded at first. */
+  /** How many levels are unfolded at first; if all of them, then all that is in them is shown, too. */
   depth?: number;
 }
 
@@ -21,7 +21,7 @@ export function JsonTree({ value, name, depth = 1 }: Props) {
 
 function Branch({ value, name, depth = 1, entries }: Props & { entries: Entry[] }) {
   const [open, setOpen] = useState(depth > 0);
-  const [shown, setShown] = useState(PAGE);
+  const [shown, setShown] = useState(Number.isFinite(depth) ? PAGE : depth);
   const { parts } = useTexts();
   return (
     <details

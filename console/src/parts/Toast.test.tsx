@@ -40,6 +40,10 @@ test("a note goes by itself, what went wrong later, and what is kept when it is 
   await act(() => vi.advanceTimersByTimeAsync(8_000));
   expect([...box.querySelectorAll("[role=alert]")].map((note) => note.textContent)).toContain("It failed.");
   expect(box.textContent).toBe("Yours was lost.It failed.");
+  act(() => {
+    for (const text of ["One.", "Two.", "Three.", "Four.", "Yours was lost."]) say(text);
+  });
+  expect(box.textContent).toBe("Yours was lost.Three.Four.Yours was lost.");
   await act(() => vi.advanceTimersByTimeAsync(60_000));
   expect(box.textContent).toBe("Yours was lost.");
   act(() => box.querySelector("button")?.click());

@@ -29,7 +29,11 @@ export function Toasts({ children }: { children: ReactNode }) {
   const say = useCallback((text: string, bad: boolean | "kept" = false) => {
     const id = next.current++;
     const note = { id, text, bad: bad !== false, kept: bad === "kept" };
-    setNotes((known) => [...known.filter((other) => other.text !== text).slice(-2), note]);
+    setNotes((known) => {
+      const others = known.filter((other) => other.kept || other.text !== text);
+      const passing = others.filter(({ kept }) => !kept).slice(-2);
+      return [...others.filter((other) => other.kept || passing.includes(other)), note];
+    });
   }, []);
   const close = useCallback((id: number) => setNotes((known) => known.filter((note) => note.id !== id)), []);
   return (

@@ -74,7 +74,7 @@ def _add_upload(router: APIRouter, services: Services) -> None:
             sent = form.get(FIELD)
             if not isinstance(sent, UploadFile):
                 raise InvalidField(f"{FIELD}: send the file in this field of the form, with a file name", field=FIELD)
-            admit = await services.quotas.room(who.tenant, sent.size or 0)
+            admit = services.quotas.room(who.tenant)
             kept = await services.documents.take(
                 who.tenant, sent.file, filename=_name(sent.filename), mime=_mime(sent.content_type), admit=admit
             )

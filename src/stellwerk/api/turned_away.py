@@ -43,8 +43,8 @@ class TurnedAway:
 
 
 def _address(origin: str) -> str:
-    """A proxy may tell any text."""
+    """A proxy may tell any text, and an address may have one behind ``%``."""
     try:
-        return Fact(ip_address(origin))
+        return origin if "%" in origin else Fact(ip_address(origin))
     except ValueError:
         return origin

@@ -5,6 +5,7 @@ text is read as all of them would, to look for something in it; what is found ha
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 from html import unescape
@@ -58,10 +59,10 @@ def marks(letters: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"[%&]|\\(?![{''.join(others)}])" if others else r"[%&\\]")
 
 
-def readings(text: str) -> list[str]:
+def readings(text: str, layers: int = LAYERS) -> list[str]:
     """The text as it is, and without one layer of escapes after another, as long as there are any."""
     found = [text]
-    while len(found) <= LAYERS and marked(text):
+    while len(found) <= layers and marked(text):
         plain = _ESCAPE.sub(_read, text, count=MOST)
         if plain == text:
             break
@@ -69,11 +70,11 @@ def readings(text: str) -> list[str]:
     return found
 
 
-def place(layers: list[str], at: int) -> int:
-    """Where in the first of these readings that stands which the one behind the last has at ``at``."""
-    for text in reversed(layers):
-        at = _place(text, at)
-    return at
+def places(layers: list[str], wanted: list[int]) -> list[int]:
+    """Where in the first of these readings those stand which the one behind the last has at ``wanted``."""
+    for text in reversed(layers) if wanted else ():
+        wanted = _places(text, wanted)
+    return wanted
 
 
 def unfinished(text: str) -> int:
@@ -87,13 +88,13 @@ def unfinished(text: str) -> int:
     return next(halves, len(text))
 
 
-def _place(text: str, at: int) -> int:
-    longer = 0
+def _places(text: str, wanted: list[int]) -> list[int]:
+    """All in one go: to walk through a text for each of them would take as long as both together."""
+    starts, longer = list[int](), [0]
     for found in islice(_ESCAPE.finditer(text), MOST):
-        if found.start() - longer >= at:
-            break
-        longer += len(found[0]) - len(_character(found[0]))
-    return at + longer
+        starts.append(found.start() - longer[-1])
+        longer.append(longer[-1] + len(found[0]) - len(_character(found[0])))
+    return [at + longer[bisect_left(starts, at)] for at in wanted]
 
 
 def _read(found: re.Match[str]) -> str:

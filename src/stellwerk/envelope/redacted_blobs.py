@@ -4,13 +4,14 @@ Other bytes have another digest and so another id; whatever refers to them has t
 be told. Files that are no text, such as pictures or packed ones, stay as they are.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from stellwerk.envelope.canonical import PREVIEW
-from stellwerk.envelope.redaction import Redactor
+from stellwerk.envelope.redaction import REDACTED, Redactor
 from stellwerk.envelope.shapes import Blob, make_blob
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -34,8 +35,17 @@ def _cleaned(blob: Blob, redactor: Redactor) -> Blob:
     except UnicodeDecodeError:
         data = blob.data
     if data != blob.data and _is_json(blob.data) and not _is_json(data):  # a secret may look like a part of it
-        data = msgspec.json.encode(redactor.redact(msgspec.json.decode(blob.data)))
+        data = msgspec.json.encode(redactor.redact(_without_numbers(blob.data, redactor)))
     return make_blob(data, mime=blob.mime, filename=name)
+
+
+def _without_numbers(data: bytes, redactor: Redactor) -> Any:
+    """What it says; a number that is a secret is a text by then."""
+
+    def number(written: str) -> Any:
+        return REDACTED if redactor.finds(written) else msgspec.json.decode(written)
+
+    return json.loads(data, parse_int=number, parse_float=number)
 
 
 def _is_json(data: bytes) -> bool:

@@ -77,9 +77,9 @@ class Redactor:
         """Where something begins that may become a secret if it goes on."""
         if not self._pieces or not self._marked(text):
             return self._begun(text)
-        layers = escapes.readings(text)
+        layers = escapes.readings(text, escapes.LAYERS + 1)  # of half an escape, one more than will be
         open_at = [(layers[:depth], len(read), self._open(read)) for depth, read in enumerate(layers)]
-        return min((escapes.place(above, at) for above, end, at in open_at if at < end), default=len(text))
+        return min((escapes.places(above, [at])[0] for above, end, at in open_at if at < end), default=len(text))
 
     def _open(self, text: str) -> int:
         """Half an escape may become any character, also one that goes on with what stands before it."""
@@ -104,8 +104,7 @@ class Redactor:
 
     def finds(self, text: str) -> bool:
         """Whether there is anything to take out of it."""
-        layers = self._suspected(text)
-        return bool(layers) and any(True for _ in self._places(layers))
+        return any(True for read in self._suspected(text) for _ in self._found(read))
 
     def may_stand_in(self, body: str) -> bool:
         """Whether the texts in this JSON are worth a look, one by one; what it escapes itself is a form of its own."""
@@ -137,11 +136,7 @@ class Redactor:
 
     def _places(self, layers: list[str]) -> Iterator[tuple[int, int]]:
         """Where forms stand in the first of these readings, whichever of them shows it; those that overlap as one."""
-        found = sorted(
-            (escapes.place(layers[:depth], start), escapes.place(layers[:depth], end))
-            for depth, read in enumerate(layers)
-            for start, end in self._found(read)
-        )
+        found = sorted(place for depth, read in enumerate(layers) for place in self._standing(read, layers[:depth]))
         start = behind = 0
         for begin, end in found:
             if behind and begin >= behind:
@@ -151,6 +146,11 @@ class Redactor:
             behind = max(behind, end)
         if behind:
             yield start, behind
+
+    def _standing(self, read: str, above: list[str]) -> Iterator[tuple[int, int]]:
+        """Where forms that one reading shows stand in the first."""
+        ends = escapes.places(above, [end for pair in self._found(read) for end in pair])
+        return zip(ends[::2], ends[1::2], strict=True)
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         """Where forms stand, from the left; those that overlap as one."""

@@ -94,7 +94,7 @@ def _options(known: dict[str, Any], schema: Any) -> list[Any] | None:
     """What there is to choose from; for an approval the decisions that are open to the user."""
     if isinstance(known.get("options"), list):
         return list(known["options"])
-    return list(forms_of(schema)) or None
+    return list(forms_of(schema)) or None if _kind(known) == "approval" else None
 
 
 def _kind(value: dict[str, Any]) -> Any:

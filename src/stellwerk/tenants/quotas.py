@@ -90,15 +90,9 @@ class Quotas:
             raise found.refusal()
         return Place(ledger, session_id or "")
 
-    async def room(self, tenant: str, size: int) -> Callable[[Transaction, int], None]:
-        """Whether a file of this size may be stored. What is returned asks so once more where it is stored: others that
-        were let in meanwhile may have taken the room.
-
-        Raises:
-            LimitReached: not with those that there are.
-        """
+    def room(self, tenant: str) -> Callable[[Transaction, int], None]:
+        """Asked where a file is stored, whether one of its size still may be: nobody can come in between there."""
         limits = self.limits(tenant)
-        await self._database.read(lambda tx: refuse_bytes(tx, limits, size, tenant))
         return lambda tx, size: refuse_bytes(tx, limits, size, tenant)
 
     async def admit(self, tenant: str, session_id: str) -> None:

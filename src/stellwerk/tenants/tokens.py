@@ -61,8 +61,9 @@ class Tokens:
         Raises:
             Unauthorized: it was not made by the issuer, or not for us; it says why.
         """
+        keys = self._keys.latest()
         try:
-            found = jwt.decode(token, self._keys.latest(), algorithms=_SIGNED_BY)
+            found = jwt.decode(token, keys, algorithms=_SIGNED_BY)
         except (
             JoseError,
             ValueError,
@@ -137,5 +138,5 @@ def _not_taken(why: str) -> Unauthorized:
 def _key_set(path: Path) -> KeySet:
     try:
         return KeySet.import_key_set(json.loads(path.read_bytes()))
-    except (OSError, ValueError, KeyError, JoseError) as error:
+    except (OSError, ValueError, KeyError, TypeError, JoseError) as error:  # any JSON, and no JWKS
         raise SettingsError(f"cannot use the keys of the issuer in {path}: {error}; it must be a JWKS file") from error

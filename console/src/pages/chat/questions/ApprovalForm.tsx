@@ -60,7 +60,7 @@ export function Arguments({ args }: { args: unknown }) {
   if (args === undefined) return null;
   return (
     <div className="overflow-x-auto rounded-lg bg-sunken px-3 py-2">
-      <JsonTree value={args} name={questions.arguments} depth={6} />
+      <JsonTree value={args} name={questions.arguments} depth={Number.POSITIVE_INFINITY} />
     </div>
   );
 }
