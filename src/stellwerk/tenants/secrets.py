@@ -115,11 +115,12 @@ class Secrets:
         self._listeners.append(listener)
 
     async def list(self, tenant: str) -> list[Stored]:
-        rows = await self._database.read(lambda tx: tx.rows("secrets_of", tenant))
-        return [
-            Stored(name, system or None, created, updated, Place(tenant, system, name) in self._values)
-            for system, name, created, updated in rows
-        ]
+        async with self._changing:  # one that was just stored is not known yet
+            rows = await self._database.read(lambda tx: tx.rows("secrets_of", tenant))
+            return [
+                Stored(name, system or None, created, updated, Place(tenant, system, name) in self._values)
+                for system, name, created, updated in rows
+            ]
 
     async def put(self, tenant: str, name: str, value: str, *, system: str | None = None) -> None:
         """Store it, in the place of what is stored there.
