@@ -34,7 +34,7 @@ from stellwerk.api import (
     workflow_shortcut,
 )
 from stellwerk.api.audit_trail import AuditTrail
-from stellwerk.api.browsers import Browsers
+from stellwerk.api.browsers import Browsers, endpoints
 from stellwerk.api.credentials import Credentials, Identify
 from stellwerk.api.measuring import Measuring, Requests
 from stellwerk.api.overviews import Overviews
@@ -108,7 +108,10 @@ def create_app(
             app.state.quotas, app.state.clock = services.quotas, SystemClock()
             for router in routes.routers(services, frame_limit=chosen.body_limit):
                 app.include_router(router, dependencies=dependencies)
-            app.include_router(health.routes(services))
+                app.state.own_endpoints |= endpoints(router.routes)
+            about_health = health.routes(services)
+            app.include_router(about_health)
+            app.state.own_endpoints |= endpoints(about_health.routes)
             app.state.opened, app.state.shortcut = True, None if dependencies else services
             with embedding.ending_with_the_process(wakes):
                 yield
@@ -129,6 +132,7 @@ def create_app(
     openapi.install(app)
     docs_page.install(app)
     console_page.install(app)
+    app.state.own_endpoints = endpoints(app.routes)
     app.add_middleware(AuditTrail)
     app.add_middleware(workflow_shortcut.Shortcut)
     app.add_middleware(embedding.OnlyOpened)

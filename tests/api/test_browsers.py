@@ -2,12 +2,19 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
+from fastapi import APIRouter
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
+from stellwerk import create_app
 from stellwerk.settings import Settings
 from tests.api.documented import examples, operations
 from tests.conftest import running_server
@@ -96,3 +103,33 @@ async def test_every_answer_tells_browsers_to_be_careful(client: httpx2.AsyncCli
     script = page.headers["content-security-policy"].split("script-src ")[1].split(";")[0]
     assert script.startswith("'self' 'sha256-")
     assert "unsafe" not in script
+
+
+async def test_a_page_that_a_host_adds_has_its_own_policy_and_our_answers_keep_theirs(
+    tmp_path: Path, published: dict[str, Any]
+) -> None:
+    (tmp_path / "index.html").write_text("<script>1</script>", "utf-8")
+    app = create_app(Settings(data=tmp_path / "data"))
+    strict, router = {"Content-Security-Policy": "default-src 'self'"}, APIRouter()
+    router.add_api_route("/router", lambda: HTMLResponse("one of a router"))
+    app.include_router(router)
+    app.add_api_route("/page", lambda: HTMLResponse("one of the app"))
+    app.add_api_route("/strict", lambda: HTMLResponse("with a policy", headers=strict))
+    app.mount("/folder", StaticFiles(directory=tmp_path, html=True))
+    app.mount("/app", Starlette(routes=[Route("/", lambda _: HTMLResponse("one of another app"))]))
+    outer = Starlette(routes=[Mount("/agents", app)])
+    async with app.router.lifespan_context(app):
+        for served, prefix in ((app, ""), (outer, "/agents")):
+            transport = httpx2.ASGITransport(served)
+            async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1{prefix}") as client:
+                for path in ("/router", "/page", "/folder/", "/app/"):
+                    page = await client.get(path)
+                    assert page.status_code == 200, path
+                    assert "content-security-policy" not in page.headers, path
+                    assert page.headers["x-content-type-options"] == "nosniff"
+                told = (await client.get("/strict")).headers["content-security-policy"]
+                assert told == "default-src 'self'"
+                ours = [(method, path) for method, path, _ in operations(published)]
+                for method, path in (*ours, ("GET", "/"), ("GET", "/docs"), ("GET", "/none"), ("PATCH", "/sessions")):
+                    answer = await client.request(method, path)
+                    assert "default-src 'none'" in answer.headers["content-security-policy"], (method, path)

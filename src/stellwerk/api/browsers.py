@@ -3,20 +3,22 @@
 Nothing is said to a page of another origin, unless the operator named it in
 STELLWERK_ORIGINS. No cookie is ever asked for, so none is allowed either. Pure
 ASGI, because the streams pass through here; and outermost, so that refusals can be read, too.
+The Content-Security-Policy is for our own answers. Pages that a host adds to the app decide on theirs.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _ALWAYS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _SENT = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID"
 _READ = "Content-Disposition, ETag, Link, Location, Retry-After, Stellwerk-Session, WWW-Authenticate"
 _PREFLIGHT = {
@@ -24,6 +26,11 @@ _PREFLIGHT = {
     "Access-Control-Allow-Headers": _SENT,
     "Access-Control-Max-Age": "600",
 }
+
+
+def endpoints(routes: Iterable[BaseRoute]) -> frozenset[int]:
+    """The identities of what answers at these routes: functions, and mounted apps, which need not be hashable."""
+    return frozenset(id(getattr(route, "endpoint", None) or getattr(route, "app", None)) for route in routes)
 
 
 class Browsers:
@@ -35,11 +42,17 @@ class Browsers:
             await self._app(scope, receive, send)
             return
         asked = Headers(scope=scope)
+        own_endpoints = scope["app"].state.own_endpoints
+        before = scope.get("endpoint")  # this app, if a host has mounted it; routing writes another one
         friend = asked["origin"] if asked.get("origin") in self._origins else None
 
         async def telling(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._tell(MutableHeaders(scope=message), friend)
+                answer = MutableHeaders(scope=message)
+                self._tell(answer, friend)
+                reached = scope.get("endpoint")
+                if reached is before or id(reached) in own_endpoints:
+                    answer.setdefault("Content-Security-Policy", _POLICY)
             await send(message)
 
         if friend and scope["method"] == "OPTIONS" and "access-control-request-method" in asked:
