@@ -5,10 +5,12 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
 from starlette.types import Message
+from websockets.asyncio.client import connect
 
 from stellwerk.api import streaming
 from stellwerk.api.paging import PageWish, page_of
@@ -23,6 +25,18 @@ from tests.api.reading import Event, sse, whole_round, without_origin
 from tests.crash.waiting import eventually
 
 HIDDEN = {"subgraph_checkpoint", "update"}
+SECRETIVE = """
+version: 1
+system: {name: secretive, store_prompts: true}
+agents:
+  - id: keeper
+    model:
+      provider: scripted
+      pace: 0
+      script: [{steps: [{say: "I keep it."}]}]
+    system_prompt: The password of the house is swordfish.
+"""
+PROMPT = "swordfish"
 ASKED = {"messages": [{"role": "user", "content": "weather"}]}
 
 pytestmark = pytest.mark.usefixtures("hurried")
@@ -76,6 +90,75 @@ async def test_a_dialect_that_leaves_the_same_out_is_the_same_in_both_profiles(
     for profile in ("user", "debug"):
         again = await client.get(path, params={"dialect": dialect, "profile": profile, "until": "run_end"})
         assert again.text == answer.text
+
+
+async def test_a_stored_prompt_is_shown_to_debug_readers_only_in_every_way_to_read(
+    client: httpx2.AsyncClient, address: str
+) -> None:
+    made = await client.post("/agent-systems", content=SECRETIVE, headers={"Content-Type": "application/yaml"})
+    assert made.status_code == 201, made.text
+    one_shots = [
+        await client.post("/stream-test", json={**ASKED, "agent_system_id": "secretive"}, params={"dialect": dialect})
+        for dialect in ("chunks", "events")
+    ]
+    sid = one_shots[0].headers["Stellwerk-Session"]
+    log = await read(client, sid, profile="debug")
+    assert all(PROMPT in json.dumps(start(events)) for events in log)
+    for profile in ({}, {"profile": "user"}):
+        told = await read(client, sid, **profile)
+        assert [start(events) for events in told] == [without_prompt(start(events)) for events in log]
+        assert PROMPT not in json.dumps(told)
+        socket = await over_websocket(address, sid, **profile)
+        assert PROMPT not in json.dumps(socket) and without_origin(socket) == told[0]
+        for dialect in ("chunks", "events"):
+            params = {"dialect": dialect, "until": "run_end", **profile}
+            assert PROMPT not in (await client.get(f"/sessions/{sid}/stream", params=params)).text
+    assert PROMPT not in "".join(answer.text for answer in one_shots)
+    assert PROMPT in json.dumps(await over_websocket(address, sid, profile="debug"))
+
+
+async def test_a_stored_prompt_is_kept_from_those_who_follow_live(client: httpx2.AsyncClient) -> None:
+    await client.post("/agent-systems", content=SECRETIVE, headers={"Content-Type": "application/yaml"})
+    sid = (await client.post("/sessions", json={"agent_system_id": "secretive"})).json()["id"]
+    path, lines = f"/sessions/{sid}/stream", {"Accept": "application/x-ndjson"}
+    async with (
+        asyncio.timeout(60),
+        client.stream("GET", path, headers=lines) as for_user,
+        client.stream("GET", path, headers=lines, params={"profile": "debug"}) as for_debug,
+    ):
+        await client.post(f"/sessions/{sid}/messages", json={"text": "hi"})
+        told, log = await until_run_end(for_user), await until_run_end(for_debug)
+    assert {event["origin"] for event in [*told, *log]} == {"live"}
+    assert PROMPT in json.dumps(start(log)) and PROMPT not in json.dumps(told)
+    assert start(told) == without_prompt(start(log))
+
+
+async def until_run_end(stream: httpx2.Response) -> list[Event]:
+    found: list[Event] = []
+    async for text in stream.aiter_lines():
+        if text:
+            found.append(json.loads(text))
+        if found and found[-1]["type"] == "run_end":
+            break
+    return found
+
+
+def start(events: list[Event]) -> Event:
+    (found,) = (event for event in events if event["type"] == "llm_start")
+    return found
+
+
+def without_prompt(event: Event) -> Event:
+    return {**event, "payload": {name: value for name, value in event["payload"].items() if name != "messages"}}
+
+
+async def over_websocket(address: str, sid: str, **query: str) -> list[Event]:
+    found: list[Event] = []
+    place = f"{address.replace('http', 'ws', 1)}/sessions/{sid}/ws?{urlencode(query)}"
+    async with asyncio.timeout(60), connect(place) as socket:
+        while not found or found[-1]["type"] != "run_end":
+            found.append(json.loads(await socket.recv())["event"])
+    return found
 
 
 async def test_a_profile_that_there_is_not_is_refused(client: httpx2.AsyncClient, sid: str) -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from stellwerk.dialects.native import LONGEST_OUTPUT, Profile, shown, trimmed
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import Envelope, LlmToken, ToolUpdate, decode, encode
-from stellwerk.envelope.payloads import ToolUpdated
+from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, ToolUpdate, decode, encode
+from stellwerk.envelope.payloads import Json, ModelCalled, ToolUpdated
 from tests.golden.files import BY_NAME, stored
 from tests.samples import place
 
@@ -29,6 +29,11 @@ def kind(one: Stored) -> str:
 def output(text: str | None, phase: str = "output", data: object = None) -> Stored:
     payload = ToolUpdated(phase="args" if phase == "args" else "output", text=text, data=data)
     return Stored(7, encode(ToolUpdate(**place("tool", 2), payload=payload)))
+
+
+def asked(prompt: list[Json] | None, **params: Json) -> Stored:
+    payload = ModelCalled(model="big", message_id="llm", params=params, node="model", messages=prompt)
+    return Stored(3, encode(LlmStart(**place("llm", 1), payload=payload)))
 
 
 @pytest.mark.requirement("002.profile.debug")
@@ -78,15 +83,24 @@ def test_a_user_sees_the_beginning_and_the_end_of_long_output() -> None:
     assert shown([output(text)], "debug") == trimmed([output(text)], "debug") == [output(text)]
 
 
+def test_a_stored_prompt_is_for_debug_readers_only_and_the_rest_of_the_call_stays() -> None:
+    prompt = [{"type": "system", "content": "You are secret."}, {"type": "human", "content": "hi"}]
+    whole = asked(prompt, temperature=0)
+    assert shown([whole], "user") == trimmed([whole], "user") == [asked(None, temperature=0)]
+    assert shown([whole], "debug") == trimmed([whole], "debug") == [whole]
+
+
 @pytest.mark.parametrize(
     "whole",
     [
+        asked(None),
+        asked(None, messages=["a parameter of this name"]),
         output("x" * LONGEST_OUTPUT),
         output("\n" * LONGEST_OUTPUT),
         output('{"text": "' + "x" * 9000, phase="args"),
         output(None, data={"event": "step", "data": "x" * 9000}),
     ],
-    ids=["just long enough", "long only in bytes", "arguments", "data"],
+    ids=["no prompt", "a parameter", "just long enough", "long only in bytes", "arguments", "data"],
 )
-def test_what_is_no_long_output_stays_as_it_is(whole: Stored) -> None:
+def test_what_is_neither_long_output_nor_a_prompt_stays_as_it_is(whole: Stored) -> None:
     assert shown([whole], "user") == [whole]

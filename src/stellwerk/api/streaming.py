@@ -36,7 +36,9 @@ _CURSOR = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?")
 WHOLE = 10**9
 """More chunks than an envelope can have."""
 After = Annotated[str | None, Field(description="the cursor: what comes behind this position; 0 and none mean all")]
-ProfileWish = Annotated[Profile, Field(description="debug: also what only tells how a graph works inside")]
+ProfileWish = Annotated[
+    Profile, Field(description="debug: also what only tells how a graph works inside, and stored prompts")
+]
 _RUN_END = b'{"type":"run_end"'
 _CHUNK = 64 * 1024
 _SHARED = 256

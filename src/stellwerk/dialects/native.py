@@ -1,10 +1,10 @@
 """native: our own envelopes as they are stored, by profile.
 
 ``debug`` shows all of them. ``user`` leaves out what only tells how a graph works
-inside, and trims long output of tools. Each envelope is judged by itself and keeps
-its position, so that a reader may come back with any of them. Starts and ends are
-never left out: a call that was abandoned says so in its end, because nobody can
-hide what was shown already.
+inside, trims long output of tools, and keeps stored prompts out of the starts of
+model calls. Each envelope is judged by itself and keeps its position, so that a
+reader may come back with any of them. Starts and ends are never left out: a call
+that was abandoned says so in its end, because nobody can hide what was shown already.
 """
 
 from typing import Literal
@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import ToolUpdate, decode, encode
+from stellwerk.envelope.model import LlmStart, ToolUpdate, decode, encode
 
 Profile = Literal["user", "debug"]
 
@@ -21,6 +21,9 @@ LONGEST_OUTPUT = 2000
 _HALF = LONGEST_OUTPUT // 2
 _INSIDE = (b'{"type":"subgraph_checkpoint"', b'{"type":"update"')
 _OUTPUT = b'{"type":"tool_update"'
+_MODEL_CALL = b'{"type":"llm_start"'
+_PROMPT = b'"messages":['
+"""In every start of a model call that holds a prompt. A parameter may have this name too, so the payload decides."""
 
 
 def shown(batch: list[Stored], profile: Profile) -> list[Stored]:
@@ -36,8 +39,22 @@ def trimmed(batch: list[Stored], profile: Profile) -> list[Stored]:
 
 
 def _cut(stored: Stored) -> Stored:
+    if stored.body.startswith(_MODEL_CALL):
+        return _without_prompt(stored) if _PROMPT in stored.body else stored
     if len(stored.body) <= LONGEST_OUTPUT or not stored.body.startswith(_OUTPUT):
         return stored
+    return _shortened(stored)
+
+
+def _without_prompt(stored: Stored) -> Stored:
+    start = decode(stored.body)
+    assert isinstance(start, LlmStart)
+    if start.payload.messages is None:
+        return stored
+    return Stored(stored.position, encode(replace(start, payload=replace(start.payload, messages=None))))
+
+
+def _shortened(stored: Stored) -> Stored:
     update = decode(stored.body)
     assert isinstance(update, ToolUpdate)
     text = update.payload.text

@@ -200,7 +200,7 @@ class SystemSpec(Closed):
     coalescing_window: Annotated[float | None, Field(ge=0, le=0.25)] = None
     """Seconds in which tokens are merged before they are stored; 0 stores each. The server's setting if absent."""
     store_prompts: bool = False
-    """Store what each model was asked, redacted, in its llm_start."""
+    """Store what each model was asked, redacted, in its llm_start; shown with profile=debug only."""
     quotas: Quotas = Quotas()
 
 
