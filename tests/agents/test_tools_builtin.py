@@ -1,6 +1,7 @@
 """The ready-made tools, called by a model in a real graph."""
 
 import ast
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -95,4 +96,81 @@ def test_arithmetic_is_right(expression: str) -> None:
 )
 def test_what_is_no_arithmetic_or_too_much_of_it_is_refused(expression: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
+        calculate(expression)
+
+
+_ROOM = 32 * 1024
+"""Bytes that an expression may take at once, in addition to its syntax tree; no number in it comes close."""
+
+
+def memory_beyond_parsing(expression: str) -> int:
+    """The size of the largest numbers at work, as counted in bytes: it bounds how long any one step takes."""
+    tracemalloc.start()
+    try:
+        ast.parse(expression, mode="eval")
+        parsing = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        try:
+            calculate(expression)
+        except ValueError:
+            pass
+        return tracemalloc.get_traced_memory()[1] - parsing
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("round(7, -12000000)", "round(7, -400000)", "round(-9 ** 300, -400000)", "round(1.5, -12000000)"),
+        *("round(1.5, 12000000)", "round(1, 12000000)", "round(7, -(2 ** 62))", "round(7, 2 ** 999)"),
+        *("max(1, round(7, 1 - 9 ** 6))", "round(round(7, -1), -(10 ** 6))", "round(2 ** 999, -(10 ** 6))"),
+        *("7 ** 10 ** 6", "(2 ** 900) ** 900", "0 ** 10 ** 9", "1 ** 10 ** 9", "(-1) ** 10 ** 9", "2.5 ** 10 ** 9"),
+        *("2 ** -(10 ** 7)", "(2 ** 999) ** -999", "2 ** 1e300", "1e300 ** 1e300", "0.5 ** -(10 ** 9)"),
+        *("*".join(["9 ** 300"] * 50), "*".join(["9" * 100] * 4), "9 ** 300 * 9 ** 300 * 9 ** 300"),
+        *("9 ** 300 // 1e-300", "9 ** 300 / 1e-300", "9 ** 300 % 7 ** 300", "1 // 9 ** 300", "1e308 + 9 ** 300"),
+        *("sqrt(9 ** 300)", "abs(-(9 ** 300))", "min(9 ** 300, 1e300)", "max(9 ** 300, -(9 ** 300))"),
+        *("1 << 10 ** 9", "pow(7, 10 ** 9)", "factorial(10 ** 6)", "comb(10 ** 6, 10 ** 5)", "'7' * 10 ** 9"),
+        *("[7] * 10 ** 9", "f'{7:1000000000}'", "int('7' * 10 ** 6)", "0x" + "f" * 400),
+    ],
+)
+def test_no_expression_makes_numbers_that_take_long(expression: str) -> None:
+    assert memory_beyond_parsing(expression) < _ROOM
+
+
+_LITERALS = st.integers(0, 10**9).map(str) | st.floats(0, 1e300).map(repr) | st.sampled_from(("pi", "9" * 300, "e"))
+
+
+def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    sign = st.sampled_from(("+", "-", "*", "/", "//", "%", "**"))
+    name = st.sampled_from(("abs", "min", "max", "round", "sqrt"))
+    return (
+        st.tuples(inner, sign, inner).map(lambda parts: f"({' '.join(parts)})")
+        | st.tuples(name, st.lists(inner, max_size=3)).map(lambda call: f"{call[0]}({', '.join(call[1])})")
+        | inner.map(lambda operand: f"-{operand}")
+    )
+
+
+@given(st.recursive(_LITERALS, _larger, max_leaves=8))
+def test_whatever_is_put_together_numbers_stay_small(expression: str) -> None:
+    assert memory_beyond_parsing(expression) < _ROOM
+
+
+@pytest.mark.parametrize(
+    ("expression", "number"),
+    [
+        ("round(2.567, 2)", 2.57),
+        ("round(1234, -2)", 1200),
+        ("round(2.5)", 2),
+        ("round(7, -300)", 0),
+        ("round(7, 300)", 7),
+    ],
+)
+def test_numbers_are_rounded_to_up_to_300_digits(expression: str, number: float) -> None:
+    assert calculate(expression) == number
+
+
+@pytest.mark.parametrize("expression", ["round(7, -301)", "round(7.5, 301)", "round(7, -12000000)"])
+def test_rounding_to_more_digits_is_refused(expression: str) -> None:
+    with pytest.raises(ValueError, match="round takes from -300 to 300 digits"):
         calculate(expression)

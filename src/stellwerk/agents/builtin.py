@@ -26,14 +26,26 @@ _TOWNS = (
 )
 _LONGEST_SUM = 500
 _MOST_BITS = 1000
+_MOST_DIGITS = 300
+"""Digits to round to: a number of ``_MOST_BITS`` has about as many."""
 _TICK = 0.5
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv},
     **{ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.UAdd: operator.pos, ast.USub: operator.neg},
 }
+
+
+def _rounded(*arguments: Any) -> Any:
+    """To round 7 to a million digits, Python would first work out a number of that many."""
+    if any(abs(digits) > _MOST_DIGITS for digits in arguments[1:]):
+        raise ValueError(f"round takes from -{_MOST_DIGITS} to {_MOST_DIGITS} digits")
+    return round(*arguments)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{"abs": abs, "min": min, "max": max, "round": round, "sqrt": math.sqrt},
+    **{"abs": abs, "min": min, "max": max, "round": _rounded, "sqrt": math.sqrt},
 }
+"""Each gets operands of at most ``_MOST_BITS``, and takes no longer than they are long."""
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 
 
