@@ -14,12 +14,16 @@ import httpx2
 import pytest
 from websockets.asyncio.client import connect
 
+from stellwerk.offline import make_key
+
 OPEN = {
     "tests.api.test_attacks": "what strangers write, byte for byte; servers with keys are among its subjects",
+    "tests.api.test_browsers": "its server has its first key before it starts, as it lets in another origin",
     "tests.api.test_credentials": "keys, and servers that have none, are its subject",
+    "tests.api.test_without_keys": "servers that have no keys are its subject",
     "tests.browser.test_crash": "a plain EventSource shows no key",
     "tests.browser.test_shell": "the page asks for a key, and that is tested here",
-    "tests.test_deployment": "it counts what the audit of a new server has, and that is without a first key",
+    "tests.test_deployment": "its servers have their first key before they start, as they have a name on the network",
     "tests.test_docs": "the tour and the programs as they stand: of a server that has no keys yet",
 }
 """Modules that never run with keys, and why."""
@@ -55,6 +59,12 @@ def _first_key(address: str) -> str:
         # Restored from another folder: it knows the keys of that one.
         bearers = {key: {"Authorization": f"Bearer {key}"} for key in _made.values()}
         return next(key for key, bearer in bearers.items() if anybody.get("/sessions", headers=bearer).is_success)
+
+
+async def before_the_start(data: Path) -> dict[str, str]:
+    """The header with the first key of a server that is not running yet."""
+    _, token = await make_key(data, {"name": "first", "role": "admin"})
+    return {"Authorization": f"Bearer {token}"}
 
 
 def same_door(before: str, address: str) -> None:

@@ -26,6 +26,7 @@ from websockets.typing import Origin
 
 from stellwerk.api.server import listener
 from stellwerk.settings import Settings
+from tests import keyed
 from tests.conftest import running_server
 from tests.crash.waiting import eventually
 
@@ -125,20 +126,22 @@ async def arrivals(client: httpx2.AsyncClient, sid: str, **how: Any) -> dict[int
 
 async def test_words_arrive_behind_nginx_as_they_are_said(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path / "data", hosts=HOST)
+    key = await keyed.before_the_start(settings.data)
     async with (
         running_server(settings) as upstream,
         behind_nginx(tmp_path, upstream) as (port, trusted),
-        httpx2.AsyncClient(base_url=upstream, timeout=60) as direct,
+        httpx2.AsyncClient(base_url=upstream, timeout=60, headers=key) as direct,
         httpx2.AsyncClient(
             base_url=f"https://127.0.0.1:{port}",
             timeout=60,
             transport=httpx2.AsyncHTTPTransport(verify=trusted, local_address="127.0.0.2"),
-            headers={"Host": HOST, "X-Forwarded-For": "203.0.113.9"},
+            headers={**key, "Host": HOST, "X-Forwarded-For": "203.0.113.9"},
         ) as proxied,
     ):
         named: dict[str, Any] = {"extensions": {"sni_hostname": HOST}}
         sid = (await proxied.post("/sessions", json={"agent_system_id": "demo"}, **named)).json()["id"]
-        assert (await direct.get("/audit")).json()["entries"][0]["origin"] == "127.0.0.2"
+        (begun,) = [e for e in (await direct.get("/audit")).json()["entries"] if e["what"] == "POST /sessions"]
+        assert begun["origin"] == "127.0.0.2"
         await direct.post(f"/sessions/{sid}/messages", json={"text": "hello"})
         readers = [
             asyncio.create_task(arrivals(direct, sid)),
@@ -152,17 +155,19 @@ async def test_words_arrive_behind_nginx_as_they_are_said(tmp_path: Path) -> Non
         assert max(there.values()) - min(there.values()) > spoken / 2, "all came at once"
         assert (await proxied.get("/metrics", **named)).status_code == 404
         place, origin = f"wss://{HOST}:{port}/sessions/{sid}/ws?after={max(here) - 1}", f"https://{HOST}:{port}"
-        async with connect(place, host="127.0.0.1", ssl=trusted, origin=Origin(origin)) as socket:
+        shown: dict[str, Any] = {"ssl": trusted, "origin": Origin(origin), "additional_headers": key}
+        async with connect(place, host="127.0.0.1", **shown) as socket:
             assert json.loads(await asyncio.wait_for(socket.recv(), 60))["event"]["position"] == max(here)
 
 
 async def test_what_is_too_large_is_the_server_s_to_refuse_behind_nginx(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path / "data", hosts=HOST)
+    key = await keyed.before_the_start(settings.data)
     async with (
         running_server(settings) as upstream,
         behind_nginx(tmp_path, upstream) as (port, trusted),
         httpx2.AsyncClient(
-            base_url=f"https://127.0.0.1:{port}", timeout=60, verify=trusted, headers={"Host": HOST}
+            base_url=f"https://127.0.0.1:{port}", timeout=60, verify=trusted, headers={**key, "Host": HOST}
         ) as proxied,
     ):
         named: dict[str, Any] = {"extensions": {"sni_hostname": HOST}}

@@ -39,7 +39,7 @@ from stellwerk.api.credentials import Credentials, Identify
 from stellwerk.api.measuring import Measuring, Requests
 from stellwerk.api.overviews import Overviews
 from stellwerk.api.services import Services
-from stellwerk.database.folder import DATABASE, DOCUMENTS, locked
+from stellwerk.database.folder import DATABASE, DOCUMENTS, locked, refuse_lost_database
 from stellwerk.database.port import Database
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import built_in
@@ -47,7 +47,7 @@ from stellwerk.documents.extraction import Extractor
 from stellwerk.documents.numbers import FileNumbers
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
-from stellwerk.errors import StorageFull, StorageGone
+from stellwerk.errors import SettingsError, StorageFull, StorageGone
 from stellwerk.ids import Clock, SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.tick import Tick
@@ -58,7 +58,7 @@ from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.stores import Stores
-from stellwerk.settings import LOOPBACK, Settings, listed
+from stellwerk.settings import LOOPBACK, Settings, beyond_loopback, listed
 from stellwerk.spec.operator import Operator
 from stellwerk.systems import rows as system_rows
 from stellwerk.systems.registry import Systems
@@ -95,6 +95,7 @@ def create_app(
 
     ``own`` are graphs and agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
     ``dependencies`` of yours come before every route but /, /docs and /healthz: who may use it is yours to say.
+    Without them and without ``identify``, a server that has no keys takes only requests of its own machine.
     ``identify`` is told each request and says whose it is, ``stellwerk.Principal(tenant, role, user)``.
     Run it by ``serve``; or mount it, and put ``stellwerk.opened(app)`` into the lifespan of the app it is mounted in.
     """
@@ -103,7 +104,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _services(chosen, wakes, own or {}, identify) as services:
+        async with _services(chosen, wakes, own or {}, identify, checked_before=bool(dependencies)) as services:
             app.state.credentials, app.state.audit = services.credentials, services.audit
             app.state.quotas, app.state.clock = services.quotas, SystemClock()
             for router in routes.routers(services, frame_limit=chosen.body_limit):
@@ -149,14 +150,34 @@ def create_app(
     return app
 
 
+def check_reach(settings: Settings, *, closed: bool) -> None:
+    """
+    Raises:
+        SettingsError: others than this machine may use the server, and nothing asks who they are.
+    """
+    setting = beyond_loopback(settings)
+    if setting is not None and not closed:
+        raise SettingsError(
+            f"will not start with {setting}: there are no API keys, so anyone who reaches the server could use it; "
+            f"create one with `stellwerk keys create me --role admin --data {settings.data}`, or leave {setting} out; "
+            "embedded, give create_app dependencies or identify of your own"
+        )
+
+
 @asynccontextmanager
 async def _services(
-    settings: Settings, wakes: Wakes, own: Mapping[str, str], identify: Identify | None = None
+    settings: Settings,
+    wakes: Wakes,
+    own: Mapping[str, str],
+    identify: Identify | None = None,
+    *,
+    checked_before: bool = False,
 ) -> AsyncIterator[Services]:
     operator = read_operator(settings.config)
     wanted = served(own, operator.graphs)
     async with AsyncExitStack() as opened:
         opened.enter_context(locked(settings.data))
+        refuse_lost_database(settings.data)
         prove_strict()
         trace_in_place()
         clock = SystemClock()
@@ -165,7 +186,8 @@ async def _services(
         await opened.enter_async_context(tracing(stores.log.redactors))
         key = key_source(settings.data, settings.master_key_command)
         secrets = await open_secrets(stores.database, key, stores.log.redactors, clock)
-        credentials = await _credentials(operator, stores.database, clock, identify)
+        credentials = await _credentials(operator, stores.database, clock, identify, checked_before)
+        check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.look_again)
         pools = _pools(operator, stores, secrets, graphs_among(wanted), opened)
         systems = Systems(stores.database, pools.factory, clock)
@@ -254,13 +276,15 @@ async def _recover(stores: Stores, dispatch: Dispatch) -> None:
     await dispatch.recover()
 
 
-async def _credentials(operator: Operator, database: Database, clock: Clock, identify: Identify | None) -> Credentials:
+async def _credentials(
+    operator: Operator, database: Database, clock: Clock, identify: Identify | None, checked_before: bool
+) -> Credentials:
     tenants, keys = Tenants(database, clock), Keys(database, clock)
     await tenants.open()
     await keys.open()
     issuer = operator.tokens
     tokens = None if issuer is None else Tokens(Issuer(**issuer.model_dump()), clock)
-    return Credentials(keys, tenants, Tickets(clock), tokens, identify)
+    return Credentials(keys, tenants, Tickets(clock), tokens, identify, checked_before)
 
 
 def _pools(

@@ -13,7 +13,7 @@ from stellwerk.agents.operator_file import read_operator
 from stellwerk.api.administration import WantedKey, check_key
 from stellwerk.client.administration import told
 from stellwerk.client.showing import concluded, ended
-from stellwerk.database.folder import DATABASE, locked
+from stellwerk.database.folder import DATABASE, locked, refuse_lost_database
 from stellwerk.database.sqlite import Sqlite, SqliteTransaction
 from stellwerk.database.statements import queries
 from stellwerk.errors import InvalidField, SettingsError
@@ -76,6 +76,7 @@ async def make_key(data: Path, wanted: dict[str, Any]) -> tuple[ApiKey, str]:
         first = error.errors()[0]
         raise InvalidField(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
     with locked(data, remedy=_ASK_IT):
+        refuse_lost_database(data)
         database = Sqlite(data / DATABASE)
         await database.open()
         try:

@@ -16,7 +16,8 @@ import uvloop
 import stellwerk
 from stellwerk.agents.targets import systems_of
 from stellwerk.api.server import Server, listener
-from stellwerk.app import create_app
+from stellwerk.app import check_reach, create_app
+from stellwerk.database.folder import refuse_lost_database
 from stellwerk.errors import SettingsError
 from stellwerk.logs import configure
 from stellwerk.offline import asks_who
@@ -44,12 +45,14 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
     Raises:
         SettingsError: it must not, or cannot, start like this.
     """
+    refuse_lost_database(settings.data)
     closed = asks_who(settings)
     if settings.host not in LOOPBACK and not closed:
         raise SettingsError(
             f"will not listen on {settings.host}: there are no API keys, so everybody who reaches it could use it; "
             f"make one with `stellwerk keys create me --role admin --data {settings.data}`, or use 127.0.0.1"
         )
+    check_reach(settings, closed=closed)
     configure(settings.logs)
     with listener(settings.host, settings.port) as listening:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -78,7 +81,7 @@ async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncItera
     """
     ready = asyncio.Event()
     with TemporaryDirectory(prefix="stellwerk-") as data, listener("127.0.0.1", 0) as listening:
-        settings = Settings(data=Path(data), config=config)
+        settings = Settings(data=Path(data), config=config, hosts="", origins="")
         async with serving(settings, ready.set, own=own) as server:
             running = asyncio.create_task(server.serve(sockets=[listening]))
             try:

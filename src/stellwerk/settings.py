@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -35,7 +36,8 @@ class Settings(BaseSettings):
     file_limit: int = Field(default=25 * 1024 * 1024, ge=1024)
     """Bytes that one uploaded file may have, and the form around it."""
     hosts: str = ""
-    """Names by which the server may be addressed besides those of loopback, separated by commas; * is any."""
+    """Names by which the server may be addressed besides those of loopback, separated by commas; * is any.
+    Refused as long as there are neither API keys nor an issuer; so are origins beyond loopback."""
     origins: str = ""
     """Origins whose pages may use the server besides its own, separated by commas."""
     logs: Literal["auto", "json", "text"] = "auto"
@@ -51,6 +53,22 @@ class Settings(BaseSettings):
 def listed(text: str) -> tuple[str, ...]:
     """What a setting names, separated by commas."""
     return tuple(part for part in (one.strip().lower() for one in text.split(",")) if part)
+
+
+def beyond_loopback(settings: Settings) -> str | None:
+    """The setting by which others than this machine may use the server; None if there is none."""
+    if any(host.strip("[]") not in LOOPBACK for host in listed(settings.hosts)):
+        return "STELLWERK_HOSTS"
+    if not all(map(_is_loopback_origin, listed(settings.origins))):
+        return "STELLWERK_ORIGINS"
+    return None
+
+
+def _is_loopback_origin(origin: str) -> bool:
+    try:
+        return urlsplit(origin).hostname in LOOPBACK
+    except ValueError:
+        return False
 
 
 def provider_keys() -> Mapping[str, SecretStr]:

@@ -1,5 +1,6 @@
 """What pages in a browser may do: those of others nothing, those that the operator named everything."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
 from fastapi import APIRouter
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
@@ -16,8 +16,9 @@ from starlette.staticfiles import StaticFiles
 
 from stellwerk import create_app
 from stellwerk.settings import Settings
+from tests import keyed
 from tests.api.documented import examples, operations
-from tests.conftest import running_server
+from tests.conftest import server_beside
 
 FRIEND = "https://app.example.org"
 JSON = {"Content-Type": "application/json"}
@@ -26,17 +27,19 @@ FOREIGN = ("https://evil.test", "http://app.example.org", f"{FRIEND}.evil.test",
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that one page of another origin may use."""
-    serving = running_server(Settings(data=tmp_path_factory.mktemp("visited"), origins=f"{FRIEND}, https://b.example"))
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving) as found:
-        yield found
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """A server that one page of another origin may use, and what it is shown."""
+    data = tmp_path_factory.mktemp("visited")
+    key = asyncio.run(keyed.before_the_start(data))
+    with server_beside(Settings(data=data, origins=f"{FRIEND}, https://b.example")) as found:
+        yield found, key
 
 
 @pytest.fixture
-async def client(address: str) -> AsyncIterator[httpx2.AsyncClient]:
+async def client(server: tuple[str, dict[str, str]]) -> AsyncIterator[httpx2.AsyncClient]:
     """What is asked here is not in the published document: OPTIONS, for example."""
-    async with httpx2.AsyncClient(base_url=address, timeout=60) as made:
+    address, key = server
+    async with httpx2.AsyncClient(base_url=address, timeout=60, headers=key) as made:
         yield made
 
 

@@ -176,8 +176,12 @@ async def test_names_and_origins_of_the_host_are_let_in_when_they_are_named(tmp_
 
 
 async def asked_here(settings: Settings, headers: dict[str, str]) -> httpx2.Response:
-    """The same in this process: what the app says to whoever comes so."""
-    agents = stellwerk.create_app(settings)
+    """The same in this process, in an app with checks of its own: its answer to a request with these headers."""
+
+    async def checked() -> None:
+        pass
+
+    agents = stellwerk.create_app(settings, dependencies=[Depends(checked)])
     host = FastAPI()
     host.mount("/agents", agents)
     async with (

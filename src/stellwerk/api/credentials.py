@@ -12,6 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 from starlette.requests import HTTPConnection
 
+from stellwerk.api.guard import is_local
 from stellwerk.api.parameters import check_known
 from stellwerk.errors import Conflict, Forbidden, Unauthorized
 from stellwerk.tenants.keys import Keys
@@ -23,6 +24,10 @@ from stellwerk.tenants.tokens import Tokens
 Identify = Callable[[HTTPConnection], Awaitable[Principal]]
 """An embedding app's own: says who asks, or raises what it answers."""
 _BEARER = "bearer "
+_NO_KEYS = (
+    "this server has no keys yet and takes only requests of its own machine, without a proxy in between; "
+    "create the first key there with `stellwerk keys create me --role admin`, and send it as Authorization: Bearer sw_…"
+)
 _NO_TENANT = "your tenant is not known here; whoever runs the server makes one by POST /tenants"
 
 
@@ -33,6 +38,8 @@ class Credentials:
     tickets: Tickets
     tokens: Tokens | None = None
     identify: Identify | None = None
+    checked_before: bool = False
+    """An embedding app has checks of its own before every route."""
     _revoking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @property
@@ -50,7 +57,7 @@ class Credentials:
                 raise Unauthorized(_NO_TENANT)
             return self._unlocked(who)
         if not self.asked_for:
-            return LOCAL
+            return self._operator(connection)
         shown = connection.headers.get("authorization", "")
         if shown[: len(_BEARER)].lower() != _BEARER:
             raise Unauthorized("this server asks who you are; send your key as Authorization: Bearer sw_…")
@@ -73,11 +80,11 @@ class Credentials:
                 raise last_admin_key(tenant)
             await self.keys.revoke(tenant, key_id)
 
-    def with_ticket(self, ticket: str, session_id: str) -> Principal:
+    def with_ticket(self, ticket: str, session_id: str, connection: HTTPConnection) -> Principal:
         found = self.tickets.take(ticket, session_id)
         if found is None or not self.holds(found):
             raise Unauthorized("this ticket is not valid: it was used, or is too old; get another one")
-        return found
+        return self._operator(connection) if found is LOCAL else found
 
     def holds(self, who: Principal) -> bool:
         """Whether somebody whose stream is open may still read it."""
@@ -92,6 +99,15 @@ class Credentials:
         """
         if not self.holds(who):
             raise Unauthorized("this key was revoked, or has expired; ask for a new one")
+
+    def _operator(self, connection: HTTPConnection) -> Principal:
+        """
+        Raises:
+            Unauthorized: there are no keys, and the request may come from another machine.
+        """
+        if not self.checked_before and not is_local(connection.scope):
+            raise Unauthorized(_NO_KEYS)
+        return LOCAL
 
     def _unlocked(self, who: Principal) -> Principal:
         if self._is_locked(who.tenant):
@@ -133,7 +149,7 @@ async def _follower(connection: HTTPConnection, ticket: Ticket = None) -> Princi
     if ticket is None:
         who = await credentials.principal(connection)
     else:
-        who = credentials.with_ticket(ticket, connection.path_params["sid"])
+        who = credentials.with_ticket(ticket, connection.path_params["sid"], connection)
     return _known(connection, who, "read")
 
 

@@ -8,18 +8,49 @@ beforehand. Pure ASGI, because the streams pass through here.
 
 import re
 from collections.abc import Collection, Mapping
+from ipaddress import IPv6Address, ip_address
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stellwerk.api.problems import problem_of
 from stellwerk.errors import HeadersTooLarge, Refused, StellwerkError, TooLarge
+from stellwerk.settings import LOOPBACK
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
+_FORWARDED = (b"forwarded", b"x-forwarded", b"x-real-ip", b"via")
+"""How the names of the headers begin by which a proxy says for whom it asks."""
 _BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS")
 HEAD_LIMIT = 64 * 1024
 """Bytes that the headers of a request may have, its address included."""
 ANY = "*"
 """Whoever embeds the server behind checks of his own may leave the Host to them."""
+
+
+def is_local(scope: Scope) -> bool:
+    """Whether a request comes from this machine, asks for it by a name of loopback, and was passed on by no proxy.
+
+    A server may have put the address that a proxy tells in the place of the peer's: the header is still there.
+    """
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    if any(name.lower().startswith(_FORWARDED) for name, _ in headers):
+        return False
+    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    return _is_loopback(scope.get("client")) and len(hosts) == 1 and _name_of(hosts[0]) in LOOPBACK
+
+
+def _is_loopback(peer: tuple[str, int] | None) -> bool:
+    try:
+        address = ip_address(peer[0] if peer else "")
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _name_of(host: str) -> str | None:
+    """The name in a Host header, without its port; None if it is not one."""
+    found = _HOST.fullmatch(host)
+    return None if found is None else found[1].strip("[]").lower()
 
 
 def _check_head(scope: Scope) -> None:
@@ -79,8 +110,8 @@ class Guard:
         return await self._measured(receive) if limit is None else self._counted(receive, limit)
 
     def _check_host(self, hosts: list[str]) -> None:
-        named = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-        if named is None or not {ANY, named[1].strip("[]").lower()} & self._hosts:
+        named = _name_of(hosts[0]) if len(hosts) == 1 else None
+        if named is None or not {ANY, named} & self._hosts:
             raise Refused(
                 "the Host header names a machine that this server is not; use 127.0.0.1 or localhost, "
                 "or let its operator add the name to STELLWERK_HOSTS"

@@ -10,6 +10,10 @@ from stellwerk.errors import SettingsError
 
 DATABASE = "stellwerk.db"
 DOCUMENTS = "documents"
+MASTER_KEY = "master.key"
+BALLAST = "stellwerk.ballast"
+_MADE_AFTER_IT = (MASTER_KEY, BALLAST, f"{DATABASE}-wal")
+"""Files that a server makes when it has its database, and never without one."""
 
 
 def for_owner(path: str, flags: int) -> int:
@@ -24,6 +28,25 @@ def begin_for_owner(path: Path) -> None:
     """
     with suppress(FileExistsError), open(path, "xb", opener=for_owner):
         pass
+
+
+def refuse_lost_database(data: Path) -> None:
+    """A new database would have no keys, and would open the server to anyone who reaches it.
+
+    Raises:
+        SettingsError: the folder was used by a server, and its database is gone or empty.
+    """
+    database = data / DATABASE
+    if database.exists() and database.stat().st_size > 0:
+        return
+    files = (path for path in (data / DOCUMENTS).rglob("*") if path.is_file())
+    left = next((data / name for name in _MADE_AFTER_IT if (data / name).exists()), None) or next(files, None)
+    if left is None:
+        return
+    raise SettingsError(
+        f"the database {database} is gone, but {left} of the same server is still there; restore a backup "
+        f"with `stellwerk restore BACKUP --data NEW_FOLDER`, or move the folder away to begin without its data"
+    )
 
 
 @contextmanager

@@ -20,9 +20,10 @@ from typing import Protocol
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from stellwerk.database.folder import MASTER_KEY
 from stellwerk.errors import SettingsError
 
-FILE = "master.key"
+FILE = MASTER_KEY
 _BYTES = 32
 _NONCE = 12
 _PATIENCE = 30.0

@@ -41,4 +41,4 @@ class Principal:
 
 
 LOCAL = Principal(LOCAL_TENANT, "admin")
-"""Whoever reaches a server that has no keys; that can only be somebody on the same machine."""
+"""The operator of a server that has no keys: a request from the same machine that no proxy passed on."""
