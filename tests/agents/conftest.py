@@ -9,5 +9,5 @@ TENANT = "acme"
 
 
 @pytest.fixture
-def saver(database: Sqlite) -> DurableSaver:
+async def saver(database: Sqlite) -> DurableSaver:
     return DurableSaver(database, tenant=TENANT)

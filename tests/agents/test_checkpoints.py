@@ -21,7 +21,7 @@ from stellwerk.agents.checkpoints import EPOCH, DurableSaver
 from stellwerk.agents.scripted import ScriptedModel
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.errors import Fenced, InvalidInput
+from stellwerk.errors import BlockedLoop, Fenced, InvalidInput
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.conftest import TENANT
 
@@ -63,14 +63,15 @@ def delete_session(tx: Transaction, ids: Sequence[str]) -> list[None]:
     return [None] * len(ids)
 
 
-async def test_langgraphs_conformance_suite_passes_with_nothing_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [False, True], ids=["on the loop", "in threads"])
+async def test_langgraphs_conformance_suite_passes_with_nothing_left_out(tmp_path: Path, threads: bool) -> None:
     files = iter(range(100))
 
     @checkpointer_test(name="DurableSaver")
     async def ours() -> AsyncIterator[DurableSaver]:
         database = Sqlite(tmp_path / f"{next(files)}.db")
         await database.open()
-        yield DurableSaver(database, tenant=TENANT)
+        yield InThreads(database) if threads else DurableSaver(database, tenant=TENANT)
         await database.close()
 
     report = await validate(ours)
@@ -79,6 +80,42 @@ async def test_langgraphs_conformance_suite_passes_with_nothing_left_out(tmp_pat
     assert {name for name, result in report.results.items() if result.tests_passed} == {
         capability.value for capability in ALL_CAPABILITIES
     }
+
+
+class InThreads(DurableSaver):
+    """Whose async methods call the synchronous ones in a thread, which call those of the saver below."""
+
+    def __init__(self, database: Sqlite) -> None:
+        super().__init__(database, tenant=TENANT)
+        self.below = DurableSaver(database, tenant=TENANT)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await asyncio.to_thread(self.below.get_tuple, config)
+
+    async def alist(self, config: RunnableConfig | None, **given: Any) -> AsyncIterator[CheckpointTuple]:
+        for found in await asyncio.to_thread(lambda: list(self.below.list(config, **given))):
+            yield found
+
+    async def aput(self, *given: Any) -> RunnableConfig:
+        return await asyncio.to_thread(self.below.put, *given)
+
+    async def aput_writes(self, *given: Any, **more: Any) -> None:
+        await asyncio.to_thread(self.below.put_writes, *given, **more)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await asyncio.to_thread(self.below.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await asyncio.to_thread(self.below.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await asyncio.to_thread(self.below.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await asyncio.to_thread(self.below.prune, thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(self, **given: Any) -> Any:
+        return await asyncio.to_thread(self.below.get_delta_channel_history, **given)
 
 
 async def test_a_zombie_can_store_nothing_once_the_epoch_was_raised(saver: DurableSaver, database: Sqlite) -> None:
@@ -161,8 +198,8 @@ async def test_an_unknown_way_to_prune_is_refused(saver: DurableSaver) -> None:
     assert len(await listed(saver, configured())) == 1
 
 
-def test_who_uses_it_without_await_is_told_what_to_use(saver: DurableSaver) -> None:
-    with pytest.raises(NotImplementedError, match="ainvoke"):
+async def test_who_uses_it_without_await_is_told_what_to_use(saver: DurableSaver) -> None:
+    with pytest.raises(BlockedLoop, match="await ainvoke"):
         saver.get_tuple(configured())
 
 

@@ -1,9 +1,9 @@
 """LangGraph's checkpoints in the log's own database, fenced like the log.
 
 A put is one operation of the group-committing writer, so that fence, log and
-checkpoint share one transaction domain and never disagree. Async only; it
-never reads on the event loop, never writes for an epoch that is over, and
-never gives back an object whose type was not allowed.
+checkpoint share one transaction domain and never disagree. It never reads on
+the event loop, never writes for an epoch that is over, and never gives back an
+object whose type was not allowed.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -18,7 +18,6 @@ from stellwerk.agents.checkpoint_serde import MSGPACK, StrictSerializer, prove_s
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -35,6 +34,7 @@ from stellwerk.agents import checkpoint_rows as rows
 from stellwerk.agents.checkpoint_forgetting import Forgetting, Rewritten, rewritten
 from stellwerk.agents.checkpoint_items import Item, Parts, cut
 from stellwerk.agents.checkpoint_reads import SharedReads
+from stellwerk.agents.checkpoint_threads import ThreadedSaver
 from stellwerk.agents.journal import current_journal
 from stellwerk.agents.state_digests import StateDigests
 from stellwerk.database.port import Database, Transaction
@@ -48,8 +48,8 @@ EPOCH = "stellwerk_epoch"
 _SPLIT_OFF = ("channel_values", "channel_versions")
 
 
-class DurableSaver(BaseCheckpointSaver[int]):
-    """The checkpoints of one tenant. A ``thread_id`` is the id of a session.
+class DurableSaver(ThreadedSaver):
+    """The checkpoints of one tenant. A ``thread_id`` is the id of a session. Make it on the loop that uses it.
 
     Where ``configurable`` has an epoch, ``aput`` and ``aput_writes`` raise Fenced, and write nothing,
     unless the session exists and is still at that epoch.
@@ -60,9 +60,6 @@ class DurableSaver(BaseCheckpointSaver[int]):
         self._database, self._tenant = database, tenant
         self._reads = SharedReads(database)
         self._digests = StateDigests()
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        raise NotImplementedError("DurableSaver is async only; use ainvoke, astream or aget_state of the graph")
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         place, id_ = self._place(config), get_checkpoint_id(config)

@@ -20,6 +20,7 @@ from langgraph.types import Command, StreamMode
 from stellwerk.agents.announcing import announcing
 from stellwerk.agents.checkpoint_forgetting import Forgetting, Rewritten
 from stellwerk.agents.checkpoints import EPOCH, DurableSaver
+from stellwerk.agents.durability import allow_graphs_without_checkpoints
 from stellwerk.agents.graph_input import Graph, Intake
 from stellwerk.agents.metering import counted_alone, metered
 from stellwerk.agents.middleware.budget import spending
@@ -45,6 +46,8 @@ _KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMes
 MESSAGES = Intake("messages", "messages")
 PARALLEL = 100
 """Tasks of one run that work at the same time; a model may ask for any number of tools."""
+
+allow_graphs_without_checkpoints()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ StellwerkError
 ├── Fenced               —   the lease has moved on; stop at once, write nothing more
 ├── Crashed              —   a run was cut off, and what it was doing must not be done again
 ├── Paused               —   the graph stopped between two steps because it was asked to; it can go on
+├── BlockedLoop          —   synchronous code on the event loop would wait for the loop itself
 ├── CorruptStore         —   stored bytes that must not be read
 └── SettingsError        —   the server cannot start like this
     ├── BrokenReference  —   code that the operator named cannot be imported
@@ -73,6 +74,7 @@ from stellwerk.errors.building import (
 )
 from stellwerk.errors.documents import ExtractionError
 from stellwerk.errors.running import (
+    BlockedLoop,
     CorruptStore,
     Crashed,
     Fenced,
@@ -86,6 +88,7 @@ from stellwerk.errors.running import (
 
 __all__ = [
     "BadCursor",
+    "BlockedLoop",
     "BrokenReference",
     "Conflict",
     "CorruptStore",

@@ -67,5 +67,17 @@ class Paused(StellwerkError):
         super().__init__("the graph was asked to pause, and can go on from its last checkpoint")
 
 
+class BlockedLoop(StellwerkError):
+    """Synchronous code on the event loop, or a thread that the loop waits for, needs the loop to go on."""
+
+    code = "agent_failed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a graph was called with invoke() or stream() on the event loop, which would wait for itself for ever; "
+            "await ainvoke() or astream() in an async function, or make the node or tool a plain def"
+        )
+
+
 class CorruptStore(StellwerkError):
     code = "corrupt_store"

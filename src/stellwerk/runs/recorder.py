@@ -94,6 +94,8 @@ class Recorder:
         If it cannot be stored, this raises, and what was fed is stored without it and without a word of it.
         """
         await self._clear()
+        if self._over:  # a thread goes on although its run has ended
+            raise Fenced(self._lease.session_id, self._lease.epoch)
         # What tells of the item passes by the sampler: another batch, or another item's, would take it along.
         said, telling = self._take(), [self.calls.stamp(envelope) for envelope in told]
         append = self._batch([*said, *telling])
