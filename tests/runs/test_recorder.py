@@ -10,10 +10,11 @@ import pytest
 from stellwerk.database import patience
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.envelope.model import Envelope, LlmToken, SubgraphCheckpoint
+from stellwerk.envelope.model import AskUser, Envelope, LlmToken, RunEnd, SubgraphCheckpoint, decode
 from stellwerk.envelope.order import legal
-from stellwerk.envelope.payloads import Checkpointed
+from stellwerk.envelope.payloads import Asked, Checkpointed, RunEnded
 from stellwerk.errors import StorageGone
+from stellwerk.log.durable import DurableLog
 from stellwerk.runs import recorder
 from tests.crash.disks import TENANT, FullSqlite, Recording, begin_run, opened
 from tests.crash.waiting import eventually
@@ -114,3 +115,30 @@ async def test_readers_are_shown_what_is_in_the_log_also_if_nobody_heard_that_it
             seen = [event for after in range(len(stored)) for event in channel.since(after)[:1]]
     assert seen
     assert [event for event in seen if event not in stored] == []
+
+
+async def test_no_commit_holds_a_question_without_the_end_of_its_run(tmp_path: Path) -> None:
+    database = Sqlite(tmp_path / "test.db")
+    async with opened(database) as (log, wakes):
+        run = await begin_run(log, wakes, "run", window=0)
+        run.say("before ")
+        place: dict[str, Any] = {"ts": 0.0, "trace_id": run.run_id, "run_id": run.run_id, "seq": 0}
+        asked = Asked(ask_id="a", question="Which way?")
+        ask = AskUser(**place, parent_id=run.run_id, call_id="ask", payload=asked)
+        run.recorder.feed(ask)
+        run.say("behind")
+        await run.recorder.stored()
+        await run.recorder.commit_with(write_many, run.session_id, [told_of(run)])
+        before = await told_in(log, run)
+        end = RunEnd(**place, parent_id=None, call_id=run.run_id, payload=RunEnded(status="awaiting_user"))
+        (closing,) = run.recorder.calls.closing(ts=0.0, run_id=run.run_id)
+        await run.recorder.finish([closing, end], [ask])
+        after = await told_in(log, run)
+    assert not any(isinstance(envelope, AskUser) for envelope in before)
+    assert "".join(e.payload.text for e in before if isinstance(e, LlmToken)) == "before behind"
+    assert [type(envelope) for envelope in after[-2:]] == [AskUser, RunEnd]
+    assert legal(after) == []
+
+
+async def told_in(log: DurableLog, run: Recording) -> list[Envelope]:
+    return [decode(event.body) for event in await log.read(TENANT, run.session_id, after=0, limit=100)]

@@ -3,10 +3,12 @@
 Envelopes go in as they happen, are merged while they wait, and are appended
 when due; at most one batch is under way. A slow disk therefore makes batches
 larger and not more numerous, and what waits is text, not a queue of events.
+A question is not appended before the end of its run, which makes it answerable:
+no reader sees a question that it cannot answer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -15,7 +17,7 @@ from typing import Any
 
 from stellwerk.database.patience import RETRY, patiently
 from stellwerk.database.port import Operation, P, Transaction
-from stellwerk.envelope.model import Envelope, RunEnd
+from stellwerk.envelope.model import AskUser, Envelope, RunEnd
 from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.log import tables as log_tables
 from stellwerk.log.durable import DurableLog
@@ -67,6 +69,8 @@ class Recorder:
         self._due: float | None = None
         self._landing: asyncio.Future[None] | None = None
         self._before: list[Callable[[], Awaitable[None]]] = []
+        self._questions: dict[str, AskUser] = {}
+        """Questions of the run, by ask_id. They are stored with its end, as they can be answered only then."""
         self._work: asyncio.Task[None] | None = None
         """What makes ``_landing`` come, held so that it is not lost half-way."""
         self.calls = OpenCalls()
@@ -75,9 +79,12 @@ class Recorder:
         self._over = False
 
     def feed(self, envelope: Envelope) -> None:
-        if not self._over:  # a thread that was not told may still talk
-            if self._sampler.feed(envelope, self._tick.now()):
-                self._schedule()
+        if self._over:  # a thread that was not told may still talk
+            return
+        if isinstance(envelope, AskUser):
+            self._questions[envelope.payload.ask_id] = envelope
+        elif self._sampler.feed(envelope, self._tick.now()):
+            self._schedule()
 
     def merge_within(self, window: float) -> None:
         self._sampler.window = window
@@ -131,24 +138,34 @@ class Recorder:
         if self.failure is not None:
             raise self.failure
 
-    async def finish(self, last_words: Iterable[Envelope], asks: Sequence[Envelope] = ()) -> None:
+    async def finish(self, last_words: Iterable[Envelope], asks: Sequence[AskUser] = ()) -> None:
         """Commit the last envelopes and the end of the run, however long it takes; nothing can follow.
 
-        ``asks`` are the questions that it leaves open.
+        ``asks`` are the questions that it leaves open. A run that does not wait for its user asks nothing.
         """
         self._over = True
         await self._clear()
         # The last words are made only now: which calls are open depends on what was still waiting.
-        stamped = [*self._take(last=True), *map(self.calls.stamp, last_words)]
+        stamped = [*self._take(last=True), *map(self.calls.stamp, self._with_questions(last_words, asks))]
         append = self._batch(stamped)
-        turns = [*asks, *(envelope for envelope in stamped if isinstance(envelope, RunEnd))]
+        stored_before = [ask for ask in asks if ask.payload.ask_id not in self._questions]
+        turns = [*stored_before, *(envelope for envelope in stamped if isinstance(envelope, AskUser | RunEnd))]
         finish, session_id = Finish(append, turns), self._lease.session_id
         await patiently(
             lambda: self._log.commit(finish_many, finish, session_id, lambda done: done.stored, urgent=True), inf
         )
 
+    def _with_questions(self, last_words: Iterable[Envelope], asks: Sequence[AskUser]) -> Iterator[Envelope]:
+        """The questions that are still open come right before the end that makes them answerable."""
+        for envelope in last_words:
+            if isinstance(envelope, RunEnd) and envelope.payload.status == "awaiting_user":
+                for ask_id in (ask.payload.ask_id for ask in asks):
+                    if ask_id in self._questions:
+                        yield self._questions[ask_id]
+            yield envelope
+
     async def settle(self) -> None:
-        """Store all that was fed; nothing can follow."""
+        """Store all that was fed, without questions: the run asks them again when it goes on. Nothing can follow."""
         self._over = True
         await self._clear()
         append = self._batch(self._take())

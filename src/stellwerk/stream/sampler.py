@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import (
-    AskUser,
     Document,
     Envelope,
     Error,
@@ -42,7 +41,7 @@ _Key = tuple[str, str, int | str | None]
 _HELD = 1.0
 """Seconds that the result of a call waits for the state of its graph."""
 _RESULTS = LlmEnd | ToolEnd | Message | Document
-_AT_ONCE = RunStart | RunEnd | LlmStart | ToolStart | AskUser | Error
+_AT_ONCE = RunStart | RunEnd | LlmStart | ToolStart | Error
 
 
 @dataclass(slots=True)

@@ -1,0 +1,12 @@
+"""A tool that needs an approval."""
+
+from stellwerk.agents.tool_spec import tool
+
+
+@tool(effects="external")
+def pay(to: str) -> str:
+    """Send money."""
+    return f"paid {to}"
+
+
+tools = [pay]
