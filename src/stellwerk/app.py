@@ -292,7 +292,10 @@ def _pools(
 ) -> Pools:
     """What agents are built from: what is installed, and what the operator's file adds."""
     named = {**operator.graphs, **own}
-    found = both(lambda: tools.discover(operator.tools), lambda: graphs.discover(named, inputs=operator.graph_inputs))
+    found = both(
+        lambda: tools.discover(operator.tools),
+        lambda: graphs.discover(named, inputs=operator.graph_inputs, images=operator.graph_images),
+    )
     redactors = stores.log.redactors
     return Pools(stores.database, stores.data, operator, *found, journal.keep, secrets, redactors, opened)
 

@@ -18,6 +18,7 @@ from stellwerk.agents.checkpoint_items import Item, Parts, cut, decode_parts, en
 from stellwerk.agents.checkpoint_pruning import sweep
 from stellwerk.agents.checkpoint_rows import REPLAYED, Channel, Place, as_json, find, items_below, listed
 from stellwerk.agents.checkpoint_serde import MSGPACK
+from stellwerk.agents.images import without_image
 from stellwerk.agents.shapes import plain_id
 from stellwerk.database.port import Row, Transaction
 from stellwerk.views.removal_papers import GONE, OBJECTION, PLAN, without_plan
@@ -45,6 +46,8 @@ class Forgetting:
     """Ids that the log knows."""
     phrases: Mapping[str, str] = field(default_factory=dict)
     """What goes out of the text of a message, by its id."""
+    images: Mapping[str, str] = field(default_factory=dict)
+    """The image that goes out of a message, by its id: the id of its document."""
     questions: frozenset[str] = frozenset()
     """Tool calls whose arguments go."""
     answers: frozenset[str] = frozenset()
@@ -94,10 +97,28 @@ class Forgetting:
         if isinstance(message, AIMessage) and any(call["id"] in self.questions for call in message.tool_calls):
             calls = [{**call, "args": {}} if call["id"] in self.questions else call for call in message.tool_calls]
             return message.model_copy(update={"tool_calls": calls, "content": message.text, "additional_kwargs": {}})
-        phrase = self.phrases.get(plain_id(message.id))
-        if phrase is not None and isinstance(message.content, str) and phrase in message.content:
-            return message.model_copy(update={"content": message.content.replace(phrase, "").strip("\n")})
+        own = plain_id(message.id)
+        if own in self.images:
+            message = without_image(message, self.images[own])
+        if own in self.phrases:
+            message = _without_phrase(message, self.phrases[own])
         return message
+
+
+def _without_phrase(message: BaseMessage, phrase: str) -> BaseMessage:
+    """Out of its text, or out of the text beside its images; the same object if it is not there."""
+    if isinstance(message.content, str):
+        new: str | list[Any] = _cut_out(message.content, phrase)
+    else:
+        new = [
+            {**block, "text": _cut_out(block["text"], phrase)} if isinstance(block, dict) and "text" in block else block
+            for block in message.content
+        ]
+    return message if new == message.content else message.model_copy(update={"content": new})
+
+
+def _cut_out(text: str, phrase: str) -> str:
+    return text.replace(phrase, "").strip("\n") if phrase in text else text
 
 
 @dataclass

@@ -18,7 +18,7 @@ from stellwerk.documents.extraction import Extractor
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.model import Document, decode
 from stellwerk.envelope.payloads import Filed
-from stellwerk.errors import ExtractionError, InvalidField, SettingsError
+from stellwerk.errors import CorruptStore, ExtractionError, InvalidField, NotFound, SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,18 @@ class SessionDocuments:
     async def data(self, known: Known) -> bytes:
         """The original."""
         return await self._store.read(self._tenant, known.document_id)
+
+    async def size(self, document_id: str) -> int | None:
+        """Bytes of a document that a message of this session names; None if it is gone."""
+        found = await self._store.find(self._tenant, document_id)
+        return None if found is None else found.size
+
+    async def original(self, document_id: str) -> bytes | None:
+        """The bytes of a document that a message of this session names; None if they are gone."""
+        try:
+            return await self._store.read(self._tenant, document_id)
+        except (NotFound, CorruptStore):
+            return None
 
     async def summary(self, known: Known) -> str:
         """What it is, in a sentence; also if it cannot be read."""

@@ -21,6 +21,7 @@ from stellwerk.agents.document_tools import save_document
 from stellwerk.agents.graph_input import Graph, find_intake
 from stellwerk.agents.graph_types import AllowedType, state_types
 from stellwerk.agents.graphs import adopted
+from stellwerk.agents.images import ImageInput, image_input
 from stellwerk.agents.middleware.assembly import guards_for, middleware_for
 from stellwerk.agents.middleware.conversation import HELPER
 from stellwerk.agents.middleware.prompt import prompt_of
@@ -42,6 +43,9 @@ from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect
 from stellwerk.spec.resolve import Resolved, admit, resolve
 from stellwerk.spec.rules_effects import cannot_ask
 
+_NO_IMAGES = (
+    "the graph {name!r} is not said to take images; if its models do, name it under graph_images in the operator's file"
+)
 _BY_TOOL = ("tool_call_limits", "tool_timeouts", "approvals")
 
 
@@ -85,9 +89,9 @@ class AgentFactory:
             StellwerkError: a tool, graph, model or key is missing; says which, and what to do.
         """
         built = await _Building(self._pool).built(agent, _ANYTHING, self._pool.saver)
-        habits = Habits()
+        habits = Habits(images=built.images)
         if system is not None:
-            habits = Habits(system.coalescing_window, system.quotas, system.store_prompts)
+            habits = Habits(system.coalescing_window, system.quotas, system.store_prompts, built.images)
         as_tool = partial(self._as_tool, agent)
         return RunnableAgent(agent.name, built.graph, intake=built.intake, habits=habits, as_tool=as_tool)
 
@@ -133,6 +137,7 @@ class _Building:
         layers = middleware_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
         if _has_checklist(agent):
             layers.append(checklist_for(agent))
+        images = image_input(agent.model, model)
         if saver is not None:
             saver = saver.with_allowlist(_types(built for _, built in below))
         if agent.kind == "workplan":
@@ -141,12 +146,13 @@ class _Building:
             if agent.config.document_summaries == "model":
                 summaries = ModelSummaries(agent.name, model, Patience(agent.config.model_retries))
             parts = self._workplan(planner, summaries, below, rights)
-            return Built(build_workplan(agent, parts, saver=saver, store=self._pool.store), MESSAGES, untrusted=True)
+            workplan = build_workplan(agent, parts, saver=saver, store=self._pool.store)
+            return Built(workplan, MESSAGES, untrusted=True, images=images)
         if agent.kind == "deep":
             graphs = [SubAgentGraph(_name(use), use.agent.description, built.graph) for use, built in below]
             guards = guards_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
             deep = DeepParts(model, tools, graphs, middleware=layers, guards=guards)
-            return Built(build_deep(agent, deep, saver=saver, store=self._pool.store), MESSAGES, untrusted)
+            return Built(build_deep(agent, deep, saver=saver, store=self._pool.store), MESSAGES, untrusted, images)
         tools += [_offered(agent, use, built) for use, built in below]
         graph = create_agent(
             model,
@@ -158,7 +164,7 @@ class _Building:
             store=self._pool.store,
             name=agent.name,
         )
-        return Built(graph, MESSAGES, untrusted)
+        return Built(graph, MESSAGES, untrusted, images)
 
     def _workplan(
         self,
@@ -197,7 +203,13 @@ class _Building:
         entry = self._pool.graphs.find(agent.graph or agent.name)
         opened = await self._pool.opened(entry)
         graph = adopted(opened, name=agent.name, saver=saver, store=self._pool.store)
-        return Built(graph, find_intake(graph, name=entry.name, key=entry.input_key), untrusted=True)
+        intake = find_intake(graph, name=entry.name, key=entry.input_key)
+        images = ImageInput("none", _NO_IMAGES.format(name=entry.name))
+        if intake.form != "messages":
+            images = ImageInput("none", f"the graph {entry.name!r} takes text only")
+        elif entry.images:
+            images = ImageInput("content")
+        return Built(graph, intake, untrusted=True, images=images)
 
     async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:
         server = self._pool.mcp.server_of(name)

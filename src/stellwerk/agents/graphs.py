@@ -7,7 +7,7 @@ and its types come back as themselves.
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -46,6 +46,8 @@ class GraphEntry:
     """Where it was found, for messages."""
     input_key: str | None = None
     """The key of its input that takes the user's message; found by itself if nothing is said."""
+    images: bool = False
+    """Whether its messages may hold images."""
 
 
 class Graphs:
@@ -75,20 +77,27 @@ class Graphs:
         return self._entries[name]
 
 
-def discover(references: Mapping[str, str], *, inputs: Mapping[str, str] | None = None) -> Graphs:
+def discover(
+    references: Mapping[str, str], *, inputs: Mapping[str, str] | None = None, images: Collection[str] = ()
+) -> Graphs:
     """Load the graphs that the operator names, and those that installed packages bring.
 
-    ``inputs`` names the input key of graphs that need it.
+    ``inputs`` names the input key of graphs that need it, ``images`` the graphs whose messages may hold images.
 
     Raises:
         BrokenReference: references cannot be loaded, or two graphs have one name.
-        NotFound: ``inputs`` names a graph that is not there.
+        NotFound: ``inputs`` or ``images`` name a graph that is not there.
     """
     keys = dict(inputs or {})
     installed = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
     named = [*references.items(), *installed.items()]
-    graphs = Graphs(each(named, lambda one: GraphEntry(one[0], load_reference(one[1]), one[1], keys.get(one[0]))))
-    for name in keys:
+
+    def entry(one: tuple[str, str]) -> GraphEntry:
+        name, origin = one
+        return GraphEntry(name, load_reference(origin), origin, keys.get(name), name in images)
+
+    graphs = Graphs(each(named, entry))
+    for name in [*keys, *images]:
         graphs.find(name)
     return graphs
 

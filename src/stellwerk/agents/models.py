@@ -58,9 +58,16 @@ def chat_model(spec: ModelSpec, *, providers: Mapping[str, Provider], keys: Keys
         MissingPackage: the package that speaks its protocol is not installed; says which.
     """
     if plain(spec.provider) == SCRIPTED:  # its calls stand in the script; it needs no schemas to make them
-        return ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace)
-    model = _served_model(spec, _provider(spec, providers), _key(spec, providers, keys))
-    return SchemaPrompted(inner=model) if spec.tool_calling == "schema" else model
+        return _profiled(ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace), spec)
+    model = _profiled(_served_model(spec, _provider(spec, providers), _key(spec, providers, keys)), spec)
+    return SchemaPrompted(inner=model, profile=model.profile) if spec.tool_calling == "schema" else model
+
+
+def _profiled(model: BaseChatModel, spec: ModelSpec) -> BaseChatModel:
+    """What the spec says of the model goes before what LangChain knows of it."""
+    if spec.images is not None:
+        model.profile = {**(model.profile or {}), "image_inputs": spec.images}
+    return model
 
 
 def needed_secret(spec: ModelSpec, *, providers: Mapping[str, Provider]) -> str | None:

@@ -22,6 +22,7 @@ from stellwerk.agents.checkpoint_forgetting import Forgetting, Rewritten
 from stellwerk.agents.checkpoints import EPOCH, DurableSaver
 from stellwerk.agents.durability import allow_graphs_without_checkpoints
 from stellwerk.agents.graph_input import Graph, Intake
+from stellwerk.agents.images import NOT_SHOWN, Attached, ImageInput, attached
 from stellwerk.agents.metering import counted_alone, metered
 from stellwerk.agents.middleware.budget import spending
 from stellwerk.agents.middleware.reading import SAID_BEFORE, reading_note
@@ -40,7 +41,7 @@ from stellwerk.errors import InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.spec.model import Quotas
-from stellwerk.stream.facts import NodeUpdated, OutputGiven
+from stellwerk.stream.facts import NodeUpdated, OutputGiven, Warned
 
 _KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
 MESSAGES = Intake("messages", "messages")
@@ -57,6 +58,7 @@ class Habits:
     window: float | None = None
     quotas: Quotas = Quotas()
     store_prompts: bool = False
+    images: ImageInput = ImageInput()
 
 
 class RunnableAgent:
@@ -138,10 +140,13 @@ class RunnableAgent:
         tap = Tap(tell, clock, prompts=self.habits.store_prompts, meter=counted_alone())
         if not turn.answers and not turn.goes_on and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
+        files = await attached(turn.files, self.habits.images)
+        if files.left_out and not turn.warned:
+            tell(Warned(clock.now(), NOT_SHOWN, files.warning))
         with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
             config = _config(turn, metered(tap, *holding))
             async with budget.in_time(), _pausing():
-                async for part in self._stream(turn, config):
+                async for part in self._stream(turn, files, config):
                     for fact in facts_of(part, clock):
                         tell(fact)
                     for returned in messages_of(part, clock, self.name):
@@ -173,10 +178,10 @@ class RunnableAgent:
         saver = self.graph.checkpointer
         return await saver.without(session_id, forgetting) if isinstance(saver, DurableSaver) else None
 
-    def _stream(self, turn: Turn, config: RunnableConfig) -> AsyncIterator[Any]:
+    def _stream(self, turn: Turn, files: Attached, config: RunnableConfig) -> AsyncIterator[Any]:
         if turn.answers and not self.graph.checkpointer:
             raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
-        given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn)
+        given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn, files)
         if turn.goes_on:
             given = None
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
@@ -187,14 +192,15 @@ class RunnableAgent:
         modes = cast(list[StreamMode], list(MODES))
         return self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
 
-    def _input(self, turn: Turn) -> Any:
+    def _input(self, turn: Turn, files: Attached) -> Any:
         # What an agent said elsewhere may repeat what it had read there; its notes are not with it.
         notes = {"assistant": reading_note([SAID_BEFORE])}
         spoken = [
             _KINDS[m.role](m.content, id=f"{turn.message_id}-{n}", response_metadata=notes.get(m.role, {}))
             for n, m in enumerate(turn.earlier)
         ]
-        given = self.intake.to_input([*spoken, HumanMessage(turn.text, id=turn.message_id)])
+        message = files.message(turn.text, turn.message_id, self.habits.images.form)
+        given = self.intake.to_input([*spoken, message])
         return {**self.initial_state, **given} if isinstance(given, dict) else given
 
     async def _known(self, turn: Turn, config: RunnableConfig) -> set[str]:

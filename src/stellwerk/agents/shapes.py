@@ -8,6 +8,7 @@ from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command, Interrupt
 
+from stellwerk.agents.images import without_data
 from stellwerk.agents.middleware.validation import HELD, NOSTREAM
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.stream.facts import Voice
@@ -59,7 +60,7 @@ def ask_ids(error: GraphBubbleUp) -> tuple[str, ...]:
 
 
 def plain_message(message: BaseMessage) -> dict[str, Any]:
-    told: dict[str, Any] = {"role": message.type, "content": message.content}
+    told: dict[str, Any] = {"role": message.type, "content": without_data(message.content)}
     calls = getattr(message, "tool_calls", None)
     return {**told, "tool_calls": calls} if calls else told
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 
 from stellwerk.agents.checklist import lent
 from stellwerk.agents.graph_input import Graph, Intake
+from stellwerk.agents.images import ImageInput
 from stellwerk.agents.tools import ARTIFACT_KEY
 from stellwerk.envelope.canonical import canonical
 from stellwerk.envelope.results import Text, ToolResult, to_result
@@ -37,6 +38,7 @@ class Built:
     intake: Intake
     untrusted: bool
     """Whether it may come to read what strangers have written."""
+    images: ImageInput = ImageInput()
 
 
 def agent_tool(

@@ -6,6 +6,7 @@ from typing import Any
 
 from langgraph.runtime import RunControl as Pause
 
+from stellwerk.envelope.payloads import FilePart
 from stellwerk.spec.chat import ChatMessage
 
 __all__ = ["Pause", "Turn"]
@@ -20,6 +21,10 @@ class Turn:
     """Of the lease under which the run may write; None where nobody else can."""
     message_id: str = ""
     text: str = ""
+    files: Sequence[FilePart] = ()
+    """What came with the message."""
+    warned: bool = False
+    """The log says already which of them no model is shown."""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """What the graph gets for each question, by ask_id."""
     earlier: Sequence[ChatMessage] = ()

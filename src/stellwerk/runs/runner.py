@@ -10,6 +10,7 @@ import structlog
 
 from stellwerk.agents.data_folder import working_in
 from stellwerk.agents.documents import SessionDocuments, offering
+from stellwerk.agents.images import NOT_SHOWN
 from stellwerk.agents.journal import keeping
 from stellwerk.agents.metering import metering
 from stellwerk.agents.runnable import RunnableAgent
@@ -17,7 +18,7 @@ from stellwerk.agents.tracing import traced_as
 from stellwerk.agents.turn import Pause, Turn
 from stellwerk.database.port import Operation
 from stellwerk.documents.store import DocumentStore
-from stellwerk.envelope.model import Envelope, Message, RunStart
+from stellwerk.envelope.model import Envelope, Message, RunStart, Warning
 from stellwerk.envelope.payloads import FilePart, Problem, TextPart
 from stellwerk.envelope.redacted_blobs import without_secrets
 from stellwerk.envelope.results import ToolResult
@@ -142,7 +143,8 @@ class Runner:
         if started.trigger == "answer":
             return replace(turn, answers=work.answers())
         message = await message_of(self._stores.database, claimed, work)
-        turn = replace(turn, message_id=message.payload.message_id, text=_text(message))
+        turn = replace(turn, message_id=message.payload.message_id, text=_text(message), files=_files(message))
+        turn = replace(turn, warned=any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in work.own))
         before, first = claimed.after + 1, started.round == 1
         if started.replaces is not None:
             replaced = await replaced_by(self._stores.database, run.lease, started.replaces)
@@ -210,5 +212,9 @@ class _Run:
 def _text(message: Message) -> str:
     """What the agent reads: the words, and which files came with them."""
     parts = message.payload.content
-    files = [part.as_text for part in parts if isinstance(part, FilePart)]
+    files = [part.as_text for part in _files(message)]
     return "\n".join([*(part.text for part in parts if isinstance(part, TextPart)), *files])
+
+
+def _files(message: Message) -> list[FilePart]:
+    return [part for part in message.payload.content if isinstance(part, FilePart)]

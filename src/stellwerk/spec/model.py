@@ -44,6 +44,8 @@ class ModelSpec(Closed):
     """Seconds that one request to the provider may take."""
     tool_calling: Literal["native", "schema"] = "native"
     """``schema`` for a model without functions: schemas go into the prompt, the call is read from its text."""
+    images: bool | None = None
+    """Whether it takes images. If absent, what LangChain knows of the model decides; an unknown one takes none."""
     pace: Annotated[float, Field(ge=0, le=10)] = 0.0
     """Seconds between two tokens of the scripted model."""
     script: list[ScriptRule] = []

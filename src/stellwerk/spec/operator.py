@@ -154,6 +154,8 @@ class Operator(Closed):
     graphs: dict[Name, Reference] = {}
     graph_inputs: dict[Name, Annotated[str, Field(min_length=1, max_length=200)]] = {}
     """For a graph whose input has no ``messages``: the key that takes the user's text."""
+    graph_images: list[Name] = []
+    """Graphs that are given the images of a message in its content, as their models take them."""
     tokens: TokenIssuer | None = None
     """Whose JWTs are taken, beside API keys."""
     retention: RetentionOfAll = RetentionOfAll()

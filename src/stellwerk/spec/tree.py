@@ -101,7 +101,7 @@ def _model(model: ModelSpec) -> str:
     return ", ".join([name, *settings])
 
 
-_MODEL_SETTINGS = ("temperature", "top_p", "max_tokens", "timeout", "tool_calling")
+_MODEL_SETTINGS = ("temperature", "top_p", "max_tokens", "timeout", "tool_calling", "images")
 
 
 def _different(said: BaseModel, default: BaseModel) -> Iterator[tuple[str, object]]:

@@ -72,6 +72,7 @@ class StreamAdapter:
             f.ToolSpoke: self._states.tool_spoke,
             f.Emitted: self._states.emitted,
             f.CheckpointSaved: self._states.saved,
+            f.Warned: self._warned,
             f.Unknown: self._unknown,
         }
 
@@ -215,6 +216,9 @@ class StreamAdapter:
         result, _, blobs = to_result(fact.value)
         self._tree.blobs += blobs
         yield from self._said(fact.ts, digest_id(self._tree.run_id, "output"), result.as_text(), None, False)
+
+    def _warned(self, fact: f.Warned) -> Iterator[Envelope]:
+        yield Warning(**self._tree.root(fact.ts), payload=Problem(code=fact.code, message=clean_text(fact.message)))
 
     def _unknown(self, fact: f.Unknown) -> Iterator[Envelope]:
         problem = Problem(code="unknown_event", message=f"not understood: {clean_text(fact.what)}")

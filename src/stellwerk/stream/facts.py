@@ -218,6 +218,14 @@ class CheckpointSaved(_Fact, frozen=True, gc=False):
     state_digest: str
 
 
+class Warned(_Fact, frozen=True, gc=False):
+    """Something was not done as the user may expect; the message says what, and what to do."""
+
+    ts: float
+    code: str
+    message: str
+
+
 class Unknown(_Fact, frozen=True, gc=False):
     """A recording has something that no reader of recordings knows."""
 
@@ -245,5 +253,6 @@ Fact = (
     | ToolSpoke
     | Emitted
     | CheckpointSaved
+    | Warned
     | Unknown
 )

@@ -183,7 +183,9 @@ def _own(removal: Removal) -> Forgetting:
     if removal.document_id is not None:
         parts = removal.spoken.payload.content if isinstance(removal.spoken, Message) else []
         files = [p for p in parts if isinstance(p, FilePart) and p.document_id == removal.document_id]
-        return Forgetting(phrases={removal.owner: files[0].as_text} if files else {})
+        if not files:
+            return Forgetting()
+        return Forgetting(phrases={removal.owner: files[0].as_text}, images={removal.owner: files[0].document_id})
     match removal.spoken:
         case Message():
             texts = frozenset({removal.text}) if removal.text and removal.spoken.payload.role == "assistant" else None

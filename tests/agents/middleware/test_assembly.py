@@ -16,7 +16,7 @@ from stellwerk.spec.model import AgentConfig
 from tests.agents.middleware.conversations import Conversation, model, say
 
 PAGE = (Path(__file__).parents[3] / "docs/howto/agent-config.md").read_text("utf-8")
-ALWAYS = ["StepLimit", "Repair", "ModelRetry", "ToolLimits", "Reading", "CallLog", "ToolErrorMiddleware"]
+ALWAYS = ["StepLimit", "Repair", "Images", "ModelRetry", "ToolLimits", "Reading", "CallLog", "ToolErrorMiddleware"]
 EVERYTHING: dict[str, Any] = {
     "tool_call_limit": 1,
     "tool_timeout": 1,

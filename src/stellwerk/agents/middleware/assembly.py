@@ -10,6 +10,7 @@ from stellwerk.agents.middleware.approvals import AfterReading, Approvals
 from stellwerk.agents.middleware.call_log import CallLog
 from stellwerk.agents.middleware.chain import Chain
 from stellwerk.agents.middleware.final_prompt import FinalPrompt
+from stellwerk.agents.middleware.images import Images
 from stellwerk.agents.middleware.kinds import Middleware
 from stellwerk.agents.middleware.one_call import OneModelCall
 from stellwerk.agents.middleware.reading import Conduct, Reading
@@ -87,6 +88,7 @@ def _layers(
     if config.final_prompt is not None:
         yield FinalPrompt(config.final_prompt, after=config.final_prompt_after)
     yield Repair()
+    yield Images()
     if config.validation_prompt is not None:
         yield Validation(config, agent=agent, judge=judge, patience=patience)
     yield ModelRetry(patience)
