@@ -20,6 +20,7 @@ from stellwerk.agents.pools import Pools
 from stellwerk.agents.references import both
 from stellwerk.agents.targets import graphs_among, served, text_of
 from stellwerk.agents.tracing import trace_in_place, tracing
+from stellwerk.agents.user_context import USER_REMEDY
 from stellwerk.api import (
     console_page,
     docs_page,
@@ -194,7 +195,7 @@ async def _services(
         secrets.when_changed(systems.forget)
         dispatch = _dispatch(settings, stores, systems, clock, opened)
         _keep_doing(_look_around(stores.log), "lookout", opened)
-        await _give(systems, wanted)
+        await _give(systems, wanted, credentials)
         await _recover(stores, dispatch)
         overviews = Overviews(stores.database, systems, stores.todolists)
         _keep_doing(_keep_overviews(overviews), "overviews", opened)
@@ -259,12 +260,14 @@ def _keep_doing(work: Coroutine[Any, Any, None], name: str, opened: AsyncExitSta
     opened.callback(asyncio.create_task(work, name=name).cancel)
 
 
-async def _give(systems: Systems, wanted: Mapping[str, str]) -> None:
+async def _give(systems: Systems, wanted: Mapping[str, str], credentials: Credentials) -> None:
     """Register what comes with the server, and what it was started with."""
     for source, text in built_in().items():
         await systems.give(text, source=source)
     for name, place in wanted.items():
-        await systems.give(text_of(name, place), source=place)
+        agent = await systems.give(text_of(name, place), source=place)
+        if agent is not None and agent.wants_user_id and not credentials.asked_for:
+            logger.warning("graph_wants_user_id", system=name, remedy=USER_REMEDY)
 
 
 async def _recover(stores: Stores, dispatch: Dispatch) -> None:

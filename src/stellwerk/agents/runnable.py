@@ -33,6 +33,7 @@ from stellwerk.agents.source import Tap, Tell
 from stellwerk.agents.state import CustomStateShared
 from stellwerk.agents.story import Answer, Request, told
 from stellwerk.agents.turn import Turn
+from stellwerk.agents.user_context import USER_ID, context_of, wants_user_id
 from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, RunEnd
@@ -158,6 +159,11 @@ class RunnableAgent:
         if self.intake.form != "messages" and (output := await self._output(config)) is not None:
             tell(OutputGiven(clock.now(), output))
 
+    @property
+    def wants_user_id(self) -> bool:
+        """Whether its graph declares that it reads a user id."""
+        return wants_user_id(self.graph)
+
     async def settled(self, session_id: str, checkpoints: Collection[str]) -> set[str]:
         """The tool calls whose results are among what was written since these checkpoints, the latest of a run."""
         saver, found = self.graph.checkpointer, set[str]()
@@ -187,8 +193,8 @@ class RunnableAgent:
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
         if turn.pause is not None:
             options["control"] = turn.pause
-        if self.graph.context_schema is not None:
-            options["context"] = {}
+        if (context := context_of(self.graph, config)) is not None:
+            options["context"] = context
         modes = cast(list[StreamMode], list(MODES))
         return self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
 
@@ -227,6 +233,8 @@ def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
     where: dict[str, Any] = {} if turn.epoch is None else {EPOCH: turn.epoch}
     if turn.from_checkpoint is not None:
         where["checkpoint_id"] = turn.from_checkpoint
+    if turn.user_id is not None:
+        where[USER_ID] = turn.user_id
     return {
         "configurable": {"thread_id": turn.session_id, **where},
         "callbacks": callbacks,

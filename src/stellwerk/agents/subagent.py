@@ -20,6 +20,7 @@ from stellwerk.agents.checklist import lent
 from stellwerk.agents.graph_input import Graph, Intake
 from stellwerk.agents.images import ImageInput
 from stellwerk.agents.tools import ARTIFACT_KEY
+from stellwerk.agents.user_context import context_of
 from stellwerk.envelope.canonical import canonical
 from stellwerk.envelope.results import Text, ToolResult, to_result
 from stellwerk.spec.model import CompleteAgent
@@ -52,7 +53,7 @@ def agent_tool(
         given = built.intake.to_input([HumanMessage(task)])
         if shares_checklist:
             given = {**given, **lent(runtime.state, call_id)}
-        left = await built.graph.ainvoke(given)
+        left = await built.graph.ainvoke(given, context=context_of(built.graph, runtime.config))
         result = answer_of(left)
         artifact = {ARTIFACT_KEY: 1, "result": msgspec.to_builtins(result)}
         message = ToolMessage(result.as_text(), tool_call_id=call_id, name=name, artifact=artifact)

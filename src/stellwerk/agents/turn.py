@@ -19,6 +19,8 @@ class Turn:
     session_id: str
     epoch: int | None = None
     """Of the lease under which the run may write; None where nobody else can."""
+    user_id: str | None = None
+    """Of the session's user, for graphs that keep something for each user."""
     message_id: str = ""
     text: str = ""
     files: Sequence[FilePart] = ()

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
+from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, Field
 
@@ -18,6 +19,7 @@ from stellwerk.agents.middleware.conversation import GIVEN
 from stellwerk.agents.middleware.tool_errors import ENDS_THE_RUN, one_line
 from stellwerk.agents.subagent import Built, answer_of
 from stellwerk.agents.tools import ARTIFACT_KEY
+from stellwerk.agents.user_context import context_of
 from stellwerk.agents.workplan_words import Job
 from stellwerk.errors import InvalidField, StellwerkError
 from stellwerk.logs import get_logger
@@ -50,7 +52,8 @@ def task_tool(agent: CompleteAgent, built: Built, *, name: str, save: BaseTool |
         job = Job(prompt.strip(), [line for line, _ in inputs], output_documents, can_save)
         given = {"wish": len(job.prompt), "documents": [each for _, each in inputs if each]}
         asked = HumanMessage(job.text(language), response_metadata={GIVEN: given})
-        left = await built.graph.ainvoke(built.intake.to_input([asked]))
+        context = context_of(built.graph, get_config())
+        left = await built.graph.ainvoke(built.intake.to_input([asked]), context=context)
         reply = answer_of(left).as_text()
         files = list(_files_in(left))
         if save is not None and not can_save and documents is not None and len(output_documents) == 1 and reply:

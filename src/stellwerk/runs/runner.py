@@ -16,6 +16,7 @@ from stellwerk.agents.metering import metering
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.tracing import traced_as
 from stellwerk.agents.turn import Pause, Turn
+from stellwerk.agents.user_context import USER_REMEDY
 from stellwerk.database.port import Operation
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.model import Envelope, Message, RunStart, Warning
@@ -48,6 +49,8 @@ class Runner:
     def __init__(self, stores: Stores, systems: Systems, tick: Tick, clock: Clock, *, window: float) -> None:
         self._stores, self._log, self._systems = stores, stores.log, systems
         self._tick, self._clock, self._window = tick, clock, window
+        self._warned: set[str] = set()
+        """Systems whose graph wants a user id, and had a session without one."""
 
     async def run(self, claimed: Claimed, pause: Pause) -> bool:
         """Drive the run to its end, or until it was paused; False if somebody else must have ended it."""
@@ -89,7 +92,7 @@ class Runner:
             if agent.habits.window is not None:
                 run.recorder.merge_within(agent.habits.window)
             await self._take_up(run, work, agent)
-            turn = await self._turn(run, claimed, work)
+            turn = await self._turn(run, claimed, work, agent)
             with (
                 keeping(run),
                 metering(await self._stores.quotas.meter(run.lease.tenant, run.lease.session_id)),
@@ -136,8 +139,15 @@ class Runner:
         if work.begun or work.start.payload.trigger == "answer":
             run.adapter.seed([*work.history, *closing])
 
-    async def _turn(self, run: "_Run", claimed: Claimed, work: Assignment) -> Turn:
-        started, turn = work.start.payload, Turn(run.lease.session_id, run.lease.epoch)
+    async def _turn(self, run: "_Run", claimed: Claimed, work: Assignment, agent: RunnableAgent) -> Turn:
+        started, lease = work.start.payload, run.lease
+        head = await self._log.head(lease.tenant, lease.session_id)
+        if head.user is None and agent.wants_user_id and started.system not in self._warned:
+            self._warned.add(started.system)
+            logger.warning(
+                "session_without_user_id", system=started.system, session=lease.session_id, remedy=USER_REMEDY
+            )
+        turn = Turn(lease.session_id, lease.epoch, head.user)
         if work.is_in_state:
             return replace(turn, goes_on=True)
         if started.trigger == "answer":

@@ -94,10 +94,14 @@ class Systems:
             self._keep((tenant, resolved.name, version), agent, known)
         return Registered(resolved, warnings, version=version)
 
-    async def give(self, text: str, *, source: str) -> None:
-        """Register a system that the server is started with: every tenant has it, and none can withdraw it."""
+    async def give(self, text: str, *, source: str) -> RunnableAgent | None:
+        """Register a system that the server is started with: every tenant has it, and none can withdraw it.
+
+        Returns its agent, if it can be built already.
+        """
         registered = await self.register(LOCAL_TENANT, text, source=source)
         self._given.add(registered.name)
+        return self._agents.get((LOCAL_TENANT, registered.name, registered.version or 0))
 
     def _owner(self, tenant: str, name: str) -> str:
         """Whose rows a system is in."""
