@@ -138,7 +138,7 @@ class RunnableAgent:
 
     async def drive(self, turn: Turn, tell: Tell, clock: Clock) -> None:
         """Run the graph for one turn and tell every fact; returns when the graph has ended, or waits for the user."""
-        tap = Tap(tell, clock, prompts=self.habits.store_prompts, meter=counted_alone())
+        tap = Tap(tell, clock, prompts=self.habits.store_prompts, meter=counted_alone(), pause=turn.pause)
         if not turn.answers and not turn.goes_on and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
         files = await attached(turn.files, self.habits.images)

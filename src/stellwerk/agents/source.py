@@ -16,7 +16,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, ToolCallChunk
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
-from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
+from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, ParentCommand
 
 # Private, but what `runtime.emit_output_delta` reads; a canary test pins it.
 from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
@@ -37,6 +37,7 @@ from stellwerk.agents.shapes import (
     written_in,
 )
 from stellwerk.agents.tools import ARTIFACT_KEY
+from stellwerk.agents.turn import Pause
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream.facts import (
     CallFailed,
@@ -70,8 +71,16 @@ class Tap(BaseCallbackHandler):
     run_inline = True
     raise_error = True
 
-    def __init__(self, tell: Tell, clock: Clock, *, prompts: bool = False, meter: Meter | None = None) -> None:
-        self._prompts, self._meter = prompts, meter
+    def __init__(
+        self,
+        tell: Tell,
+        clock: Clock,
+        *,
+        prompts: bool = False,
+        meter: Meter | None = None,
+        pause: Pause | None = None,
+    ) -> None:
+        self._prompts, self._meter, self._pause = prompts, meter, pause
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._tell_here, self._clock = tell, clock
@@ -117,9 +126,9 @@ class Tap(BaseCallbackHandler):
         self._tell(StepEnded(self._clock.now(), str(run_id)))
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        if isinstance(error, GraphInterrupt):
+        if isinstance(error, GraphInterrupt | GraphDrained):
             self._tell(CallPaused(str(run_id), ask_ids(error)))
-        else:  # a command for the graph around is no failure either
+        elif not self._is_cut_off(error):  # a command for the graph around is no failure either
             failed = None if isinstance(error, GraphBubbleUp) else type(error).__name__
             self._tell(StepEnded(self._clock.now(), str(run_id), failed))
 
@@ -211,7 +220,8 @@ class Tap(BaseCallbackHandler):
         )
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        self._tell(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+        if not self._is_cut_off(error):
+            self._tell(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
 
     def on_tool_start(
         self,
@@ -265,7 +275,7 @@ class Tap(BaseCallbackHandler):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         _tool_call_writer.set(self._writers.pop(run_id, None))
-        if isinstance(error, GraphInterrupt):  # a question to the user is no error
+        if isinstance(error, GraphInterrupt | GraphDrained):  # neither a question to the user nor a pause is an error
             self._tell(CallPaused(str(run_id), ask_ids(error)))
         elif isinstance(error, ParentCommand):
             self._tell(ToolDone(self._clock.now(), str(run_id), payload_of(answer_in(error.args[0]))))
@@ -274,6 +284,11 @@ class Tap(BaseCallbackHandler):
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._tell(Emitted(self._clock.now(), "", {"name": name, "data": data}, run=str(run_id)))
+
+    def _is_cut_off(self, error: BaseException) -> bool:
+        """Whether the call is cancelled because the server goes down: it stays open, the next server decides on it."""
+        paused = self._pause is not None and self._pause.drain_requested
+        return paused and isinstance(error, asyncio.CancelledError)
 
     def _tell(self, fact: Fact) -> None:
         if threading.get_ident() == self._thread:

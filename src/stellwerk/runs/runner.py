@@ -66,20 +66,27 @@ class Runner:
         run = _Run(lease, work.start, recorder, self._stores.documents, self._clock)
         try:
             if not await self._drive(run, claimed, work, pause):
-                return await self._release(lease, recorder)
+                return await self._release(run)
             await recorder.finish(run.ending(), run.adapter.asks)
         except Fenced:
             logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
             return False
         except asyncio.CancelledError:
             if pause.drain_requested:  # its step took too long; that is no crash, and no attempt is lost
-                await self._release(lease, recorder)
+                await self._release(run)
             raise
         return True
 
-    async def _release(self, lease: Lease, recorder: Recorder) -> bool:
-        """Leave the run to the next process; everything that was told is stored."""
-        await recorder.settle()
+    async def _release(self, run: "_Run") -> bool:
+        """Leave the run to the next process; everything that was told is stored.
+
+        A run whose tool was cut off and must not be repeated keeps its owner: the next process ends it as crashed.
+        """
+        lease = run.lease
+        await run.recorder.settle()
+        if (tool := run.cut_off()) is not None:
+            logger.warning("run_cut_off", session=lease.session_id, run=lease.run_id, tool=tool)
+            return False
         logger.info("run_paused", session=lease.session_id, run=lease.run_id)
         return await self._stores.database.submit(tables.release_many, (lease, self._clock.now()), urgent=True)
 
@@ -122,7 +129,7 @@ class Runner:
         return SessionDocuments(stores.database, stores.documents, stores.extractor, **whose)
 
     async def _take_up(self, run: "_Run", work: Assignment, agent: RunnableAgent) -> None:
-        """Close what a crash cut off, and let the adapter know what was told.
+        """Close what was cut off, and let the adapter know what was told.
 
         Raises:
             Crashed: what was cut off must not be done again.
@@ -132,7 +139,8 @@ class Runner:
             settled = await agent.settled(run.lease.session_id, work.checkpoints)
             if (reason := work.hindrance(settled)) is not None:
                 raise Crashed(reason)
-            closing = list(run.recorder.calls.closing(ts=self._clock.now(), run_id=run.lease.run_id))
+            now, run_id = self._clock.now(), run.lease.run_id
+            closing = list(run.recorder.calls.closing(ts=now, run_id=run_id, but=work.left_open))
             logger.warning("run_goes_on", session=run.lease.session_id, run=run.lease.run_id, attempt=work.attempt)
         for envelope in closing:
             run.recorder.feed(envelope)
@@ -198,6 +206,14 @@ class _Run:
 
     async def stored(self) -> None:
         await self.recorder.stored()
+
+    def cut_off(self) -> str | None:
+        """The name of a tool that is still at work and must not be called again."""
+        suspended = self.adapter.suspended
+        for start in self.recorder.calls.open_tools():
+            if start.payload.kind == "tool" and not start.payload.idempotent and start.call_id not in suspended:
+                return start.payload.tool_name
+        return None
 
     def fail(self, error: BaseException) -> None:
         """A foreseen error speaks for itself; any other is named, and told only to the operator."""

@@ -28,6 +28,8 @@ class Claimed(NamedTuple):
     """How often it was begun, this time included."""
     told: list[Stored] | None = None
     """All that there is of it, if that is known: it has only begun."""
+    cut_off: bool = False
+    """A crash left it; any other run was paused, or has not begun."""
 
 
 def each(take: Callable[[Transaction, Any], Any], tx: Transaction, items: Sequence[Any]) -> list[Any]:
@@ -74,7 +76,8 @@ def claim(tx: Transaction, row: tuple[Any, ...], *, at: float, again: bool = Fal
         tx.run("end_run", run_id, tenant)
         return None
     tx.run("claim_run", raised[0], attempt + again, at, run_id, tenant)
-    return Claimed(Lease(tenant, session_id, run_id, int(raised[0])), position - 1, attempt + again)
+    lease = Lease(tenant, session_id, run_id, int(raised[0]))
+    return Claimed(lease, position - 1, attempt + again, cut_off=again)
 
 
 def _claimed(tx: Transaction, rows: Iterable[tuple[Any, ...]], *, at: float, again: bool = False) -> list[Claimed]:

@@ -99,6 +99,11 @@ class StreamAdapter:
         """Calls on the path to those questions; they stay open."""
         return self._tools.waiting_for_user()
 
+    @property
+    def suspended(self) -> Collection[str]:
+        """Calls that are paused: those of this run, and those that it has yet to take up again."""
+        return {*self._tools.waiting_for_user(), *(start.call_id for start in self._tools.waiting.values())}
+
     def blobs(self) -> list[Blob]:
         """What must be stored before the envelopes that were given since the last time; each is given once."""
         found, self._tree.blobs = self._tree.blobs, []

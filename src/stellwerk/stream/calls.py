@@ -43,10 +43,14 @@ class OpenCalls:
         """Take back the latest place that was given within a call: the envelope will not be stored."""
         self._seqs[envelope.call_id] = envelope.seq - 1
 
+    def open_tools(self) -> list[ToolStart]:
+        """Tools, agents and graphs that have begun and not ended."""
+        return [start for start in self._open.values() if isinstance(start, ToolStart)]
+
     def closing(self, *, ts: float, run_id: str, but: Collection[str] = ()) -> Iterator[Envelope]:
         """Ends for everything still open, innermost first, marked as abandoned; to be stamped like all others.
 
-        Calls named in ``but`` stay open: they wait for the user.
+        Calls named in ``but`` stay open: they wait for the user, or go on where they were paused.
         """
         for start in reversed(list(self._open.values())):
             if start.call_id not in but:

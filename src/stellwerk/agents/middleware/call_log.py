@@ -9,7 +9,7 @@ from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.config import get_config
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphDrained
 
 from stellwerk.agents.middleware.kinds import Answer, AskModel, Request, ToolOutcome
 from stellwerk.logs import get_logger
@@ -36,7 +36,9 @@ class Line:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None and issubclass(kind, GraphBubbleUp):
+        if kind is not None and issubclass(kind, GraphDrained):
+            self.status = "paused"  # the server goes down; the call goes on after its next start
+        elif kind is not None and issubclass(kind, GraphBubbleUp):
             self.status = "waiting"  # for the user
         elif kind is not None:
             self.status = "error"
