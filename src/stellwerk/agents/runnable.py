@@ -146,7 +146,7 @@ class RunnableAgent:
             tell(Warned(clock.now(), NOT_SHOWN, files.warning))
         with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
             config = _config(turn, metered(tap, *holding))
-            async with budget.in_time(), _pausing():
+            async with budget.in_time(), _pausing(tap):
                 async for part in self._stream(turn, files, config):
                     for fact in facts_of(part, clock):
                         tell(fact)
@@ -243,10 +243,11 @@ def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
 
 
 @asynccontextmanager
-async def _pausing() -> AsyncIterator[None]:
+async def _pausing(tap: Tap) -> AsyncIterator[None]:
     try:
         yield
     except GraphDrained as drained:
+        await tap.all_over()
         raise Paused from drained
 
 

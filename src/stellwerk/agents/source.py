@@ -83,6 +83,9 @@ class Tap(BaseCallbackHandler):
         self._prompts, self._meter, self._pause = prompts, meter, pause
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._steps: set[UUID] = set()
+        """Graphs, nodes and other chains that are under way."""
+        self._all_over = asyncio.Event()
         self._tell_here, self._clock = tell, clock
         self.spoken: set[str] = set()
         """Ids of the messages that model calls have ended with."""
@@ -113,6 +116,7 @@ class Tap(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        self._steps.add(run_id)
         about = metadata or {}
         node = about.get("langgraph_node")
         # A node is a chain of its own name; chains inside it carry the same metadata.
@@ -123,14 +127,27 @@ class Tap(BaseCallbackHandler):
         self._tell(Linked(str(run_id), _name(parent_run_id), named, space, name, self._clock.now(), given))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self._step_over(run_id)
         self._tell(StepEnded(self._clock.now(), str(run_id)))
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        self._step_over(run_id)
         if isinstance(error, GraphInterrupt | GraphDrained):
             self._tell(CallPaused(str(run_id), ask_ids(error)))
         elif not self._is_cut_off(error):  # a command for the graph around is no failure either
             failed = None if isinstance(error, GraphBubbleUp) else type(error).__name__
             self._tell(StepEnded(self._clock.now(), str(run_id), failed))
+
+    def _step_over(self, run_id: UUID) -> None:
+        self._steps.discard(run_id)
+        if not self._steps:
+            self._loop.call_soon_threadsafe(self._all_over.set)
+
+    async def all_over(self) -> None:
+        """Wait for graphs that go on although the run has ended: a tool may have started several at once."""
+        while self._steps:
+            self._all_over.clear()
+            await self._all_over.wait()
 
     def on_chat_model_start(
         self,

@@ -37,7 +37,7 @@ class Assignment:
     """Everything of its trace so far."""
     attempt: int = 1
     paused: bool = False
-    """Its server was asked to end, and put it back into the queue."""
+    """Its server was asked to end, and put it back into the queue: what is open was paused, and goes on."""
 
     @property
     def own(self) -> Sequence[Envelope]:
@@ -70,20 +70,6 @@ class Assignment:
         given = {e.payload.ask_id: e.payload for e in self.history if isinstance(e, UserAnswer)}
         return {ask_id: resume_value(asked[ask_id], given[ask_id]) for ask_id in wanted}
 
-    @property
-    def left_open(self) -> set[str]:
-        """Calls that go on under their ids: a graph was paused inside them, or they have asked the user.
-
-        After a crash there are none.
-        """
-        if not self.paused:
-            return set()
-        saved = [e for e in self.history if isinstance(e, SubgraphCheckpoint)]
-        waiting = {e.call_id for e in saved} | {e.parent_id for e in saved}
-        waiting |= {e.parent_id for e in self.own if isinstance(e, AskUser)}
-        starts = [e for e in self.history if isinstance(e, ToolStart)]
-        return {e.call_id for e in starts if e.payload.kind != "tool" or e.call_id in waiting}
-
     def hindrance(self, settled: Collection[str]) -> str | None:
         """Why the run cannot go on: a tool whose call would be made a second time, and must not be.
 
@@ -91,10 +77,9 @@ class Assignment:
         """
         if self.attempt > ATTEMPTS:
             return f"it was begun {ATTEMPTS} times"
-        left_open = self.left_open
         for start, end in _unsettled(self.history):
             name = start.payload.tool_name
-            if end is None and not start.payload.idempotent and start.call_id not in left_open:
+            if end is None and not start.payload.idempotent and not self.paused:
                 return f"the tool {name} was at work, and nobody knows how far it came"
             if end is not None and start.payload.tool_call_id not in settled:
                 return f"the tool {name} has done its work, and would do it again"

@@ -164,11 +164,11 @@ class Recorder:
                         yield self._questions[ask_id]
             yield envelope
 
-    async def settle(self) -> None:
-        """Store all that was fed, without questions: the run asks them again when it goes on. Nothing can follow."""
+    async def settle(self, last_words: Iterable[Envelope] = ()) -> None:
+        """Store all that was fed, without questions: the run asks them again when it goes on. No fact can follow."""
         self._over = True
         await self._clear()
-        append = self._batch(self._take())
+        append = self._batch([*self._take(), *map(self.calls.stamp, last_words)])
         if append.entries:
             operation = log_tables.append_many
             await self._store(append, operation, append, patience=PATIENCE)

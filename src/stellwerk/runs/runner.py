@@ -87,6 +87,7 @@ class Runner:
         if (tool := run.cut_off()) is not None:
             logger.warning("run_cut_off", session=lease.session_id, run=lease.run_id, tool=tool)
             return False
+        await run.recorder.settle(run.closing())
         logger.info("run_paused", session=lease.session_id, run=lease.run_id)
         return await self._stores.database.submit(tables.release_many, (lease, self._clock.now()), urgent=True)
 
@@ -129,7 +130,7 @@ class Runner:
         return SessionDocuments(stores.database, stores.documents, stores.extractor, **whose)
 
     async def _take_up(self, run: "_Run", work: Assignment, agent: RunnableAgent) -> None:
-        """Close what was cut off, and let the adapter know what was told.
+        """Close what a crash cut off, and let the adapter know what was told.
 
         Raises:
             Crashed: what was cut off must not be done again.
@@ -139,8 +140,8 @@ class Runner:
             settled = await agent.settled(run.lease.session_id, work.checkpoints)
             if (reason := work.hindrance(settled)) is not None:
                 raise Crashed(reason)
-            now, run_id = self._clock.now(), run.lease.run_id
-            closing = list(run.recorder.calls.closing(ts=now, run_id=run_id, but=work.left_open))
+            if not work.paused:
+                closing = list(run.recorder.calls.closing(ts=self._clock.now(), run_id=run.lease.run_id))
             logger.warning("run_goes_on", session=run.lease.session_id, run=run.lease.run_id, attempt=work.attempt)
         for envelope in closing:
             run.recorder.feed(envelope)
@@ -214,6 +215,12 @@ class _Run:
             if start.payload.kind == "tool" and not start.payload.idempotent and start.call_id not in suspended:
                 return start.payload.tool_name
         return None
+
+    def closing(self) -> Iterator[Envelope]:
+        """Ends for what was cut off; what is paused, or has a graph inside that goes on, stays open."""
+        calls = self.recorder.calls
+        graphs = {start.call_id for start in calls.open_tools() if start.payload.kind != "tool"}
+        return calls.closing(ts=self._clock.now(), run_id=self.lease.run_id, but={*graphs, *self.adapter.suspended})
 
     def fail(self, error: BaseException) -> None:
         """A foreseen error speaks for itself; any other is named, and told only to the operator."""

@@ -29,7 +29,7 @@ class Claimed(NamedTuple):
     told: list[Stored] | None = None
     """All that there is of it, if that is known: it has only begun."""
     cut_off: bool = False
-    """A crash left it; any other run was paused, or has not begun."""
+    """A crash left it, or a server that did not say whether it was paused; any other was paused, or has not begun."""
 
 
 def each(take: Callable[[Transaction, Any], Any], tx: Transaction, items: Sequence[Any]) -> list[Any]:
@@ -70,14 +70,14 @@ def release_many(tx: Transaction, items: Sequence[tuple[Lease, float]]) -> list[
 
 def claim(tx: Transaction, row: tuple[Any, ...], *, at: float, again: bool = False) -> Claimed | None:
     """None if its session is gone; then nobody will ever want the run."""
-    run_id, session_id, tenant, position, attempt = row
+    run_id, session_id, tenant, position, attempt, epoch = row
     raised = tx.row("raise_epoch", session_id, tenant)
     if raised is None:
         tx.run("end_run", run_id, tenant)
         return None
     tx.run("claim_run", raised[0], attempt + again, at, run_id, tenant)
     lease = Lease(tenant, session_id, run_id, int(raised[0]))
-    return Claimed(lease, position - 1, attempt + again, cut_off=again)
+    return Claimed(lease, position - 1, attempt + again, cut_off=epoch != 0)
 
 
 def _claimed(tx: Transaction, rows: Iterable[tuple[Any, ...]], *, at: float, again: bool = False) -> list[Claimed]:

@@ -35,7 +35,7 @@ WITH RECURSIVE unfinished (tenant) AS (
     ) AS under_way
     FROM unfinished WHERE tenant IS NOT NULL
 )
-SELECT id, session_id, tenant, position, attempt FROM (
+SELECT id, session_id, tenant, position, attempt, epoch FROM (
     SELECT run.*, served_at, under_way + row_number() OVER (PARTITION BY run.tenant ORDER BY queued_at, id) AS turn
     FROM line AS whose CROSS JOIN run ON run.id IN (
         SELECT id FROM run AS first WHERE first.state <> 'ended' AND first.tenant = whose.tenant
@@ -47,18 +47,18 @@ SELECT id, session_id, tenant, position, attempt FROM (
 SELECT DISTINCT session_id FROM run WHERE state <> 'ended' AND tenant = ?;
 
 -- name: runs_running
-SELECT id, session_id, tenant, position, attempt FROM run
+SELECT id, session_id, tenant, position, attempt, epoch FROM run
 WHERE state <> 'ended' AND state = 'running' ORDER BY queued_at, id;
 
 -- name: leases_running
 SELECT tenant, session_id, id, epoch FROM run WHERE state <> 'ended' AND state = 'running';
 
 -- name: run_of_lease
-SELECT id, session_id, tenant, position, attempt FROM run
+SELECT id, session_id, tenant, position, attempt, epoch FROM run
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
 -- name: unfinished_run
-SELECT id, session_id, tenant, position, attempt FROM run
+SELECT id, session_id, tenant, position, attempt, epoch FROM run
 WHERE session_id = ? AND tenant = ? AND state <> 'ended' ORDER BY round DESC LIMIT 1;
 
 The time in the queue is not the run's. Of one that was under way and lost its driver, the last that it told counts.
@@ -69,9 +69,9 @@ UPDATE run SET state = 'running', epoch = ?, attempt = ?, begun_at = ?,
         (SELECT ts FROM event WHERE session_id = run.session_id ORDER BY position DESC LIMIT 1) - begun_at, 0.0)) ELSE 0.0 END
 WHERE id = ? AND tenant = ?;
 
--- Put back into the queue by whoever holds it.
+-- Put back into the queue by whoever holds it, after a pause: what waits there has no epoch.
 -- name: release_run
-UPDATE run SET state = 'waiting', seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
+UPDATE run SET state = 'waiting', epoch = 0, seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
 -- name: end_run
