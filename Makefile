@@ -69,8 +69,9 @@ browser: $(STAMP)  # What the tests of the console need: Playwright, and a brows
 		$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/browser.lock
 	@$(BIN)/python -m tests.browser.setup
 
-crash: $(STAMP)  ## The long fault runs: 150 times kill -9 under load, and the session machine at length
+crash: $(STAMP)  ## The long fault runs: 150 times kill -9 and 50 times SIGTERM under load, and the session machine at length
 	@$(BIN)/python -m tests.crash.kill_loop --kills 150
+	@$(BIN)/python -m tests.crash.term_loop --terms 50
 	@$(BIN)/python -m pytest --hypothesis-profile=deep tests/runs/test_machine_stateful.py
 
 lock: node  ## Resolve requirements.lock anew from pyproject.toml, and package-lock.json from package.json
