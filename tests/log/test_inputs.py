@@ -1,11 +1,14 @@
 """What comes from outside stands between the batches of a run, and confuses neither."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
+from stellwerk.envelope.payloads import Answered
+from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import NotFound
 from stellwerk.log import tables
 from stellwerk.log.durable import DurableLog
@@ -44,3 +47,16 @@ async def test_an_input_finds_only_sessions_of_its_tenant(database: Sqlite) -> N
         with pytest.raises(NotFound):
             await database.submit(input_many, stranger)
     assert (await log.head(TENANT, "s1")).position == 0
+
+
+async def test_the_event_loop_goes_on_while_a_long_input_is_searched_for_secrets(database: Sqlite) -> None:
+    redactors = Redactors()
+    redactors.renew(TENANT, ["a" * 8000 + f"X{n}" for n in range(100)])
+    log, turns = DurableLog(database, Wakes(), redactors), 0
+    cleaning = asyncio.create_task(log.cleaned(TENANT, "a" * 960_000))
+    redacting = asyncio.create_task(log.redacted(TENANT, Answered(ask_id="q", text="a" * 960_000)))
+    while not (cleaning.done() and redacting.done()):
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 20
+    assert await cleaning == (await redacting).text == "a" * 960_000

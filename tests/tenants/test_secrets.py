@@ -15,7 +15,7 @@ from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import Conflict, InvalidField, NotFound, SettingsError
 from stellwerk.tenants import secrets as module
 from stellwerk.tenants.master_key import FILE, KeyCommand, KeyFile, MasterKeys, Unopened, key_source
-from stellwerk.tenants.secrets import Secrets, open_secrets
+from stellwerk.tenants.secrets import LONGEST, Secrets, open_secrets
 from tests.samples import StillClock
 
 CANARY = "sk-Canary-4711-and-more"
@@ -73,6 +73,36 @@ async def test_a_tenant_has_only_so_many(database: Sqlite, tmp_path: Path, monke
     with pytest.raises(Conflict):
         await secrets.put("acme", "three", CANARY)
     await secrets.put("other", "three", CANARY)
+
+
+async def test_the_secrets_of_a_tenant_have_only_so_many_characters_together(database: Sqlite, tmp_path: Path) -> None:
+    secrets = await opened(database, tmp_path)
+    for n in range(8):
+        await secrets.put("acme", f"key_{n}", f"{n}" * LONGEST)
+    with pytest.raises(Conflict, match="at most 65536 characters together, and with this one 65544") as refused:
+        await secrets.put("acme", "one_more", "8" * 8)
+    assert refused.value.code == "too_many_secrets"
+    assert [each.name for each in await secrets.list("acme")] == [f"key_{n}" for n in range(8)]
+    await secrets.put("other", "one_more", "8" * 8)
+    await secrets.put("acme", "key_0", "x" * (LONGEST - 8) + "1")
+    with pytest.raises(Conflict):
+        await secrets.put("acme", "one_more", "8" * 8)
+    await secrets.put("acme", "key_0", "X" * (LONGEST - 8))
+    await secrets.put("acme", "one_more", "8" * 8)
+
+
+async def test_of_more_secrets_than_that_which_were_stored_before_each_can_be_replaced(
+    database: Sqlite, tmp_path: Path
+) -> None:
+    former = await opened(database, tmp_path)
+    former.most_characters = 10 * LONGEST
+    for n in range(10):
+        await former.put("acme", f"key_{n}", f"{n}" * LONGEST)
+    secrets = await opened(database, tmp_path)
+    await secrets.put("acme", "key_0", "X" * LONGEST)
+    assert secrets.find("acme", "", "key_0") == "X" * LONGEST
+    with pytest.raises(Conflict):
+        await secrets.put("acme", "one_more", "8" * 8)
 
 
 async def test_the_redactor_of_a_tenant_knows_what_is_stored_and_what_was_a_moment_ago(

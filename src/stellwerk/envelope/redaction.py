@@ -7,8 +7,7 @@ base64, there also as a part of a longer text such as ``user:password``.
 import json
 import re
 from base64 import b64encode
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import quote, quote_plus
@@ -16,6 +15,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from stellwerk.envelope import escapes, markup
+from stellwerk.envelope.automaton import Automaton
 from stellwerk.envelope.canonical import clean_text, free_key
 from stellwerk.envelope.lines import one_line
 
@@ -43,18 +43,62 @@ class Redactor:
         known = {clean_text(secret).strip() for secret in secrets}
         before = self._forms  # to make them anew for each of many would hold up everybody
         self._forms = {each: before.get(each) or set(_forms(each)) for each in known if len(each) >= SHORTEST}
-        forms = {form for found in self._forms.values() for form in found}
-        self._marks = escapes.marks({letter for secret in self._forms for letter in secret})
+        self._search = _Search(self._forms)
+
+    def redact_text(self, text: str) -> str:
+        return self._search.redact_text(text)
+
+    def settled(self, text: str) -> int:
+        """How much of a text that goes on can be redacted now: the rest may be the beginning of a secret."""
+        return self._search.settled(text)
+
+    def finds(self, text: str) -> bool:
+        """Whether there is anything to take out of it."""
+        return self._search.finds(text)
+
+    def may_stand_in(self, body: str) -> bool:
+        """Whether the texts in this JSON are worth a look, one by one; what it escapes itself is a form of its own."""
+        return self._search.may_stand_in(body)
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def redact(self, value: Any) -> Any:
+        """A canonical value, or what an envelope says, with every text in it redacted, keys of data included.
+
+        What the fields of a struct are called, and which of a few words one holds, is no text: it stays.
+        """
+        return self._redacted(value) if self else value
+
+    def _redacted(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redact_text(value)
+        if isinstance(value, list | tuple):
+            return [self._redacted(item) for item in value]
+        if isinstance(value, msgspec.Struct):
+            texts = {name: getattr(value, name) for name in _open_fields(type(value))}
+            return msgspec.structs.replace(value, **{name: self._redacted(text) for name, text in texts.items()})
+        if not isinstance(value, dict):
+            return value
+        clean: dict[str, Any] = {}
+        repeats: dict[str, int] = {}
+        for key, item in value.items():
+            clean[free_key(self.redact_text(key), clean, repeats)] = self._redacted(item)
+        return clean
+
+
+class _Search:
+    """Finds the forms of some secrets. It never changes, so a thread that searches a text may share it."""
+
+    def __init__(self, secrets: Mapping[str, Set[str]]) -> None:
+        forms = {form for found in secrets.values() for form in found}
+        self._marks = escapes.marks({letter for secret in secrets for letter in secret})
+        self._automaton = Automaton(forms)
         self._head = min((_HEAD, *map(len, forms)))
         self._piece = (self._head + 1) // 2
         self._stride = self._head - self._piece + 1
         self._pieces = {form[at : at + self._piece] for form in forms for at in range(self._stride)}
-        self._by_head: dict[str, list[str]] = {}
-        for form in sorted(forms, key=len, reverse=True):
-            self._by_head.setdefault(form[: self._head], []).append(form)
         self._firsts = {form[0] for form in forms}
-        self._in_order = sorted(self._by_head)
-        self._longest = max(map(len, forms), default=0)
 
     def redact_text(self, text: str) -> str:
         if not (layers := self._suspected(text)):
@@ -66,7 +110,6 @@ class Redactor:
         return "".join((*kept, text[behind:]))
 
     def settled(self, text: str) -> int:
-        """How much of a text that goes on can be redacted now: the rest may be the beginning of a secret."""
         cut = self._cut(text)
         if cut == len(text) or not (layers := self._suspected(text)):
             return cut
@@ -75,7 +118,9 @@ class Redactor:
 
     def _cut(self, text: str) -> int:
         """Where something begins that may become a secret if it goes on."""
-        if not self._pieces or not self._marked(text):
+        if not self._pieces:
+            return len(text)
+        if not self._marked(text):
             return self._begun(text)
         layers = escapes.readings(text, escapes.LAYERS + 1)  # of half an escape, one more than will be
         open_at = [(layers[:depth], len(read), self._open(read)) for depth, read in enumerate(layers)]
@@ -91,23 +136,19 @@ class Redactor:
         return begun
 
     def _begun(self, text: str) -> int:
-        places = range(max(0, len(text) - self._longest + 1), len(text))
-        return next((at for at in places if text[at] in self._firsts and self._begins(text, at)), len(text))
-
-    def _begins(self, text: str, at: int) -> bool:
-        """Whether a form begins with what stands there, and goes on."""
-        head, length = text[at : at + self._head], len(text) - at
-        if length < self._head:  # it would stand right behind it
-            place = bisect_right(self._in_order, head)
-            return place < len(self._in_order) and self._in_order[place].startswith(head)
-        return any(len(form) > length and form.startswith(text[at:]) for form in self._by_head.get(head, ()))
+        """Where the longest end of a text begins with which a form begins, and goes on."""
+        automaton = self._automaton
+        tail = text[max(0, len(text) - automaton.longest + 1) :]
+        if self._suspects(tail):
+            return len(text) - automaton.begun(tail)
+        # No head is there whole, so only half of one can be at the end.
+        places = range(max(0, len(text) - self._head + 1), len(text))
+        return next((at for at in places if text[at] in self._firsts and automaton.begins(text[at:])), len(text))
 
     def finds(self, text: str) -> bool:
-        """Whether there is anything to take out of it."""
-        return any(True for read in self._suspected(text) for _ in self._found(read))
+        return any(True for read in self._suspected(text) for _ in self._automaton.ends(read))
 
     def may_stand_in(self, body: str) -> bool:
-        """Whether the texts in this JSON are worth a look, one by one; what it escapes itself is a form of its own."""
         return "\\\\" in body or "%" in body or "&" in body or self._suspects(body)
 
     def _suspected(self, text: str) -> list[str]:
@@ -118,9 +159,6 @@ class Redactor:
             return [text] if self._suspects(text) else []
         layers = escapes.readings(text)
         return layers if any(map(self._suspects, layers)) else []
-
-    def __bool__(self) -> bool:
-        return bool(self._pieces)
 
     def _marked(self, text: str) -> bool:
         """Whether it may have escapes in it that matter."""
@@ -149,45 +187,8 @@ class Redactor:
 
     def _standing(self, read: str, above: list[str]) -> Iterator[tuple[int, int]]:
         """Where forms that one reading shows stand in the first."""
-        ends = escapes.places(above, [end for pair in self._found(read) for end in pair])
+        ends = escapes.places(above, [end for span in self._automaton.spans(read) for end in span])
         return zip(ends[::2], ends[1::2], strict=True)
-
-    def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where forms stand, from the left; those that overlap as one."""
-        head, by_head, start, behind = self._head, self._by_head, 0, 0
-        for at in range(len(text) - head + 1):
-            if (forms := by_head.get(text[at : at + head])) is not None:
-                length = next((len(form) for form in forms if text.startswith(form, at)), 0)
-                if length and at >= behind:
-                    if behind:
-                        yield start, behind
-                    start = at
-                behind = max(behind, at + length if length else 0)
-        if behind:
-            yield start, behind
-
-    def redact(self, value: Any) -> Any:
-        """A canonical value, or what an envelope says, with every text in it redacted, keys of data included.
-
-        What the fields of a struct are called, and which of a few words one holds, is no text: it stays.
-        """
-        return self._redacted(value) if self else value
-
-    def _redacted(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.redact_text(value)
-        if isinstance(value, list | tuple):
-            return [self._redacted(item) for item in value]
-        if isinstance(value, msgspec.Struct):
-            texts = {name: getattr(value, name) for name in _open_fields(type(value))}
-            return msgspec.structs.replace(value, **{name: self._redacted(text) for name, text in texts.items()})
-        if not isinstance(value, dict):
-            return value
-        clean: dict[str, Any] = {}
-        repeats: dict[str, int] = {}
-        for key, item in value.items():
-            clean[free_key(self.redact_text(key), clean, repeats)] = self._redacted(item)
-        return clean
 
 
 class Redactors:

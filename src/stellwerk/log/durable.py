@@ -14,6 +14,7 @@ from stellwerk.log import compaction, tables
 from stellwerk.log.log import Entry, Head, Lease, NewSession, Touched, placed
 from stellwerk.log.tally import Tally
 from stellwerk.log.wake import Wakes
+from stellwerk.processes.threads import searched
 
 Told = TypeVar("Told")
 
@@ -27,13 +28,13 @@ class DurableLog:
         self._unfinished = True
         """A former process may have left a deletion half done."""
 
-    def cleaned(self, tenant: str, text: str) -> str:
-        """What somebody of this tenant says, without secrets of his that he says by mistake."""
-        return self.redactors.of(tenant).redact_text(clean_text(text))
+    async def cleaned(self, tenant: str, text: str) -> str:
+        """What a user of this tenant writes, without secrets of the tenant that it names by mistake."""
+        return await searched(text, lambda: self.redactors.of(tenant).redact_text(clean_text(text)))
 
-    def redacted(self, tenant: str, told: Told) -> Told:
+    async def redacted(self, tenant: str, told: Told) -> Told:
         """The same for a payload, whose texts are clean."""
-        return cast("Told", self.redactors.of(tenant).redact(told))
+        return cast("Told", await searched(msgspec.json.encode(told), lambda: self.redactors.of(tenant).redact(told)))
 
     async def create(self, session: NewSession) -> None:
         await self._database.submit(tables.create_many, session)

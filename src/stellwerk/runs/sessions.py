@@ -68,7 +68,7 @@ class Sessions:
             return known
         head, status = await self._standing(tenant, session_id)
         if said.if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
-            answer = Answered(ask_id=status.open_asks[0], text=self._log.cleaned(tenant, said.text) or None)
+            answer = Answered(ask_id=status.open_asks[0], text=await self._log.cleaned(tenant, said.text) or None)
             return await self.answer(tenant, session_id, answer, documents=said.documents, key=key, request=request)
         version = await self._systems.current(tenant, head.system)
         documents = await self._found(tenant, said.documents)
@@ -77,7 +77,7 @@ class Sessions:
         send = Send(
             tenant=tenant,
             session_id=session_id,
-            text=self._log.cleaned(tenant, said.text),
+            text=await self._log.cleaned(tenant, said.text),
             documents=documents,
             system=head.system,
             system_version=version,
@@ -87,7 +87,9 @@ class Sessions:
             key=key,
             request=request,
             if_busy=said.if_busy,
-            earlier=[ChatMessage(role=e.role, content=self._log.cleaned(tenant, e.content)) for e in said.earlier],
+            earlier=[
+                ChatMessage(role=e.role, content=await self._log.cleaned(tenant, e.content)) for e in said.earlier
+            ],
         )
         return await self._dispatch.send(send)
 
@@ -124,7 +126,7 @@ class Sessions:
             at=self._clock.now(),
             key=key,
             system=head.system,
-            answer=self._log.redacted(tenant, replace(answer, ask_id=ask_id)),
+            answer=await self._log.redacted(tenant, replace(answer, ask_id=ask_id)),
             documents=await self._found(tenant, documents),
             is_checked=is_open,
             request=request,
@@ -164,7 +166,7 @@ class Sessions:
             run_id=self._ids.new(),
             at=self._clock.now(),
             system=head.system,
-            asked=self._log.redacted(tenant, StopAsked(by="user", reason=reason)),
+            asked=await self._log.redacted(tenant, StopAsked(by="user", reason=reason)),
         )
         return await self._dispatch.stop(stop)
 

@@ -26,6 +26,8 @@ R = TypeVar("R")
 
 MOST = 100
 """Secrets of one tenant: whatever is written is searched for each of them."""
+MOST_CHARACTERS = 65_536
+"""Of all secrets of one tenant together: each is held in memory in up to twenty forms."""
 SHORTEST, LONGEST = 8, 8192
 """Characters. A shorter one would be found in texts that mean something else."""
 _REMEMBERED = 20
@@ -84,6 +86,7 @@ class Secrets:
     ) -> None:
         self._database, self._source, self._keys = database, source, keys
         self._redactors, self._clock = redactors, clock
+        self.most_characters = MOST_CHARACTERS
         self._values: dict[Place, SecretStr] = {}
         self._gone: dict[str, deque[SecretStr]] = {}
         self._listeners: list[Callable[[str], None]] = []
@@ -127,16 +130,27 @@ class Secrets:
 
         Raises:
             InvalidField: it cannot be called so, or is too short or too long.
-            Conflict: the tenant has too many.
+            Conflict: the tenant has too many, or they are too long together.
         """
         place = Place(tenant, system or "", _checked_name(name))
         await self._whole(self._put(place, _checked_value(value)))
 
     async def _put(self, place: Place, value: str) -> None:
         async with self._changing:
+            self._refuse_too_long(place, value)
             sealed = _Sealed(place, *self._keys.seal(value, place.about()), self._clock.now())
             await self._database.submit(_put_many, sealed)
             self._replace(place, SecretStr(value))
+
+    def _refuse_too_long(self, place: Place, value: str) -> None:
+        """One that takes the place of another may always be as long as that: an earlier version took more."""
+        held = {at: len(each.get_secret_value()) for at, each in self._values.items() if at.tenant == place.tenant}
+        before = sum(held.values())
+        after = before - held.get(place, 0) + len(value)
+        most = self.most_characters
+        if after > max(most, before):
+            said = f"the secrets of a tenant have at most {most} characters together, and with this one {after}"
+            raise Conflict(f"{said}; delete one that is not used", code="too_many_secrets")
 
     async def delete(self, tenant: str, name: str, *, system: str | None = None) -> None:
         """
