@@ -50,7 +50,7 @@ async def test_a_provider_without_its_package_is_known_with_what_to_install(monk
     assert (missing["groq"], missing["house"]) == ("langchain-groq", "langchain-groq")
     assert "openai" not in missing
     monkeypatch.setitem(sys.modules, "langchain_openai", None)
-    assert missing_packages({})["openai"] == "stellwerk[openai]"
+    assert missing_packages({})["openai"] == "path/to/stellwerk[openai]"
     loaded = read_system(
         "version: 1\nsystem: {name: s}\nagents: [{id: a, model: {provider: groq, model: x}}]\n", source="s.yaml"
     )

@@ -194,5 +194,5 @@ async def test_without_the_extra_the_error_says_what_to_install(
     saver: DurableSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "deepagents", None)
-    with pytest.raises(SpecError, match=r"'boss' is of kind deep.*run pip install 'stellwerk\[deep\]'"):
+    with pytest.raises(SpecError, match=r"'boss' is of kind deep.*pip install 'path/to/stellwerk\[deep\]'"):
         build_deep(DEEP, DeepParts(model(ScriptStep(say="ok"))), saver=saver)

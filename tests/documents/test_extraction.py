@@ -232,7 +232,7 @@ async def test_without_the_extra_it_says_what_to_install(
     data = make()
     with monkeypatch.context() as patched:
         patched.syspath_prepend(tmp_path)
-        with pytest.raises(ExtractionError, match=r"pip install 'stellwerk\[documents\]'") as missing:
+        with pytest.raises(ExtractionError, match=r"pip install 'path/to/stellwerk\[documents\]'") as missing:
             await desk.read(name, data)
     assert missing.value.code == "document_needs_package"
     with pytest.raises(ExtractionError, match="pip install"):

@@ -62,7 +62,7 @@ def build_deep(
         from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT
     except ImportError as error:
         raise SpecError(
-            f"the agent {agent.name!r} is of kind deep, which needs a package; run pip install 'stellwerk[deep]'"
+            f"the agent {agent.name!r} is of kind deep, which needs a package: pip install 'path/to/stellwerk[deep]'"
         ) from error
     allowed = {found for sub in parts.subagents for found in state_types(sub.graph)}
     return create_deep_agent(

@@ -62,7 +62,7 @@ _GERMAN = DigestWords(
             "solche Dateien werden nicht gelesen; bitte als Text, PDF, docx, xlsx oder pptx senden",
         ),
         ("document_timed_out", "das Lesen dauerte zu lange; bitte in Teilen senden"),
-        ("document_needs_package", "zum Lesen fehlt ein Paket: pip install 'stellwerk[documents]'"),
+        ("document_needs_package", "zum Lesen fehlt ein Paket: pip install 'path/to/stellwerk[documents]'"),
     ),
 )
 

@@ -79,7 +79,7 @@ def _session(name: str, server: McpServer, keys: Keys, start_timeout: float) -> 
     try:
         from stellwerk.agents.mcp_session import McpSession
     except ImportError as error:
-        raise MissingPackage(f"the MCP server {name!r}", install="stellwerk[mcp]") from error
+        raise MissingPackage(f"the MCP server {name!r}", install="path/to/stellwerk[mcp]") from error
     return McpSession(name, server, keys, start_timeout=start_timeout)
 
 

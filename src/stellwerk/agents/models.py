@@ -25,7 +25,7 @@ from stellwerk.spec.model import ModelSpec
 from stellwerk.spec.operator import Provider
 
 SCRIPTED = "scripted"
-_EXTRAS = {"langchain_openai": "stellwerk[openai]"}
+_EXTRAS = {"langchain_openai": "path/to/stellwerk[openai]"}
 _SETTINGS = ("temperature", "top_p", "max_tokens")
 _PATIENCE = 600.0
 """Seconds of silence after which a provider is given up if the spec says nothing; LangChain would wait for ever."""

@@ -113,7 +113,7 @@ UNUSABLE = (
 BAD_SYSTEM = problem_of(
     SpecError.of("body", (SpecProblem("there is no tool 'get_wether'", "agents[0].tools.allow[0]", 7, 15),))
 )
-NO_PACKAGE = problem_of(MissingPackage("openai:gpt-5", install="stellwerk[openai]"))
+NO_PACKAGE = problem_of(MissingPackage("openai:gpt-5", install="path/to/stellwerk[openai]"))
 NO_MCP_SERVER = problem_of(McpUnreachable("notes", "it did not answer within 10 s"))
 
 OVERLOADED = problem_of(Overloaded("as many of your runs wait as this server takes; send this again in a few seconds"))

@@ -28,7 +28,7 @@ def to_docx(text: str) -> bytes:
     try:
         from docx import Document
     except ImportError as error:
-        raise MissingPackage("a docx document", install="stellwerk[documents]") from error
+        raise MissingPackage("a docx document", install="path/to/stellwerk[documents]") from error
     document = Document()
     _Writing(document).write(parsed(text))
     out = io.BytesIO()

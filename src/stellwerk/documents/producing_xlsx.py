@@ -31,7 +31,7 @@ def to_xlsx(tables: Sequence[Sequence[Sequence[object]]]) -> bytes:
     try:
         from xlsxwriter import Workbook
     except ImportError as error:
-        raise MissingPackage("an xlsx document", install="stellwerk[documents]") from error
+        raise MissingPackage("an xlsx document", install="path/to/stellwerk[documents]") from error
     out = io.BytesIO()
     with Workbook(out, _OPTIONS) as workbook:
         workbook.set_properties({"created": _LONG_AGO})

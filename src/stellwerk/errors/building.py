@@ -70,7 +70,7 @@ class MissingSecret(StellwerkError):
 
 
 class MissingPackage(StellwerkError):
-    """``install`` is what pip is told, such as ``stellwerk[openai]``."""
+    """``install`` is the argument of pip, such as ``path/to/stellwerk[openai]``: a clone, as no index has Stellwerk."""
 
     code = "missing_package"
     status = 501

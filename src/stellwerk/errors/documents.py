@@ -12,7 +12,7 @@ REASONS: Final = {
     "document_too_many_members": "too many files are in it; send them in smaller archives",
     "document_unsupported": "this kind of file cannot be read here; send it as text, PDF, docx, xlsx or pptx",
     "document_timed_out": "reading it took too long and was given up; send it in parts",
-    "document_needs_package": "reading it needs a package that is not installed: pip install 'stellwerk[documents]'",
+    "document_needs_package": "a package that reads it is not installed: pip install 'path/to/stellwerk[documents]'",
 }
 
 

@@ -54,7 +54,7 @@ async def test_a_name_that_two_tools_of_a_server_would_share_is_given_to_neither
 
 def test_servers_without_the_package_for_them_are_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stellwerk.agents.mcp_session", None)
-    with pytest.raises(MissingPackage, match=r"the MCP server 'lab' needs .* pip install 'stellwerk\[mcp\]'"):
+    with pytest.raises(MissingPackage, match=r"the MCP server 'lab' needs .* pip install 'path/to/stellwerk\[mcp\]'"):
         McpServers({"lab": SOMEWHERE})
     McpServers({})
 
