@@ -135,3 +135,11 @@ async def test_a_run_that_fails_says_why(page: Watched, shared_address: str) -> 
     await panel.get_by_text("Error: the script of the demo says that this run fails").wait_for()
     await panel.get_by_role("button", name="Model scripted").get_by_text("failed").wait_for()
     await accessible(page)
+
+
+async def test_an_image_that_the_model_does_not_get_is_named_below_its_message(
+    new_page: Opening, shared_address: str
+) -> None:
+    page = await new_page(f"#/chat/{await session_that_said(shared_address, 'look', image=DOT)}")
+    await page.get_by_label("Conversation").get_by_text("The model is not shown dot.png").wait_for()
+    await accessible(page)

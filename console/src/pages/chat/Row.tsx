@@ -7,6 +7,7 @@ import { MessageRow } from "./MessageRow";
 import { QuestionCard } from "./questions/QuestionCard";
 import type { Sending } from "./sending";
 import { WaitingMessage } from "./WaitingMessage";
+import { WarningNote } from "./WarningNote";
 
 interface Props {
   sid: string;
@@ -36,6 +37,8 @@ export function Row({ sid, session, item, isPast, sending }: Props) {
       return <p className="whitespace-pre-wrap">{item.entry.text}</p>;
     case "end":
       return <EndNote sid={sid} run={item.run} canRepeat={item.isLast && !isPast} />;
+    case "warning":
+      return <WarningNote message={item.problem.message} />;
     case "waiting":
       return <WaitingMessage message={item.message} sending={sending} />;
     case "working":

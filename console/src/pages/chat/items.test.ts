@@ -65,3 +65,17 @@ test("what has to wait stands below what goes on, and then above its own answer"
   expect(waits.slice(-2)).toMatchObject([{ kind: "working" }, { kind: "message", isQueued: true }]);
   expect(itemsOf(log.reduce(reduce, EMPTY)).slice(-3).map(brief)).toEqual(["assistant", "user", "working"]);
 });
+
+test("a warning about what the user sent stands between the message and the answer", () => {
+  const [start, ...rest] = told("plain-answer");
+  const message = rest.findIndex(({ type }) => type === "message");
+  const warning = {
+    ...start,
+    type: "warning",
+    payload: { code: "images_not_shown", message: "The model is not shown red.png" },
+  } as Envelope;
+  const other = { ...warning, payload: { code: "unknown_event", message: "what?" } } as Envelope;
+  const log = [start, ...rest.slice(0, message + 1), warning, other, ...rest.slice(message + 1)] as Envelope[];
+  const session = log.map((envelope, index) => ({ ...envelope, position: index + 1 })).reduce(reduce, EMPTY);
+  expect(itemsOf(session).map(brief)).toEqual(["user", "warning", "assistant"]);
+});

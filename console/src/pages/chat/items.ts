@@ -7,6 +7,7 @@ import {
   type Question,
   type Run,
   type Session,
+  type SessionProblem,
 } from "@stellwerk/client";
 import type { Outgoing } from "../../state/outbox";
 
@@ -16,6 +17,7 @@ export type Item =
   | { readonly kind: "question"; readonly key: string; readonly question: Question }
   | { readonly kind: "answer"; readonly key: string; readonly entry: AnswerEntry }
   | { readonly kind: "end"; readonly key: string; readonly run: Run; readonly isLast: boolean }
+  | { readonly kind: "warning"; readonly key: string; readonly problem: SessionProblem }
   | { readonly kind: "waiting"; readonly key: string; readonly message: Outgoing }
   | { readonly kind: "working"; readonly key: string; readonly tool: string | null; readonly isWriting: boolean };
 
@@ -35,6 +37,8 @@ export interface MessageItem {
 
 /** The place of what waits for its turn. */
 const LAST = Number.POSITIVE_INFINITY;
+/** Codes of warnings that are about what the user sent. */
+const FOR_USERS = new Set(["images_not_shown"]);
 const OVER = new Set<Run["status"]>(["completed", "failed", "stopped"]);
 
 /** The conversation from top to bottom: what was said and asked, how runs ended that ended badly, and what goes on. */
@@ -52,12 +56,21 @@ export function itemsOf(session: Session, waiting: readonly Outgoing[] = []): re
     for (let run = ends[ended]; run && (run.endPosition ?? 0) < before; run = ends[++ended])
       items.push({ kind: "end", key: `end ${run.id}`, run, isLast: run.id === session.runId });
   };
+  const warnings = session.problems.filter(
+    ({ code, runId = "" }) => FOR_USERS.has(code) && !runs.get(runId)?.replacedBy,
+  );
+  let warned = 0;
+  const tellWarnings = (before: number) => {
+    for (let problem = warnings[warned]; problem && problem.position < before; problem = warnings[++warned])
+      items.push({ kind: "warning", key: `warning ${problem.position}`, problem });
+  };
   let isTold = session.status !== "running" || session.awaitingUserInput;
   const tellWork = () => {
     if (!isTold) items.push(working(session));
     isTold = true;
   };
   for (const { entry, place } of inTurn(session, entries)) {
+    tellWarnings(place);
     tellEnds(place);
     if (place === LAST) tellWork();
     const run = entry.runId === undefined ? undefined : runs.get(entry.runId);
@@ -78,6 +91,7 @@ export function itemsOf(session: Session, waiting: readonly Outgoing[] = []): re
       if (question) items.push({ kind: "question", key: `asked ${entry.askId}`, question });
     } else if (!questions.has(entry.askId)) items.push({ kind: "answer", key: `answer ${entry.askId}`, entry });
   }
+  tellWarnings(LAST);
   tellEnds(LAST);
   tellWork();
   for (const message of waiting) items.push({ kind: "waiting", key: `waiting ${message.key}`, message });

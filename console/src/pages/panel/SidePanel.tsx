@@ -1,17 +1,18 @@
 import type { Session } from "@stellwerk/client";
-import { type ReactNode, useCallback, useState } from "react";
+import { type ReactNode, useCallback, useMemo, useState } from "react";
 import { EmptyState } from "../../parts/EmptyState";
 import { Tabs } from "../../parts/Tabs";
+import { useClient } from "../../state/client";
 import { useTexts } from "../../texts";
 import { Activity } from "./activity/Activity";
 import type { Openness } from "./activity/tree";
 import { Checklist } from "./Checklist";
 import { Documents } from "./Documents";
 import { Log } from "./Log";
-import { shownStates } from "./named";
 import { ProgressBar } from "./ProgressBar";
 import { States } from "./States";
 import { Usage } from "./Usage";
+import { Updates, UpdatesReader } from "./updates";
 
 type Tab = "activity" | "checklist" | "state" | "documents" | "progress" | "usage";
 
@@ -21,6 +22,8 @@ export function SidePanel({ sid, session }: { sid: string; session: Session }) {
   const [tab, setTab] = useState<string>("activity");
   const [openness, setOpenness] = useState<Openness>({});
   const onOpen = useCallback((key: string, open: boolean) => setOpenness((known) => ({ ...known, [key]: open })), []);
+  const client = useClient();
+  const updates = useMemo(() => new UpdatesReader(client, sid), [client, sid]);
   const { checklist, documents, logs, runs, usage } = session;
   const over = checklist.tasks.filter(({ status }) => status === "completed" || status === "skipped").length;
   const of = (id: Tab, is: boolean, content: ReactNode, count = "") => ({
@@ -30,35 +33,37 @@ export function SidePanel({ sid, session }: { sid: string; session: Session }) {
   });
   const activity = <Activity sid={sid} session={session} openness={openness} onOpen={onOpen} />;
   return (
-    <div className="flex h-full min-h-0 flex-col">
-      <ProgressBar session={session} />
-      <div className="min-h-0 flex-1">
-        <Tabs
-          filling
-          label={panel.views}
-          value={tab}
-          onChange={setTab}
-          tabs={[
-            of("activity", runs.length > 0, activity),
-            of(
-              "checklist",
-              checklist.version > 0,
-              <Checklist sid={sid} checklist={checklist} at={session.states.checklist?.position ?? 1} />,
-              checklist.tasks.length > 0 ? `${over}/${checklist.tasks.length}` : "",
-            ),
-            of("state", shownStates(session).length > 0, <States sid={sid} session={session} />),
-            of(
-              "documents",
-              documents.length > 0 || checklist.version > 0,
-              <Documents sid={sid} session={session} />,
-              documents.length > 0 ? String(documents.length) : "",
-            ),
-            of("progress", logs.length > 0, <Log sid={sid} logs={logs} />),
-            of("usage", runs.length > 0, <Usage sid={sid} usage={usage} />),
-          ]}
-        />
+    <Updates value={updates}>
+      <div className="flex h-full min-h-0 flex-col">
+        <ProgressBar session={session} />
+        <div className="min-h-0 flex-1">
+          <Tabs
+            filling
+            label={panel.views}
+            value={tab}
+            onChange={setTab}
+            tabs={[
+              of("activity", runs.length > 0, activity),
+              of(
+                "checklist",
+                checklist.version > 0,
+                <Checklist sid={sid} checklist={checklist} at={session.states.checklist?.position ?? 1} />,
+                checklist.tasks.length > 0 ? `${over}/${checklist.tasks.length}` : "",
+              ),
+              of("state", true, <States sid={sid} session={session} nothing={<Nothing tab="state" />} />),
+              of(
+                "documents",
+                documents.length > 0 || checklist.version > 0,
+                <Documents sid={sid} session={session} />,
+                documents.length > 0 ? String(documents.length) : "",
+              ),
+              of("progress", logs.length > 0, <Log sid={sid} logs={logs} />),
+              of("usage", runs.length > 0, <Usage sid={sid} usage={usage} />),
+            ]}
+          />
+        </div>
       </div>
-    </div>
+    </Updates>
   );
 }
 

@@ -1,21 +1,60 @@
 import type { NamedState, Session } from "@stellwerk/client";
+import { type ReactNode, useId } from "react";
 import { Disclosure } from "../../parts/Disclosure";
 import { EventLink } from "../../parts/EventLink";
 import { JsonTree } from "../../parts/JsonTree";
 import { LongText } from "../../parts/LongText";
 import { useTexts } from "../../texts";
 import { Values } from "./activity/Values";
+import { type Change, lastChanges } from "./changes";
 import { filesOf, shownStates, todosOf } from "./named";
 import { TaskBadge } from "./TaskBadge";
+import { useUpdates } from "./updates";
+
+interface Props {
+  sid: string;
+  session: Session;
+  /** What is shown if there is none. */
+  nothing: ReactNode;
+}
 
 /** What agents remember: plans, to-do lists, files in memory, and whatever a graph keeps. */
-export function States({ sid, session }: { sid: string; session: Session }) {
+export function States({ sid, session, nothing }: Props) {
+  const { panel } = useTexts();
+  const { updates } = useUpdates(session.position);
+  const states = shownStates(session);
+  const changes = lastChanges(updates, session.position);
+  if (states.length === 0 && changes.length === 0) return nothing;
   return (
     <div className="divide-y divide-line">
-      {shownStates(session).map(([name, state]) => (
+      {states.map(([name, state]) => (
         <Shown key={name} sid={sid} name={name} state={state} />
       ))}
+      {changes.length > 0 && <p className="p-4 text-xs text-muted">{panel.keysWhy}</p>}
+      {changes.map((change) => (
+        <Written key={change.key} sid={sid} change={change} />
+      ))}
     </div>
+  );
+}
+
+/** A key of a graph's own state, as a node last wrote it. */
+function Written({ sid, change: { key, value, node, position } }: { sid: string; change: Change }) {
+  const { panel } = useTexts();
+  const id = useId();
+  return (
+    <section className="p-4" aria-labelledby={id}>
+      <header className="mb-2 flex items-center justify-between gap-2">
+        <div className="min-w-0">
+          <h3 id={id} className="truncate text-sm font-semibold">
+            {key}
+          </h3>
+          <p className="text-xs text-muted">{panel.writtenBy(node)}</p>
+        </div>
+        <EventLink sid={sid} position={position} of={key} />
+      </header>
+      <Value value={value} />
+    </section>
   );
 }
 

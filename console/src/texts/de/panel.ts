@@ -19,7 +19,7 @@ export const panel = {
   why: {
     activity: "Hier erscheint jeder Agent, jedes Werkzeug und jedes Modell, das aufgerufen wird.",
     checklist: "Ein Agent, der seine Arbeit plant, schreibt hier auf, was zu tun ist.",
-    state: "Hier stehen Pläne, Notizen und was Agenten sich sonst merken.",
+    state: "Hier stehen Pläne, Notizen, was Agenten sich sonst merken, und was ein Graph in eigene Schlüssel schreibt.",
     documents: "Was Sie anhängen und was Agenten schreiben, kann man hier lesen und herunterladen.",
     progress: "Längere Arbeit sagt hier, wie weit sie ist.",
     usage: "Hier werden Tokens, Aufrufe und Sekunden gezählt.",
@@ -47,6 +47,8 @@ export const panel = {
   output: "Ausgabe bisher",
   result: "Ergebnis",
   noResult: "Es kam nichts zurück.",
+  returned: (node: string) => `Vom Knoten ${node} zurückgegeben`,
+  writtenInside: "Zuletzt darin geschrieben",
   error: "Fehler",
   rejected: "Abgelehnt",
   files: "Dateien",
@@ -71,6 +73,9 @@ export const panel = {
   lost: (count: number) =>
     count === 1 ? "1 Änderung unterlag einer anderen." : `${count} Änderungen unterlagen anderen.`,
   stateVersion: (version: number) => `Version ${version}`,
+  writtenBy: (node: string) => `geschrieben von ${node}`,
+  keysWhy:
+    "Die letzte Änderung jedes Schlüssels, wie ein Knoten des Graphen sie schrieb. Hat ein Schlüssel einen Reducer, kann sein Wert mehr enthalten: Das Protokoll nennt Änderungen, keine Werte.",
   todolist: "die Aufgaben als Text",
   progress: "Fortschritt",
   log: "Protokoll",

@@ -19,7 +19,8 @@ export const panel = {
   why: {
     activity: "Each agent, tool and model that is called appears here.",
     checklist: "An agent that plans its work writes down here what there is to do.",
-    state: "Plans, notes and whatever else agents remember are shown here.",
+    state:
+      "Plans, notes and whatever else agents remember, and what a graph writes to keys of its own, are shown here.",
     documents: "What you attach and what agents write can be read and downloaded here.",
     progress: "Long work tells here how far it is.",
     usage: "Tokens, calls and seconds are counted here.",
@@ -47,6 +48,8 @@ export const panel = {
   output: "Output so far",
   result: "Result",
   noResult: "It gave nothing back.",
+  returned: (node: string) => `Returned by the node ${node}`,
+  writtenInside: "Last written inside",
   error: "Error",
   rejected: "Rejected",
   files: "Files",
@@ -71,6 +74,9 @@ export const panel = {
   lost: (count: number) =>
     count === 1 ? "1 change lost against another one." : `${count} changes lost against others.`,
   stateVersion: (version: number) => `version ${version}`,
+  writtenBy: (node: string) => `written by ${node}`,
+  keysWhy:
+    "The last change of each key, as a node of the graph wrote it. Where a key has a reducer, its value may hold more than that: the log tells changes, not values.",
   todolist: "the tasks as text",
   progress: "Progress",
   log: "Log",

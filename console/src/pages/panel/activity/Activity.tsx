@@ -4,6 +4,7 @@ import { type KeyboardEvent, useCallback, useMemo, useState } from "react";
 import { useTexts } from "../../../texts";
 import { CallHeader } from "./CallHeader";
 import { useFollowing } from "./following";
+import { ShownSession } from "./GraphGave";
 import { Problem } from "./Problem";
 import { RunHeader } from "./RunHeader";
 import { Told } from "./Told";
@@ -49,23 +50,25 @@ export function Activity({ sid, session, openness, onOpen }: Props) {
       onScroll={look}
     >
       <div className="relative" style={{ height: virtual.getTotalSize() }}>
-        <ul
-          className="absolute inset-x-0 top-0"
-          style={{ transform: `translateY(${seen[0]?.start ?? 0}px)` }}
-          onKeyDown={(event) => move(event, rows, toggle)}
-        >
-          {seen.map(({ key, index }) => (
-            <li
-              key={key}
-              ref={virtual.measureElement}
-              data-index={index}
-              aria-setsize={rows.length}
-              aria-posinset={index + 1}
-            >
-              <Shown sid={sid} row={rows[index]} now={session.runId} onOpen={toggle} />
-            </li>
-          ))}
-        </ul>
+        <ShownSession value={session}>
+          <ul
+            className="absolute inset-x-0 top-0"
+            style={{ transform: `translateY(${seen[0]?.start ?? 0}px)` }}
+            onKeyDown={(event) => move(event, rows, toggle)}
+          >
+            {seen.map(({ key, index }) => (
+              <li
+                key={key}
+                ref={virtual.measureElement}
+                data-index={index}
+                aria-setsize={rows.length}
+                aria-posinset={index + 1}
+              >
+                <Shown sid={sid} row={rows[index]} now={session.runId} onOpen={toggle} />
+              </li>
+            ))}
+          </ul>
+        </ShownSession>
       </div>
     </section>
   );

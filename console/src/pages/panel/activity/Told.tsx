@@ -6,6 +6,7 @@ import { LongText } from "../../../parts/LongText";
 import { Markdown } from "../../../parts/Markdown";
 import { ResultView } from "../../../parts/ResultView";
 import { useTexts } from "../../../texts";
+import { GraphGave } from "./GraphGave";
 import { indent } from "./looks";
 import { ModelTold } from "./ModelTold";
 import { Section } from "./Section";
@@ -93,7 +94,8 @@ function Gave({ call, rejected }: { call: ToolCall; rejected: boolean }) {
           <p className="text-sm break-words">{files.join(", ")}</p>
         </Section>
       )}
-      {state === "ok" && !result && <p className="text-xs text-muted">{panel.noResult}</p>}
+      {call.kind === "graph" && <GraphGave call={call} />}
+      {call.kind !== "graph" && state === "ok" && !result && <p className="text-xs text-muted">{panel.noResult}</p>}
     </>
   );
 }

@@ -1,0 +1,76 @@
+import type { Session, ToolCall, UpdateEnvelope } from "@stellwerk/client";
+
+/** What a node wrote to one key of its graph's state. */
+export interface Change {
+  readonly key: string;
+  readonly value: unknown;
+  readonly node: string;
+  readonly position: number;
+}
+
+/** What a node of a graph returned. */
+export interface Returned {
+  readonly node: string;
+  readonly changes: readonly Change[];
+}
+
+/**
+ * The last change of each key of the session's own graph, the newest first. It is what a node wrote and not the state:
+ * a reducer may have added it to what was there, and the log does not say how.
+ */
+export function lastChanges(updates: readonly UpdateEnvelope[], until: number): readonly Change[] {
+  return lastOf(updates.filter(({ position, payload }) => position <= until && !payload.namespace?.length));
+}
+
+/** The last change of each key inside a graph that was called. */
+export function changesInside(updates: readonly UpdateEnvelope[], call: ToolCall, until: number): readonly Change[] {
+  return lastOf(updates.filter(({ position, call_id: id }) => position <= until && id === call.id));
+}
+
+/**
+ * What the node returned in which a graph ran, by the id of the graph's call. It is told behind the end of the graph, by
+ * the name of the node only. Of several that ended side by side in nodes of one name, nobody can tell whose it is.
+ */
+export function returnedBy(updates: readonly UpdateEnvelope[], session: Session): ReadonlyMap<string, Returned> {
+  const runs = new Set(session.runs.map(({ id }) => id));
+  const graphs = graphsByNode(session);
+  const found = new Map<string, Returned>();
+  const settled = new Set<string>();
+  for (const update of updates) {
+    const { node, namespace } = update.payload;
+    const isInside = ({ parentId }: ToolCall) =>
+      parentId === null || runs.has(parentId) ? !namespace?.length : parentId === update.call_id;
+    const ended = (graphs.get(node) ?? []).filter(
+      (call) => !settled.has(call.id) && (call.endPosition ?? update.position) < update.position && isInside(call),
+    );
+    for (const { id } of ended) settled.add(id);
+    const [only, ...others] = ended;
+    if (only && others.length === 0 && update.position <= session.position)
+      found.set(only.id, { node, changes: changesOf(update) });
+  }
+  return found;
+}
+
+/** Those that ended well, by the node that they ran in. */
+function graphsByNode(session: Session): ReadonlyMap<string, readonly ToolCall[]> {
+  const found = new Map<string, ToolCall[]>();
+  for (const call of session.calls.values()) {
+    if (call.kind !== "graph" || call.state !== "ok" || call.node === undefined) continue;
+    found.set(call.node, [...(found.get(call.node) ?? []), call]);
+  }
+  return found;
+}
+
+function lastOf(updates: readonly UpdateEnvelope[]): readonly Change[] {
+  const last = new Map<string, Change>();
+  for (const change of updates.flatMap(changesOf)) last.set(change.key, change);
+  return [...last.values()].toSorted((one, other) => other.position - one.position);
+}
+
+/** A node whose state has no keys writes one value, which is called as the node is. What was removed says nothing. */
+function changesOf({ payload: { node, delta, redacted }, position }: UpdateEnvelope): readonly Change[] {
+  if (redacted) return [];
+  const isKeyed = typeof delta === "object" && delta !== null && !Array.isArray(delta);
+  const values = isKeyed ? Object.entries(delta) : [[node, delta] as const];
+  return values.map(([key, value]) => ({ key, value, node, position }));
+}
