@@ -229,6 +229,7 @@ async def _stores(data: Path, operator: Operator, wakes: Wakes, clock: Clock, op
     database = Sqlite(data / DATABASE)
     await database.open()
     opened.push_async_callback(database.close)
+    _keep_doing(_watch_database(database, data / DATABASE), "presence", opened)
     log = DurableLog(database, wakes, redactors_of(operator))
     quotas = Quotas(database, clock)
     await quotas.open()
@@ -310,6 +311,20 @@ async def _look_around(log: DurableLog) -> None:
             await log.look_around()
         except (StorageFull, StorageGone) as error:
             logger.warning("look_around_failed", error=error.message)
+
+
+async def _watch_database(database: Sqlite, path: Path) -> None:
+    """Writes notice by themselves that the database is gone; a server that writes nothing logs it here."""
+    gone = False
+    while True:
+        await asyncio.sleep(_LOOK_AROUND)
+        try:
+            await database.check()
+            gone = False
+        except StorageGone as error:
+            if not gone:
+                logger.error("database_gone", path=str(path), error=error.message)
+            gone = True
 
 
 async def _keep_uses(keys: Keys) -> None:

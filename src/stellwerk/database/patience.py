@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from stellwerk.errors import StorageFull, StorageGone
+from stellwerk.errors import StorageClosed, StorageFull, StorageGone
 
 R = TypeVar("R")
 RETRY = 1.0
@@ -17,6 +17,8 @@ async def patiently(submit: Callable[[], Awaitable[R]], patience: float) -> R:
     while True:
         try:
             return await submit()
+        except StorageClosed:
+            raise
         except (StorageFull, StorageGone):
             if waited >= patience:
                 raise

@@ -22,7 +22,8 @@ from stellwerk.database import statements
 from stellwerk.database.ballast import Ballast
 from stellwerk.database.folder import begin_for_owner
 from stellwerk.database.port import Operation, P, R, Row
-from stellwerk.errors import SettingsError, StorageFull, StorageGone
+from stellwerk.database.presence import Presence
+from stellwerk.errors import SettingsError, StorageClosed, StorageFull, StorageGone
 from stellwerk.meters import Histogram
 
 logger = structlog.get_logger(__name__)
@@ -86,7 +87,7 @@ class Sqlite:
 
     def __init__(self, path: Path) -> None:
         self.commit_seconds = Histogram("stellwerk_commit_seconds", "Seconds that a commit took.", bounds=_BOUNDS)
-        self._path = path
+        self._path = path.absolute()  # a tool may change the folder of the process
         self._ballast = Ballast(path.with_suffix(".ballast"))
         self._queries = statements.queries()
         self._pending: list[_Job] = []
@@ -109,7 +110,7 @@ class Sqlite:
     def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
         future: asyncio.Future[R] = self._loop.create_future()
         if self._closing is not None:
-            future.set_exception(StorageGone("the server is shutting down; send this again when it is back"))
+            future.set_exception(StorageClosed())
             return future
         if not self._pending and not self._in_flight:
             # Not at once: what else this turn of the loop submits shares the commit.
@@ -122,6 +123,13 @@ class Sqlite:
             self._waiting.append(call)
         else:
             self._loop.call_soon(call)
+
+    async def check(self) -> None:
+        """
+        Raises:
+            StorageGone: the files of the database were deleted or replaced. Then no write is acknowledged any more.
+        """
+        await self._loop.run_in_executor(self._readers, self._presence.check)
 
     async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
         return await self._loop.run_in_executor(self._readers, self._read, query)
@@ -182,10 +190,14 @@ class Sqlite:
         self._connection = self._connect()
         self._migrate()
         self._flush = int(self._connection.execute(self._queries["last_flush"]).fetchone()[0])
+        self._presence = Presence(self._path, self._path.with_name(f"{self._path.name}-wal"))
         self._ballast.restore()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=256)
+        place = f"{self._path.as_uri()}?mode=rw"  # never makes a new file in the place of one that is gone
+        connection = sqlite3.connect(
+            place, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         self._opened.append(connection)
@@ -200,6 +212,12 @@ class Sqlite:
 
     def _commit(self, batch: list[_Job]) -> list[Any]:
         """All jobs in one transaction; an outcome per job, or an exception for the whole batch."""
+        self._presence.check()
+        outcomes = self._commit_on_disk(batch)
+        self._presence.check()  # if the files went meanwhile, the commit is lost and must not be acknowledged
+        return outcomes
+
+    def _commit_on_disk(self, batch: list[_Job]) -> list[Any]:
         full = self._ballast.released and not self._ballast.restore()
         try:
             return self._transact(batch, full)
@@ -263,6 +281,7 @@ class Sqlite:
     def _read(self, query: Callable[[SqliteTransaction], R]) -> R:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
+            self._presence.check()  # another file at the same path is not the database that this server wrote
             connection = self._local.connection = self._connect()
             connection.execute("PRAGMA query_only=ON")
         try:

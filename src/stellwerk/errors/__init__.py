@@ -28,7 +28,8 @@ StellwerkError
 ├── Overloaded          429  more runs are waiting than the server takes
 ├── LimitReached        429  a tenant, or a session, has used what it may
 ├── StorageFull         507  the disk is full; nothing was written
-├── StorageGone         503  the database cannot be reached or is closing
+├── StorageGone         503  the database cannot be reached, or was deleted or replaced
+│   └── StorageClosed   503  the server is shutting down
 ├── QuotaExceeded        —   the run, or its tenant, has used up what it may; it ends as failed
 ├── Fenced               —   the lease has moved on; stop at once, write nothing more
 ├── Crashed              —   a run was cut off, and what it was doing must not be done again
@@ -53,6 +54,7 @@ from stellwerk.errors.base import (
     PatchRefused,
     Refused,
     StellwerkError,
+    StorageClosed,
     StorageFull,
     StorageGone,
     TooLarge,
@@ -116,6 +118,7 @@ __all__ = [
     "SpecError",
     "SpecProblem",
     "StellwerkError",
+    "StorageClosed",
     "StorageFull",
     "StorageGone",
     "SystemChanged",

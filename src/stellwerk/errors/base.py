@@ -131,3 +131,10 @@ class StorageFull(_Later):
 class StorageGone(_Later):
     code = "storage_gone"
     status = 503
+
+
+class StorageClosed(StorageGone):
+    """This process will not open it again: to wait for it is useless."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is shutting down; send this again when it is back")

@@ -18,7 +18,7 @@ from typing import Any
 from stellwerk.database.patience import RETRY, patiently
 from stellwerk.database.port import Operation, P, Transaction
 from stellwerk.envelope.model import AskUser, Envelope, RunEnd
-from stellwerk.errors import Fenced, StorageFull, StorageGone
+from stellwerk.errors import Fenced, StorageClosed, StorageFull, StorageGone
 from stellwerk.log import tables as log_tables
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease, entry, placed
@@ -215,7 +215,7 @@ class Recorder:
 
     def _answered(self, again: Callable[[], None], future: "asyncio.Future[int]") -> None:
         error = future.exception()
-        if isinstance(error, StorageFull | StorageGone):
+        if isinstance(error, StorageFull | StorageGone) and not isinstance(error, StorageClosed):
             asyncio.get_running_loop().call_later(RETRY, again)
             return
         if error is not None:

@@ -12,3 +12,9 @@ CREATE TABLE IF NOT EXISTS overview (
     form       INTEGER NOT NULL,
     state      BLOB NOT NULL
 ) WITHOUT ROWID;
+
+-- One row, which /readyz changes to find out whether a write goes through.
+CREATE TABLE IF NOT EXISTS readiness (
+    id     INTEGER PRIMARY KEY CHECK (id = 1),
+    writes INTEGER NOT NULL
+);

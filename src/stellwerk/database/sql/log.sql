@@ -115,6 +115,9 @@ SELECT max(coalesce((SELECT max(touched) FROM session WHERE tenant = ?1), 0),
 -- name: last_flush
 SELECT max(coalesce((SELECT max(touched) FROM session), 0), coalesce((SELECT max(touched) FROM tombstone), 0));
 
+-- name: note_readiness
+INSERT INTO readiness (id, writes) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET writes = writes + 1;
+
 -- name: remember_answer
 INSERT INTO idempotency (tenant, session_id, key, request, answer, created_at) VALUES (?, ?, ?, ?, ?, ?);
 

@@ -200,6 +200,12 @@ CREATE TABLE overview (
     state      BLOB NOT NULL
 ) WITHOUT ROWID;
 
+-- One row, which /readyz changes to find out whether a write goes through.
+CREATE TABLE readiness (
+    id     INTEGER PRIMARY KEY CHECK (id = 1),
+    writes INTEGER NOT NULL
+);
+
 -- Tenants, in the order in which they came. The number is what clients with whole numbers call a mandate.
 -- held is how many bytes all events of a tenant have, and its documents, each of them once; served_at when a run of it
 -- was last taken up: tenants take turns.
