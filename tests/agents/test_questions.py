@@ -17,7 +17,8 @@ from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField, InvalidInput
 from stellwerk.spec.model import CompleteAgent
 from stellwerk.stream.facts import Interrupted
-from stellwerk.stream.questions import asked, check_answer
+from stellwerk.stream.questions import asked
+from stellwerk.views.answering import check_answer
 from tests.agents.driving import Conversation, agent, asks, call, calls, ended, ends, result, say, starts
 
 paid: Counter[str] = Counter()

@@ -32,7 +32,8 @@ from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import StellwerkError
 from stellwerk.ids import digest_id
 from stellwerk.stream.facts import CheckpointSaved, Fact, Interrupted, ModelSpoke
-from stellwerk.stream.questions import asked, resume_value
+from stellwerk.stream.questions import asked
+from stellwerk.views.answering import resume_value
 from tests.golden.lines import fact_line
 from tests.golden.turns import Answer, Cut, Form, Say, Scenario
 

@@ -132,7 +132,7 @@ async def test_what_a_model_is_asked_after_a_stop_has_a_result_for_every_tool_ca
 
 @pytest.mark.requirement("trust.I11", "fault-19")
 async def test_a_stop_right_behind_its_message_wins(client: httpx2.AsyncClient) -> None:
-    """Nothing is told behind the request but its end, wherever the driver was; so is whatever was sent with it."""
+    """Behind the request comes only its end, and a text that was said in full before it, wherever the driver was."""
     for turns in range(6):
         await stop_behind_message(client, turns)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField
 from stellwerk.spec.foreign import objection
-from stellwerk.stream.questions import check_answer
+from stellwerk.views.answering import check_answer
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 EXPLODES = "(a+)+$"

@@ -6,7 +6,7 @@ one text field is taken, or the operator says which.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, is_typeddict
 
@@ -32,6 +32,8 @@ class Intake:
     key: str | None
     """None for a graph whose whole input is the message."""
     form: Form
+    own_graph: bool = field(default=True, compare=False)
+    """It is a graph of the operator's: what its state ends with is its answer. False for agents of ours."""
 
     def to_input(self, messages: Sequence[BaseMessage]) -> Any:
         """What the graph is run with: the messages, or the text of the user's last one."""

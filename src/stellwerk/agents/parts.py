@@ -84,7 +84,10 @@ def messages_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[M
 def _messages(change: Any) -> list[BaseMessage]:
     """Messages in the forms that a node may return them in; LangGraph makes them alike only when it applies them."""
     found = change.get("messages", []) if isinstance(change, Mapping) else []
-    given = found if isinstance(found, list) else [found]
+    return messages_in(found if isinstance(found, list) else [found])
+
+
+def messages_in(given: list[Any]) -> list[BaseMessage]:
     try:
         return convert_to_messages(given)
     except (ValueError, NotImplementedError):  # a graph may have something else under this name

@@ -21,6 +21,7 @@ from stellwerk.agents.announcing import announcing
 from stellwerk.agents.checkpoint_forgetting import Forgetting, Rewritten
 from stellwerk.agents.checkpoints import EPOCH, DurableSaver
 from stellwerk.agents.durability import allow_graphs_without_checkpoints
+from stellwerk.agents.graph_answer import Round, answer_facts
 from stellwerk.agents.graph_input import Graph, Intake
 from stellwerk.agents.images import NOT_SHOWN, Attached, ImageInput, attached
 from stellwerk.agents.metering import counted_alone, metered
@@ -42,10 +43,10 @@ from stellwerk.errors import InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.spec.model import Quotas
-from stellwerk.stream.facts import NodeUpdated, OutputGiven, Warned
+from stellwerk.stream.facts import NodeUpdated, StateDecides, Warned
 
 _KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
-MESSAGES = Intake("messages", "messages")
+MESSAGES = Intake("messages", "messages", own_graph=False)
 PARALLEL = 100
 """Tasks of one run that work at the same time; a model may ask for any number of tools."""
 
@@ -139,6 +140,9 @@ class RunnableAgent:
     async def drive(self, turn: Turn, tell: Tell, clock: Clock) -> None:
         """Run the graph for one turn and tell every fact; returns when the graph has ended, or waits for the user."""
         tap = Tap(tell, clock, prompts=self.habits.store_prompts, meter=counted_alone(), pause=turn.pause)
+        told: set[str] = set()
+        if self.intake.own_graph and self.intake.form == "messages":
+            tell(StateDecides())
         if not turn.answers and not turn.goes_on and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
         files = await attached(turn.files, self.habits.images)
@@ -155,9 +159,10 @@ class RunnableAgent:
                         if returned.message_id in tap.spoken or returned.message_id not in await self._known(
                             turn, config
                         ):
+                            told.add(returned.message_id)
                             tell(returned)
-        if self.intake.form != "messages" and (output := await self._output(config)) is not None:
-            tell(OutputGiven(clock.now(), output))
+        if self.intake.own_graph and self.graph.checkpointer:
+            await self._tell_answer(turn, tell, clock, tap.spoken | told)
 
     @property
     def wants_user_id(self) -> bool:
@@ -218,15 +223,13 @@ class RunnableAgent:
         held = found if isinstance(found, list) else []
         return given | {plain_id(message.id) for message in held if isinstance(message, BaseMessage)}
 
-    async def _output(self, config: RunnableConfig) -> Any:
-        """What a graph without messages ends with; None while it is not at its end."""
-        if not self.graph.checkpointer:
-            return None
-        state = await self.graph.aget_state(config)
-        channels = self.graph.output_channels
-        if state.next or not isinstance(state.values, dict) or isinstance(channels, str):
-            return None if state.next else state.values
-        return {key: value for key, value in state.values.items() if key in channels}
+    async def _tell_answer(self, turn: Turn, tell: Tell, clock: Clock, told: Collection[str]) -> None:
+        """What the state of the operator's own graph ends with; nothing while it is not at its end."""
+        state = await self.graph.aget_state({"configurable": {"thread_id": turn.session_id}})
+        if not state.next:
+            over = Round(turn.message_id, told, self.name, clock)
+            for fact in answer_facts(self.graph, self.intake, state, over):
+                tell(fact)
 
 
 def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:

@@ -16,7 +16,7 @@ from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.endings import ending
 from stellwerk.stream.facts import Fact
-from stellwerk.stream.questions import check_answer, resume_value
+from stellwerk.views.answering import check_answer, resume_value
 
 if TYPE_CHECKING:
     from stellwerk.agents.runnable import RunnableAgent
@@ -99,7 +99,8 @@ class _Story:
     def _turn(self) -> Turn:
         request = self._request
         if self._answers:
-            return Turn(self.session_id, answers=self._resumed())
+            asked = [e.payload.message_id for e in request.history if isinstance(e, RunStart) and e.payload.message_id]
+            return Turn(self.session_id, message_id=asked[-1] if asked else "", answers=self._resumed())
         if not request.messages or request.messages[-1].role != "user":
             raise InvalidInput("the last message must be the user's: it is the one that is answered", field="messages")
         *earlier, last = request.messages

@@ -22,6 +22,7 @@ class Turn:
     user_id: str | None = None
     """Of the session's user, for graphs that keep something for each user."""
     message_id: str = ""
+    """Of the user's message; also where the run goes on with what follows from it."""
     text: str = ""
     files: Sequence[FilePart] = ()
     """What came with the message."""

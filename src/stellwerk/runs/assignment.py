@@ -24,7 +24,7 @@ from stellwerk.log.follow import story
 from stellwerk.log.log import Lease
 from stellwerk.log.tables import unknown_session
 from stellwerk.runs.tables import Claimed
-from stellwerk.stream.questions import resume_value
+from stellwerk.views.answering import resume_value
 
 ATTEMPTS = 2
 """How often a run is begun in all."""
@@ -58,6 +58,12 @@ class Assignment:
     def is_in_state(self) -> bool:
         """Whether the graph has taken up what the run was given: log and checkpoint are one transaction."""
         return any(isinstance(e, SubgraphCheckpoint) and e.parent_id is None for e in self.own)
+
+    @property
+    def message_id(self) -> str:
+        """Of the message that the trace began with."""
+        starts = (e.payload.message_id for e in self.history if isinstance(e, RunStart))
+        return next((message_id for message_id in starts if message_id), "")
 
     @property
     def stop(self) -> StopRequest | None:

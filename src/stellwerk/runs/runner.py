@@ -156,7 +156,7 @@ class Runner:
             logger.warning(
                 "session_without_user_id", system=started.system, session=lease.session_id, remedy=USER_REMEDY
             )
-        turn = Turn(lease.session_id, lease.epoch, head.user)
+        turn = Turn(lease.session_id, lease.epoch, head.user, work.message_id)
         if work.is_in_state:
             return replace(turn, goes_on=True)
         if started.trigger == "answer":

@@ -21,8 +21,8 @@ from stellwerk.runs.intake import recalled
 from stellwerk.runs.stores import Stores
 from stellwerk.runs.tables import standing
 from stellwerk.spec.chat import ChatMessage
-from stellwerk.stream.questions import check_answer
 from stellwerk.systems.registry import Systems
+from stellwerk.views.answering import check_answer
 from stellwerk.views.status import State, Status
 from stellwerk.views.transcript import title
 

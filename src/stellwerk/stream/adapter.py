@@ -5,11 +5,8 @@ adapter knows which call belongs to which; counting (``seq``) is left to whoever
 stores, because only he knows what is stored already.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal
-
-from msgspec.structs import replace
+from typing import Any
 
 from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.model import (
@@ -28,6 +25,7 @@ from stellwerk.envelope.results import to_result
 from stellwerk.envelope.shapes import Blob
 from stellwerk.ids import digest_id
 from stellwerk.stream import facts as f
+from stellwerk.stream.answers import Answers
 from stellwerk.stream.model_calls import ModelCalls
 from stellwerk.stream.outcomes import used_by
 from stellwerk.stream.resuming import Resuming
@@ -44,9 +42,7 @@ class StreamAdapter:
         self._models = ModelCalls(self._tree)
         self._tools = ToolCalls(self._tree, self._models)
         self._states = States(self._tree, self._tools)
-        self.answer = ""
-        """The text of the last model call of the outermost agent that asked for no tool."""
-        self._held: Message | None = None
+        self._answers = Answers()
         self._spoken: set[str] = set()
         self._ts = 0.0
         self._goes_on: Checkpointed | None = None
@@ -67,6 +63,8 @@ class StreamAdapter:
             f.Interrupted: self._states.interrupted,
             f.MessageReturned: self._message_returned,
             f.AnswerAccepted: self._answer_accepted,
+            f.StateDecides: self._state_decides,
+            f.AnswerGiven: self._answer_given,
             f.OutputGiven: self._output_given,
             f.NodeUpdated: self._states.updated,
             f.ToolSpoke: self._states.tool_spoke,
@@ -83,6 +81,11 @@ class StreamAdapter:
     @agent.setter
     def agent(self, name: str) -> None:
         self._tree.agent = name
+
+    @property
+    def answer(self) -> str:
+        """What the run answers, as far as is known."""
+        return self._answers.text
 
     @property
     def usage(self) -> dict[str, Usage]:
@@ -116,10 +119,12 @@ class StreamAdapter:
         resuming.take_up(history)
         self._goes_on, self._attempt = resuming.checkpoint, resuming.attempts + 1
         self._spoken |= resuming.said
-        if resuming.answer is not None:
-            end, text = resuming.answer
+        self._answers.recorded |= resuming.said
+        for end, text in resuming.answers:
             if end.payload.message_id not in self._spoken and end.run_id == self._tree.run_id:
-                deque(self._said(end.ts, end.payload.message_id, text, end.agent, False), maxlen=0)
+                message = self._message(end.ts, end.payload.message_id, text, end.agent)
+                if message is not None:
+                    self._answers.wait(message, by_model=True)
 
     def feed(self, fact: f.Fact) -> Iterable[Envelope]:
         return self._mapping[type(fact)](fact)
@@ -127,7 +132,11 @@ class StreamAdapter:
     def finish(self) -> Iterator[Envelope]:
         """The answer, now that no step can follow it."""
         yield from self._models.refused(self._ts)
-        yield from self._release("step" if self.asks else "last")
+        yield from self._answers.release("step" if self.asks else "last")
+
+    def cut_off(self) -> Iterable[Envelope]:
+        """What was said in full and waits; the run ends here, and none of it is an answer."""
+        return self._answers.release("step")
 
     def _linked(self, fact: f.Linked) -> Iterator[Envelope]:
         if self._goes_on is not None and fact.parent is None:
@@ -156,7 +165,7 @@ class StreamAdapter:
     def _model_began(self, fact: f.ModelBegan) -> Iterator[Envelope]:
         parent = self._tree.owner(fact.parent)
         if parent == self._tree.run_id and fact.voice != "silent":
-            yield from self._release("step")
+            yield from self._answers.model_begins()
         yield from self._models.began(fact, parent)
 
     def _model_done(self, fact: f.ModelDone) -> Iterator[Envelope]:
@@ -176,7 +185,8 @@ class StreamAdapter:
         if held:
             self._spoken.add(fact.message_id)
         elif owner in self._tree.runs and voice != "silent":
-            yield from self._said(fact.ts, fact.message_id, fact.text, start.agent, bool(fact.tool_calls))
+            message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
+            yield from self._answers.said(message, step=bool(fact.tool_calls), by_model=True)
 
     def _answer_accepted(self, fact: f.AnswerAccepted) -> Iterator[Envelope]:
         start, told = self._models.accepted(fact.message_id, fact.text, fact.ts)
@@ -187,7 +197,8 @@ class StreamAdapter:
         if (inside := self._tools.inside.get(owner)) is not None:
             inside.say(fact.message_id, fact.text)
         if owner in self._tree.runs:
-            yield from self._said(fact.ts, fact.message_id, fact.text, start.agent, False)
+            message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
+            yield from self._answers.said(message, step=False, by_model=True)
 
     def _call_failed(self, fact: f.CallFailed) -> Iterator[Envelope]:
         start = self._tree.close(fact.run)
@@ -207,20 +218,40 @@ class StreamAdapter:
         return Error(**self._tree.place(ts, None, self._tree.run_id, start.agent), payload=problem)
 
     def _message_returned(self, fact: f.MessageReturned) -> Iterator[Envelope]:
-        """A message that no model call of ours has told already."""
-        if fact.message_id not in self._spoken:
+        """A message in the state, which a model call of ours may have told already."""
+        if fact.message_id in self._spoken:
+            yield from self._answers.kept(clean_text(fact.message_id))
+        else:
             # The framework gives an id to those without one only later.
             message_id = fact.message_id or digest_id(self._tree.run_id, "returned", str(len(self._spoken)))
             step = fact.asks_for_tools or fact.is_step
-            yield from self._said(fact.ts, message_id, fact.text, fact.agent, step, fact.documents)
+            message = self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents)
+            yield from self._answers.said(message, step=step, by_model=False)
 
-    def _output_given(self, fact: f.OutputGiven) -> Iterator[Envelope]:
+    def _state_decides(self, fact: f.StateDecides) -> Iterable[Envelope]:
+        self._answers.by_state = True
+        return ()
+
+    def _answer_given(self, fact: f.AnswerGiven) -> Iterable[Envelope]:
+        """The answer of a graph that speaks in messages: the last one of its state."""
+        message_id = fact.message_id
+        if clean_text(message_id) in self._answers.recorded:
+            message_id = digest_id(self._tree.run_id, "answer")
+        self._decide(self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents))
+        return ()
+
+    def _output_given(self, fact: f.OutputGiven) -> Iterable[Envelope]:
         """The answer of a graph that does not speak in messages: its output, as text."""
-        if self.answer or self.asks:
-            return
+        if self.asks or (self.answer and not fact.value):
+            return ()
         result, _, blobs = to_result(fact.value)
         self._tree.blobs += blobs
-        yield from self._said(fact.ts, digest_id(self._tree.run_id, "output"), result.as_text(), None, False)
+        self._decide(self._message(fact.ts, digest_id(self._tree.run_id, "output"), result.as_text(), None))
+        return ()
+
+    def _decide(self, answer: Message | None) -> None:
+        if answer is not None and not self.asks:
+            self._answers.decide(answer)
 
     def _warned(self, fact: f.Warned) -> Iterator[Envelope]:
         yield Warning(**self._tree.root(fact.ts), payload=Problem(code=fact.code, message=clean_text(fact.message)))
@@ -229,30 +260,20 @@ class StreamAdapter:
         problem = Problem(code="unknown_event", message=f"not understood: {clean_text(fact.what)}")
         yield Warning(**self._tree.root(fact.ts), payload=problem)
 
-    def _said(
-        self, ts: float, message_id: str, text: str, agent: str | None, step: bool, documents: Sequence[str] = ()
-    ) -> Iterator[Envelope]:
-        yield from self._release("step")
+    def _message(
+        self, ts: float, message_id: str, text: str, agent: str | None, documents: Sequence[str] = ()
+    ) -> Message | None:
+        """None if there is no text in it."""
         self._spoken.add(message_id)
-        message_id, clean = clean_text(message_id), clean_text(text)
-        if not clean:
-            return
+        if not (clean := clean_text(text)):
+            return None
         said = Said(
-            message_id=message_id,
+            message_id=clean_text(message_id),
             role="assistant",
             content=[TextPart(text=clean)],
             status="step",
             author=agent,
             documents=[clean_text(each) for each in documents] or None,
         )
-        place = self._tree.place(ts, self._tree.run_id, digest_id("message", message_id), agent)
-        message = Message(**place, payload=said)
-        if step:
-            yield message
-        else:
-            self.answer, self._held = clean, message
-
-    def _release(self, status: Literal["step", "last"]) -> Iterator[Envelope]:
-        held, self._held = self._held, None
-        if held is not None:
-            yield replace(held, payload=replace(held.payload, status=status))
+        call_id = digest_id("message", said.message_id)
+        return Message(**self._tree.place(ts, self._tree.run_id, call_id, agent), payload=said)

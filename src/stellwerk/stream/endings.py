@@ -49,13 +49,17 @@ def stop_ending(story: Iterable[Envelope], stop: StopAsked, *, run_id: str, ts: 
 
 def _cut_off(story: Iterable[Envelope], run_id: str, ts: float, ended: RunEnded) -> list[Envelope]:
     calls, usage, trace_id = OpenCalls(), dict[str, Usage](), ""
-    for envelope in story:
+    told = list(story)
+    for envelope in told:
         calls.feed(envelope)
         trace_id = envelope.trace_id or trace_id
         if isinstance(envelope, LlmEnd) and envelope.run_id == run_id and (used := envelope.payload.usage):
             usage[used.model] = sum_of(usage.get(used.model), used)
     end = RunEnd(**_root(trace_id, run_id, ts), payload=replace(ended, usage=list(usage.values())))
-    return [calls.stamp(envelope) for envelope in (*calls.closing(ts=ts, run_id=run_id), end)]
+    adapter = StreamAdapter(trace_id=trace_id, run_id=run_id, agent="")
+    adapter.seed(told)
+    ending = (*adapter.cut_off(), *calls.closing(ts=ts, run_id=run_id), end)
+    return [calls.stamp(envelope) for envelope in ending]
 
 
 def _root(trace_id: str, run_id: str, ts: float) -> dict[str, Any]:

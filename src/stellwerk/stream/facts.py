@@ -174,8 +174,22 @@ class AnswerAccepted(_Fact, frozen=True, gc=False):
     text: str
 
 
+class StateDecides(_Fact, frozen=True, gc=False):
+    """The final state of this graph says what its answer is, whichever model speaks last."""
+
+
+class AnswerGiven(_Fact, frozen=True, gc=False):
+    """A graph has ended, and this is the last AI message that its state has of this round."""
+
+    ts: float
+    message_id: str
+    text: str
+    agent: str | None
+    documents: tuple[str, ...] = ()
+
+
 class OutputGiven(_Fact, frozen=True, gc=False):
-    """A graph without messages has ended with this."""
+    """A graph has ended with this, and without a message."""
 
     ts: float
     value: Any
@@ -248,6 +262,8 @@ Fact = (
     | Interrupted
     | MessageReturned
     | AnswerAccepted
+    | StateDecides
+    | AnswerGiven
     | OutputGiven
     | NodeUpdated
     | ToolSpoke

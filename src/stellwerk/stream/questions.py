@@ -1,4 +1,4 @@
-"""Questions: what a graph that was interrupted wants to know, and what its answer must look like.
+"""Questions: what a graph that was interrupted wants to know.
 
 Three kinds are known by their form: a question of ``ask_user``, the approval of
 a tool call, and what an MCP server wants to be told. Any other value that a
@@ -11,11 +11,9 @@ from typing import Any
 import msgspec
 
 from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical
-from stellwerk.envelope.payloads import Answered, Asked
+from stellwerk.envelope.payloads import Asked
 from stellwerk.envelope.shapes import Blob
-from stellwerk.errors import InvalidField
-from stellwerk.spec.decisions import Approval, forms_of
-from stellwerk.spec.foreign import objection
+from stellwerk.spec.decisions import forms_of
 from stellwerk.stream.facts import Interrupted
 
 APPROVAL = "tool_approval"
@@ -45,40 +43,6 @@ def asked(ask_id: str, fact: Interrupted) -> tuple[Asked, tuple[Blob, ...]]:
         sanitized=list(safe.notes) or None,
     )
     return question, safe.blobs + form.blobs
-
-
-def resume_value(question: Asked, answer: Answered) -> Any:
-    """What the graph gets for an answer, in the form that the one who asked understands."""
-    given = answer.data if answer.data is not None else answer.text
-    if question.kind == "approval":
-        if answer.refused:
-            return {"type": "reject", **({"message": answer.text} if answer.text else {})}
-        return {"type": given} if isinstance(given, str) else given
-    if question.kind == "elicitation" and answer.refused:
-        return {"refused": True}
-    return given
-
-
-def check_answer(question: Asked, answer: Answered) -> None:
-    """
-    Raises:
-        InvalidField: the answer does not fit what was asked; the question stays open.
-    """
-    if answer.refused:
-        return
-    if answer.text is None and answer.data is None:
-        raise InvalidField("an answer needs text or data", field="text")
-    if question.kind == "question" and question.options and answer.data is None and answer.text not in question.options:
-        raise InvalidField(f"choose one of: {', '.join(map(str, question.options))}", field="text")
-    if question.schema is None:
-        return
-    if question.kind == "approval" and forms_of(question.schema):
-        Approval(question.schema, question.tool_name, question.args).check(resume_value(question, answer))
-        return
-    wrong = objection(question.schema, resume_value(question, answer))
-    if wrong is not None:
-        place = ".".join(["data", *map(str, wrong.absolute_path)])
-        raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field=place)
 
 
 def words_of(value: Any, names: Iterable[str]) -> str:

@@ -40,8 +40,8 @@ class Resuming:
         """How often the trace was taken up, its beginning included."""
         self.said: set[str] = set()
         """Messages that the trace told; a step that is not over gives them back when it goes on."""
-        self.answer: tuple[LlmEnd, str] | None = None
-        """The last words of the outermost agent, which may be its answer."""
+        self.answers: list[tuple[LlmEnd, str]] = []
+        """The last words of the outermost agent, which may be its answer; a graph's state decides between several."""
         self.checkpoint: Checkpointed | None = None
         """Of the outermost graph, the last one: where it goes on."""
 
@@ -52,7 +52,7 @@ class Resuming:
                     self.checkpoint = saved
                 case RunStart(run_id=str(run_id)):
                     self._tree.runs.add(run_id)
-                    self.answer = None
+                    self.answers = []
                 case SubgraphResume():
                     self.attempts += 1
                 case Message(payload=said):
@@ -98,7 +98,7 @@ class Resuming:
         if end.run_id == self._tree.run_id and done.usage is not None:
             self._tools.models.use(done.usage)
         if done.status == "ok" and text and end.parent_id in self._tree.runs:
-            self.answer = None if done.tool_calls else (end, text)
+            self.answers = [] if done.tool_calls else [*self.answers, (end, text)]
         self._tools.want(end.parent_id, [(call.name, call.tool_call_id, call.args) for call in done.tool_calls or ()])
         inside = self._tools.inside.get(end.parent_id or "")
         if inside is not None and done.usage is not None:

@@ -8,11 +8,11 @@ from stellwerk.envelope.model import AskUser
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField
 from stellwerk.spec.model import DECISIONS
-from stellwerk.stream.questions import check_answer
 from stellwerk.terminal import replies, short
 from stellwerk.terminal.keyboard import Keyboard
 from stellwerk.terminal.plain import one_line, visible
 from stellwerk.terminal.views import View
+from stellwerk.views.answering import check_answer
 
 _REFUSE = "/refuse"
 _PROMPT = "> "

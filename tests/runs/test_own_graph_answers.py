@@ -1,0 +1,76 @@
+"""The answer of an operator's own graph over HTTP: the conversation and all streams agree with the graph's state."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from stellwerk.agents.targets import systems_of
+from stellwerk.envelope.order import legal
+from stellwerk.settings import Settings
+from tests.api.reading import Event, whole_round
+from tests.conftest import running_server
+from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
+
+GRAPHS = Path(__file__).parent / "own_graphs.py"
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
+    own = systems_of([f"{name}={GRAPHS}:{name}" for name in ("memory", "report")])
+    async with running_server(Settings(data=tmp_path), own=own) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
+            yield client
+
+
+async def conversation(client: httpx2.AsyncClient, sid: str) -> list[tuple[str, str]]:
+    entries = (await client.get(f"/sessions/{sid}/messages")).json()["messages"]
+    return [(entry["text"], entry["status"]) for entry in entries if entry["role"] == "assistant"]
+
+
+async def lines(client: httpx2.AsyncClient, sid: str, dialect: str) -> list[Event]:
+    path = f"/sessions/{sid}/stream?until=run_end&dialect={dialect}"
+    answer = await client.get(path, headers={"accept": "application/x-ndjson"})
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+@pytest.mark.parametrize(("system", "answer"), [("memory", "It is sunny."), ("report", "All about weather.")])
+async def test_what_the_graph_ends_with_is_the_answer_in_every_place(
+    system: str, answer: str, client: httpx2.AsyncClient
+) -> None:
+    sid = await begin(client, system)
+    told = await whole_round(client, sid, "weather")
+    assert told[-1]["payload"]["result"] == answer
+    said = await conversation(client, sid)
+    assert [text for text, status in said if status == "last"] == [answer] == [said[-1][0]]
+    chunks = await lines(client, sid, "chunks")
+    assert "".join(line["data"] for line in chunks if line["type"] == "text_final") == answer
+    texts = [line["payload"] for line in await lines(client, sid, "events") if line["type"] == "text_message"]
+    assert [text["text"] for text in texts] == [answer]
+    assert legal(log_of(await events(client, sid))) == []
+
+
+@pytest.mark.parametrize(("system", "answer"), [("memory", "It is sunny."), ("report", "All about weather.")])
+async def test_an_answer_that_is_given_again_is_what_the_graph_ends_with(
+    system: str, answer: str, client: httpx2.AsyncClient
+) -> None:
+    sid = await begin(client, system)
+    await whole_round(client, sid, "weather")
+    again = (await client.post(f"/sessions/{sid}/regenerate")).json()
+    told = await rest_of_run(client, sid, again["after"])
+    assert (told[-1]["payload"]["status"], told[-1]["payload"]["result"]) == ("completed", answer)
+    assert [text for text, status in await conversation(client, sid) if status == "last"] == [answer]
+
+
+async def test_an_answer_that_waits_for_the_end_is_in_the_conversation_when_the_run_is_stopped(
+    client: httpx2.AsyncClient,
+) -> None:
+    sid = await begin(client, "memory")
+    await send(client, sid, "endless weather")
+    await seen(client, sid, "llm_end", count=2)
+    await stop(client, sid)
+    assert await conversation(client, sid) == [("It is sunny.", "step"), ("Asks about weather.", "step")]
+    assert legal(log_of(await events(client, sid))) == []
+    assert (await whole_round(client, sid, "weather"))[-1]["payload"]["result"] == "It is sunny."
