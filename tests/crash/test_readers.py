@@ -1,6 +1,7 @@
 """Readers in numbers, readers that stall, readers that go: none of them can hurt a run or leave a trace."""
 
 import asyncio
+import signal
 from pathlib import Path
 
 import httpx2
@@ -11,6 +12,7 @@ from stellwerk.settings import Settings
 from tests.crash import crowd, wire
 from tests.crash.crowd import READING, STALLED, UPGRADE, Scene, long_session
 from tests.crash.inside import Inside, serving
+from tests.crash.process import server_process
 from tests.crash.waiting import eventually
 
 KIB = 1024
@@ -53,6 +55,19 @@ def test_a_reader_costs_little_memory(scene: Scene) -> None:
 def test_readers_that_left_or_were_reset_leave_no_socket_open(scene: Scene) -> None:
     # One more may be the test's own: a connection that is kept for its next question, or was not yet before.
     assert max(scene.sockets_after) <= scene.sockets_before + 1
+
+
+async def test_readers_that_the_server_has_yet_to_accept_are_waited_for(tmp_path: Path) -> None:
+    with server_process(tmp_path / "data", errors=tmp_path / "errors") as server:
+        before = server.sockets()
+        server.process.send_signal(signal.SIGSTOP)  # what a busy machine does to it, for longer
+        waiting = [crowd.connect_and_never_read(server.address, "/healthz") for _ in range(STALLED)]
+        counting = asyncio.create_task(crowd.sockets_left(server, before))
+        assert not (await asyncio.wait([counting], timeout=0.5))[0], "nobody is accepted yet, so nobody has left"
+        server.process.send_signal(signal.SIGCONT)
+        for stuck in waiting:
+            stuck.close()
+        assert await counting <= before
 
 
 @pytest.mark.requirement("trust.I18", "fault-10", "fault-11")
