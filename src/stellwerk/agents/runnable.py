@@ -150,8 +150,9 @@ class RunnableAgent:
             tell(Warned(clock.now(), NOT_SHOWN, files.warning))
         with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
             config = _config(turn, metered(tap, *holding))
-            async with budget.in_time(), _pausing(tap):
-                async for part in self._stream(turn, files, config):
+            # Closed in any case: a generator that is left to the garbage collector ends when the run is long over.
+            async with budget.in_time(), _pausing(tap), aclosing(self._stream(turn, files, config)) as parts:
+                async for part in parts:
                     for fact in facts_of(part, clock):
                         tell(fact)
                     for returned in messages_of(part, clock, self.name):
@@ -173,10 +174,12 @@ class RunnableAgent:
         """The tool calls whose results are among what was written since these checkpoints, the latest of a run."""
         saver, found = self.graph.checkpointer, set[str]()
         if isinstance(saver, BaseCheckpointSaver):
-            async for saved in saver.alist({"configurable": {"thread_id": session_id}}):
-                if saved.checkpoint["id"] not in checkpoints:
-                    break  # newest first: the rest is older than the run
-                found |= set(_answered(write for _, _, write in saved.pending_writes or ()))
+            listed = cast(AsyncGenerator[Any, None], saver.alist({"configurable": {"thread_id": session_id}}))
+            async with aclosing(listed):
+                async for saved in listed:
+                    if saved.checkpoint["id"] not in checkpoints:
+                        break  # newest first: the rest is older than the run
+                    found |= set(_answered(write for _, _, write in saved.pending_writes or ()))
         return found
 
     async def forget(self, session_id: str) -> None:
@@ -189,7 +192,7 @@ class RunnableAgent:
         saver = self.graph.checkpointer
         return await saver.without(session_id, forgetting) if isinstance(saver, DurableSaver) else None
 
-    def _stream(self, turn: Turn, files: Attached, config: RunnableConfig) -> AsyncIterator[Any]:
+    def _stream(self, turn: Turn, files: Attached, config: RunnableConfig) -> AsyncGenerator[Any, None]:
         if turn.answers and not self.graph.checkpointer:
             raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
         given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn, files)
@@ -201,7 +204,8 @@ class RunnableAgent:
         if (context := context_of(self.graph, config)) is not None:
             options["context"] = context
         modes = cast(list[StreamMode], list(MODES))
-        return self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
+        parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
+        return cast(AsyncGenerator[Any, None], parts)
 
     def _input(self, turn: Turn, files: Attached) -> Any:
         # What an agent said elsewhere may repeat what it had read there; its notes are not with it.
