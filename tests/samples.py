@@ -26,6 +26,7 @@ from stellwerk.envelope.payloads import (
     ToolCalled,
     ToolEnded,
 )
+from stellwerk.ids import SystemClock
 
 TENANT = "local"
 
@@ -94,15 +95,34 @@ class SteadyClock:
     def now(self) -> float:
         return float(next(self._seconds))
 
+    def steady(self) -> float:
+        return self.now()
+
 
 class StillClock:
     """A clock that stands still until it is told how much time has passed."""
 
     def __init__(self, now: float = 1000.0) -> None:
-        self._now = now
+        self._now, self._set_by = now, 0.0
 
     def now(self) -> float:
+        return self._now + self._set_by
+
+    def steady(self) -> float:
         return self._now
 
     def pass_by(self, seconds: float) -> None:
         self._now += seconds
+
+    def set_by(self, seconds: float) -> None:
+        """Set it forward, or back: no time passes."""
+        self._set_by += seconds
+
+
+class SetClock(SystemClock):
+    """The clock of the system, which can be set forward and back."""
+
+    set_by = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.set_by

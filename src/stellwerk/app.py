@@ -173,6 +173,7 @@ async def _services(
     identify: Identify | None = None,
     *,
     checked_before: bool = False,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Services]:
     operator = read_operator(settings.config)
     wanted = served(own, operator.graphs)
@@ -181,7 +182,7 @@ async def _services(
         refuse_lost_database(settings.data)
         prove_strict()
         trace_in_place()
-        clock = SystemClock()
+        clock = clock or SystemClock()
         stores = await _stores(settings.data, operator, wakes, clock, opened)
         opened.enter_context(logs.redacting(stores.log.redactors.redact_line))
         await opened.enter_async_context(tracing(stores.log.redactors))
@@ -240,7 +241,7 @@ async def _stores(data: Path, operator: Operator, wakes: Wakes, clock: Clock, op
 
 def _dispatch(settings: Settings, stores: Stores, systems: Systems, clock: Clock, opened: AsyncExitStack) -> Dispatch:
     tick = Tick(asyncio.get_running_loop(), stores.database.when_free)
-    runner = Runner(stores, systems, tick, clock, window=settings.window)
+    runner = Runner(stores, systems, tick, window=settings.window)
     dispatch = Dispatch(stores, runner, clock, slots=settings.slots, waiting=settings.waiting)
     opened.push_async_callback(dispatch.close)
     return dispatch

@@ -17,12 +17,34 @@ _RANDOM_BITS = 80
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch. Information, never an order."""
+        """Seconds since the epoch. Information, never an order: the operator, or the network, may set it."""
+
+    def steady(self) -> float:
+        """Seconds since any moment, which cannot be set: two of them say how long something took."""
 
 
 class SystemClock:
     def now(self) -> float:
         return time.time()
+
+    def steady(self) -> float:
+        return time.monotonic()
+
+
+class AnchoredClock:
+    """The time at which it was made, and what has passed since: whatever the other clock is set to meanwhile.
+
+    A run is told by one, so that the differences of its times are how long it took.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._ahead = clock, clock.now() - clock.steady()
+
+    def now(self) -> float:
+        return self._ahead + self._clock.steady()
+
+    def steady(self) -> float:
+        return self._clock.steady()
 
 
 class IdSource(Protocol):

@@ -42,7 +42,7 @@ async def acting(state: MessagesState) -> Any:
 
 
 def metered(limits: Limits) -> Meter:
-    return Meter(Ledger(SystemClock(), limits), Spent(), SystemClock().now())
+    return Meter(Ledger(SystemClock(), limits), Spent(), SystemClock().steady())
 
 
 def talking(*nodes: Any) -> Conversation:

@@ -50,6 +50,9 @@ class PinnedClock:
     def now(self) -> float:
         return round(1_700_000_000 + next(self._ticks) / 100, 2)
 
+    def steady(self) -> float:
+        return self.now()
+
 
 class TellingSaver(InMemorySaver):
     """Tells of every checkpoint, as the saver of the server does; without a thread of its own, in one order always."""

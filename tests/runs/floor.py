@@ -22,6 +22,7 @@ from stellwerk.log.wake import Wakes
 from stellwerk.runs.sessions import Session
 from stellwerk.settings import Settings
 from stellwerk.tenants.principals import LOCAL_TENANT
+from tests.samples import SetClock
 
 SYSTEM = Path(__file__).with_suffix(".yaml")
 SOON = 30
@@ -87,6 +88,7 @@ class Floor:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._number = folder, 0
+        self.clock = SetClock()
         self.config = folder / "operator.yaml"
         self.config.write_text(f"tools: ['{__name__}:tools']\n")
 
@@ -99,7 +101,7 @@ class Floor:
         settings = Settings(data=self._data, config=self.config)
         # Everything but the routes: what they would call is called here.
         self._opened: AbstractAsyncContextManager[Services] = app._services(
-            settings, self.wakes, {"floor": str(SYSTEM)}
+            settings, self.wakes, {"floor": str(SYSTEM)}, clock=self.clock
         )
         self.services = await self._opened.__aenter__()
         self.sessions, self.workflows = self.services.sessions, self.services.workflows

@@ -54,7 +54,7 @@ async def house(database: Sqlite, tmp_path: Path) -> AsyncIterator[House]:
     tick = Tick(asyncio.get_running_loop(), database.when_free)
     quotas = Quotas(database, clock)
     stores = Stores(database, log, documents, Extractor(documents), Todolists(tmp_path), tmp_path, quotas)
-    runner = Runner(stores, systems, tick, clock, window=0.1)
+    runner = Runner(stores, systems, tick, window=0.1)
     dispatch = Dispatch(stores, runner, clock, slots=1, waiting=1)
     await log.create(NewSession(TENANT, "s1", "demo", 1.0))
     yield House(Sessions(stores, systems, dispatch, clock, SortableIds(clock)), documents, folder)

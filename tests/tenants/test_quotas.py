@@ -56,6 +56,38 @@ async def test_in_no_minute_there_are_more_requests_than_allowed(quotas: Quotas,
     assert (await quotas.used("acme")).requests == 3
 
 
+@pytest.mark.parametrize("set_by", [-3600, 3600])
+async def test_a_clock_that_is_set_neither_locks_a_tenant_out_nor_lets_more_in(
+    quotas: Quotas, clock: StillClock, set_by: float
+) -> None:
+    await quotas.limit("acme", Limits(requests=2, session_requests=2))
+    for _ in range(2):
+        quotas.request("acme", "s1")
+    clock.set_by(set_by)
+    assert refused(lambda: quotas.request("acme", "s1"))[1] == "60"
+    assert (await quotas.used("acme")).requests == 2
+    clock.pass_by(60)
+    quotas.request("acme", "s1")
+    assert (await quotas.used("acme")).requests == 1
+
+
+@pytest.mark.parametrize("set_by", [-3600, 7200])
+async def test_the_seconds_of_a_run_are_those_that_passed(quotas: Quotas, clock: StillClock, set_by: float) -> None:
+    clock.pass_by(DAY / 2)
+    await quotas.limit("acme", Limits(seconds=20, session_seconds=20))
+    meter = await quotas.meter("acme", "s1")
+    with meter.running():
+        clock.pass_by(5)
+        clock.set_by(set_by)
+        clock.pass_by(5)
+        assert (await quotas.used("acme")).seconds == 10
+        meter.check()
+        clock.pass_by(10)
+        with pytest.raises(QuotaExceeded, match="20 are used of the 20"):
+            meter.check()
+    assert (await quotas.used("acme")).seconds == 20
+
+
 async def test_a_stream_holds_its_place_until_it_ends(quotas: Quotas) -> None:
     await quotas.limit("acme", Limits(streams=2, session_streams=1))
     with ExitStack() as opened:

@@ -23,6 +23,17 @@ def test_a_ticket_is_good_once_for_its_session_and_not_for_long() -> None:
     assert tickets.take("", "s1") is None
 
 
+@pytest.mark.parametrize("set_by", [-3600, 3600])
+def test_a_clock_that_is_set_makes_a_ticket_last_neither_longer_nor_shorter(set_by: float) -> None:
+    clock = StillClock()
+    tickets = Tickets(clock)
+    ticket, late = tickets.sell(ADA, "s1"), tickets.sell(ADA, "s1")
+    clock.set_by(set_by)
+    assert tickets.take(ticket.value, "s1") == ADA
+    clock.pass_by(LASTS)
+    assert tickets.take(late.value, "s1") is None
+
+
 def test_a_tenant_that_takes_all_its_tickets_takes_none_from_others() -> None:
     clock = StillClock()
     tickets = Tickets(clock)

@@ -37,6 +37,9 @@ class _Told:
     def now(self) -> float:
         return self.ts
 
+    def steady(self) -> float:
+        return self.ts
+
 
 def ended(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     """Do it, and return the exit code."""

@@ -6,6 +6,7 @@ without ending it is closed like one that a crash left behind.
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any
@@ -16,7 +17,7 @@ from stellwerk.agents.turn import Pause
 from stellwerk.database.patience import RETRY, patiently
 from stellwerk.database.port import Operation, R
 from stellwerk.errors import Fenced, StorageFull, StorageGone
-from stellwerk.ids import Clock
+from stellwerk.ids import AnchoredClock, Clock
 from stellwerk.log.log import Lease
 from stellwerk.runs import intake, tables
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop, Stopped
@@ -44,6 +45,8 @@ class Dispatch:
         self._reserved = 0
         self._running: dict[str, tuple[asyncio.Task[bool], Pause, Lease]] = {}
         """By session, as a session has one run at a time."""
+        self._clocks: dict[str, Clock] = {}
+        """That of the run that is driven here, by session."""
         self._leaving: set[asyncio.Task[bool]] = set()
         """Drivers whose run is over for everybody but them; they hold no slot."""
         self._stopping: dict[tuple[str, str], asyncio.Task[Stopped]] = {}
@@ -133,6 +136,8 @@ class Dispatch:
             raise
 
     async def _stop(self, stop: Stop) -> Stopped:
+        clock = self._clocks.get(stop.session_id, self._clock)
+        stop = replace(stop, at=clock.now())
         commit = self._log.commit(intake.stop_many, stop, stop.session_id, lambda done: done.stored, urgent=True)
         halted = await self._heard(commit)
         before, claimed = halted.status, halted.claimed
@@ -141,7 +146,7 @@ class Dispatch:
             head = await self._log.head(stop.tenant, stop.session_id)
             return Stopped(status=before.status, round=before.round, run_id=before.run_id, position=head.position)
         try:
-            position = await patiently(partial(close, self._database, self._log, self._clock, claimed), inf)
+            position = await patiently(partial(close, self._database, self._log, clock, claimed), inf)
         except Fenced:
             await self._log.head(stop.tenant, stop.session_id)  # says so, if it was deleted meanwhile
             raise
@@ -153,6 +158,7 @@ class Dispatch:
         """Cancel a driver whose run has been taken from it; it may take its time."""
         task, *_ = self._running.pop(session_id, (None,))
         if task is not None:
+            del self._clocks[session_id]
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
             task.cancel()
@@ -206,8 +212,9 @@ class Dispatch:
             self._start(claimed)
 
     def _start(self, claimed: Claimed) -> None:
-        lease, pause = claimed.lease, Pause()
-        task = asyncio.create_task(self._runner.run(claimed, pause), name=f"run {lease.run_id}")
+        lease, pause, clock = claimed.lease, Pause(), AnchoredClock(self._clock)
+        task = asyncio.create_task(self._runner.run(claimed, pause, clock), name=f"run {lease.run_id}")
+        self._clocks[lease.session_id] = clock
         self._running[lease.session_id] = task, pause, lease
         watch = asyncio.get_running_loop().call_later(LONG, _lasts_long, lease)
         task.add_done_callback(lambda done: self._ended(lease, done))
@@ -217,21 +224,23 @@ class Dispatch:
         failure = None if task.cancelled() else task.exception()  # looked at in any case, or Python complains
         if task in self._leaving:
             return
+        clock = self._clock
         if self._running.get(lease.session_id, (None,))[0] is task:  # the next run may have begun meanwhile
             del self._running[lease.session_id]
+            clock = self._clocks.pop(lease.session_id)
         if self._closing:
             return
         if task.cancelled() or failure is not None or not task.result():
             logger.warning("driver_ended", session=lease.session_id, run=lease.run_id, exc_info=failure)
             self._broken.add(lease.session_id)
-            self._errand(self._close_broken(lease))
+            self._errand(self._close_broken(lease, clock))
         self.claim()
 
-    async def _close_broken(self, lease: Lease) -> None:
+    async def _close_broken(self, lease: Lease, clock: Clock) -> None:
         """Close a run whose driver ended before it did; nothing, if somebody else has seen to it."""
-        reclaim = partial(self._database.submit, tables.reclaim_many, (lease, self._clock.now()), urgent=True)
+        reclaim = partial(self._database.submit, tables.reclaim_many, (lease, clock.now()), urgent=True)
         for orphan in await patiently(reclaim, inf):
-            await patiently(partial(close, self._database, self._log, self._clock, orphan), inf)
+            await patiently(partial(close, self._database, self._log, clock, orphan), inf)
         self._broken.discard(lease.session_id)
         self._unsure = True
         self.claim()

@@ -46,24 +46,27 @@ logger = structlog.get_logger(__name__)
 
 
 class Runner:
-    def __init__(self, stores: Stores, systems: Systems, tick: Tick, clock: Clock, *, window: float) -> None:
+    def __init__(self, stores: Stores, systems: Systems, tick: Tick, *, window: float) -> None:
         self._stores, self._log, self._systems = stores, stores.log, systems
-        self._tick, self._clock, self._window = tick, clock, window
+        self._tick, self._window = tick, window
         self._warned: set[str] = set()
         """Systems whose graph wants a user id, and had a session without one."""
 
-    async def run(self, claimed: Claimed, pause: Pause) -> bool:
-        """Drive the run to its end, or until it was paused; False if somebody else must have ended it."""
+    async def run(self, claimed: Claimed, pause: Pause, clock: Clock) -> bool:
+        """Drive the run to its end, or until it was paused; False if somebody else must have ended it.
+
+        Of the ``clock``, which all times of the run come from, it is expected that nobody sets it meanwhile.
+        """
         lease, this_task = claimed.lease, asyncio.current_task()
         assert this_task is not None
         recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=this_task.cancel)
         work = await assignment(self._log, self._stores.database, claimed)
         if work.stop is not None:  # a crash came between the stop and its end
-            await close(self._stores.database, self._log, self._clock, claimed)
+            await close(self._stores.database, self._log, clock, claimed)
             return True
         for envelope in work.history:
             recorder.calls.feed(envelope)
-        run = _Run(lease, work.start, recorder, self._stores.documents, self._clock)
+        run = _Run(lease, work.start, recorder, self._stores.documents, clock)
         try:
             if not await self._drive(run, claimed, work, pause):
                 return await self._release(run)
@@ -89,7 +92,7 @@ class Runner:
             return False
         await run.recorder.settle(run.closing())
         logger.info("run_paused", session=lease.session_id, run=lease.run_id)
-        return await self._stores.database.submit(tables.release_many, (lease, self._clock.now()), urgent=True)
+        return await self._stores.database.submit(tables.release_many, (lease, run.clock.now()), urgent=True)
 
     async def _drive(self, run: "_Run", claimed: Claimed, work: Assignment, pause: Pause) -> bool:
         """True when the run is over, False when it was paused."""
@@ -108,7 +111,7 @@ class Runner:
                 offering(self._documents(run.lease)),
                 traced_as(run.lease, run.start, agent.name),
             ):
-                await agent.drive(replace(turn, pause=pause), run.tell, self._clock)
+                await agent.drive(replace(turn, pause=pause), run.tell, run.clock)
         except Fenced:
             raise
         except Paused:
@@ -141,7 +144,7 @@ class Runner:
             if (reason := work.hindrance(settled)) is not None:
                 raise Crashed(reason)
             if not work.paused:
-                closing = list(run.recorder.calls.closing(ts=self._clock.now(), run_id=run.lease.run_id))
+                closing = list(run.recorder.calls.closing(ts=run.clock.now(), run_id=run.lease.run_id))
             logger.warning("run_goes_on", session=run.lease.session_id, run=run.lease.run_id, attempt=work.attempt)
         for envelope in closing:
             run.recorder.feed(envelope)
@@ -185,7 +188,7 @@ class _Run:
         self, lease: Lease, start: RunStart, recorder: Recorder, documents: DocumentStore, clock: Clock
     ) -> None:
         self.lease, self.start, self.recorder = lease, start, recorder
-        self._keep, self._clock = partial(documents.keep, lease.tenant, lease.session_id), clock
+        self._keep, self.clock = partial(documents.keep, lease.tenant, lease.session_id), clock
         self._clean = partial(without_secrets, redactor=recorder.redactor)
         self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
         self._failure: Problem | None = None
@@ -220,7 +223,7 @@ class _Run:
         """Ends for what was cut off; what is paused, or has a graph inside that goes on, stays open."""
         calls = self.recorder.calls
         graphs = {start.call_id for start in calls.open_tools() if start.payload.kind != "tool"}
-        return calls.closing(ts=self._clock.now(), run_id=self.lease.run_id, but={*graphs, *self.adapter.suspended})
+        return calls.closing(ts=self.clock.now(), run_id=self.lease.run_id, but={*graphs, *self.adapter.suspended})
 
     def fail(self, error: BaseException) -> None:
         """A foreseen error speaks for itself; any other is named, and told only to the operator."""
@@ -237,7 +240,7 @@ class _Run:
             self.recorder.calls,
             trace_id=self.start.trace_id or "",
             run_id=self.lease.run_id,
-            ts=self._clock.now(),
+            ts=self.clock.now(),
             failure=self._failure,
         )
 

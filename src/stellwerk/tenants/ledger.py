@@ -10,6 +10,8 @@ from stellwerk.tenants.limits import DAY, MINUTE, Excess, Limits, excess
 
 _CROWD = 1000
 """Sessions whose requests are counted, above which it is looked for the first time which of them are quiet."""
+_DAYS = 3
+"""Days whose counts are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Meter:
     session: Spent
     """What the session had used before."""
     began: float
+    """By the clock that cannot be set."""
     steps: int = 0
     tokens: int = 0
     bytes: int = 0
@@ -41,8 +44,11 @@ class Meter:
             yield
         finally:
             self.ledger.meters.discard(self)
-            today = self.ledger.today()
-            today.seconds += self.ledger.clock.now() - max(self.began, today.number * DAY)
+            self.ledger.today().seconds += self.seconds_today()
+
+    def seconds_today(self) -> float:
+        clock = self.ledger.clock
+        return min(clock.steady() - self.began, clock.now() % DAY)
 
     @property
     def limited(self) -> bool:
@@ -75,17 +81,15 @@ class Meter:
         self.ledger.held += size
 
     def _excess_in_session(self) -> Excess | None:
-        now = self.ledger.clock.now()
-        seconds = self.session.seconds + now - self.began
+        clock = self.ledger.clock
+        seconds = self.session.seconds + clock.steady() - self.began
         held = self.session.bytes + self.bytes
         spent = Spent(self.session.steps + self.steps, self.session.tokens + self.tokens, seconds, held)
-        return excess_in_session(self.ledger.limits, spent, now)
+        return excess_in_session(self.ledger.limits, spent, clock.now())
 
 
 @dataclass
 class _Today:
-    number: int
-    """Days since the epoch."""
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
@@ -99,7 +103,7 @@ class Ledger:
     clock: Clock
     limits: Limits = Limits()
     requests: deque[float] = field(default_factory=deque)
-    """When the last ones came, for as long as they count."""
+    """When the last ones came, for as long as they count; by the clock that cannot be set."""
     of_sessions: dict[str, deque[float]] = field(default_factory=dict)
     streams: Counter[str] = field(default_factory=Counter)
     """Open ones of each session; of none, where its id is not known yet."""
@@ -107,18 +111,20 @@ class Ledger:
     held: int = 0
     """Bytes, in the logs of its sessions and in files; as the database says, and what came since it was asked."""
     _crowd: int = _CROWD
-    _today: _Today = field(default_factory=lambda: _Today(0))
+    _days: dict[int, _Today] = field(default_factory=dict)
+    """By days since the epoch; those before today are kept for a while, as the clock may be set back."""
 
     def today(self) -> _Today:
         number = int(self.clock.now() // DAY)
-        if self._today.number != number:
-            self._today = _Today(number)
-        return self._today
+        if number not in self._days:
+            self._days[number] = _Today()
+            for oldest in list(self._days)[:-_DAYS]:
+                del self._days[oldest]
+        return self._days[number]
 
     def seconds(self) -> float:
         """Of today: of the runs that are over, and of those under way."""
-        now, today = self.clock.now(), self.today()
-        return today.seconds + sum(now - max(each.began, today.number * DAY) for each in tuple(self.meters))
+        return self.today().seconds + sum(each.seconds_today() for each in tuple(self.meters))
 
     def excess(self) -> Excess | None:
         """Of what is used up in a day, or stored."""
@@ -136,7 +142,7 @@ class Ledger:
             yield "requests", self.limits.requests, self.requests
         if self.limits.session_requests is not None and session_id is not None:
             if len(self.of_sessions) > self._crowd:
-                now = self.clock.now()
+                now = self.clock.steady()
                 self.of_sessions = {sid: sent for sid, sent in self.of_sessions.items() if recent(sent, now)}
                 self._crowd = max(_CROWD, 2 * len(self.of_sessions))
             yield "session_requests", self.limits.session_requests, self.of_sessions.setdefault(session_id, deque())

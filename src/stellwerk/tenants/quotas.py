@@ -66,7 +66,7 @@ class Quotas:
         Raises:
             LimitReached: there were too many in the last minute; this one does not count.
         """
-        ledger, now = self._ledger(tenant), self._clock.now()
+        ledger, now = self._ledger(tenant), self._clock.steady()
         windows = list(ledger.windows(session_id))
         for limit, allowed, sent in windows:
             if not recent(sent, now):
@@ -114,7 +114,7 @@ class Quotas:
         ledger = self._ledger(tenant)
         await self._held(tenant)
         before = await self._spent(tenant, session_id) if ledger.limits.on_sessions else Spent()
-        meter = self._meters[session_id] = Meter(ledger, before, self._clock.now())
+        meter = self._meters[session_id] = Meter(ledger, before, self._clock.steady())
         return meter
 
     def grew(self, session_id: str, size: int) -> None:
@@ -132,7 +132,7 @@ class Quotas:
     async def used(self, tenant: str) -> Used:
         ledger = self._ledger(tenant)
         runs = await self._database.read(lambda tx: _number(tx, "count_runs_of", tenant))
-        recent(ledger.requests, self._clock.now())
+        recent(ledger.requests, self._clock.steady())
         today = ledger.today()
         return Used(
             requests=None if ledger.limits.requests is None else len(ledger.requests),
