@@ -72,6 +72,7 @@ from stellwerk.tenants.tenants import Tenants
 from stellwerk.tenants.tickets import Tickets
 from stellwerk.tenants.tokens import Issuer, Tokens
 from stellwerk.tenants.usage import UsageBook
+from stellwerk.threads import RunThreads
 from stellwerk.workflows.documents import Documents
 from stellwerk.workflows.folds import Folds
 from stellwerk.workflows.removal import Removals
@@ -105,6 +106,8 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # LangChain runs synchronous nodes and tools in the default executor of the loop, and in no other.
+        asyncio.get_running_loop().set_default_executor(RunThreads())
         async with _services(chosen, wakes, own or {}, identify, checked_before=bool(dependencies)) as services:
             app.state.credentials, app.state.audit = services.credentials, services.audit
             app.state.quotas, app.state.clock = services.quotas, SystemClock()

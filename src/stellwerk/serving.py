@@ -5,15 +5,18 @@ import gc
 import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
+import structlog
 import uvloop
 
 import stellwerk
+from stellwerk import threads
 from stellwerk.agents.targets import systems_of
 from stellwerk.api.server import Server, listener
 from stellwerk.app import check_reach, create_app
@@ -22,6 +25,8 @@ from stellwerk.errors import SettingsError
 from stellwerk.logs import configure
 from stellwerk.offline import asks_who
 from stellwerk.settings import LOOPBACK, Settings
+
+logger = structlog.get_logger(__name__)
 
 _GENERATIONS = (10_000, 5, 1_000_000)
 """Only what is young is searched for garbage by itself: a walk over all that 200 runs hold stops them all."""
@@ -70,6 +75,8 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
                 await server.serve(sockets=[listening])
 
         uvloop.run(main())
+        if count := threads.left():
+            _leave(count)
 
 
 @asynccontextmanager
@@ -90,6 +97,14 @@ async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncItera
             finally:
                 server.should_exit = True
                 await running
+
+
+def _leave(count: int) -> NoReturn:
+    """End the process, in which everything is stored and closed. Python would wait for threads that may hang."""
+    logger.warning("ended_without_threads", threads=count)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
 
 
 def _contained(loop: asyncio.AbstractEventLoop, coro: Any, **given: Any) -> "asyncio.Task[Any]":

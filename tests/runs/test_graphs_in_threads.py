@@ -1,6 +1,8 @@
 """A plain ``def`` node or tool that calls a graph with ``invoke``: as LangGraph's own documentation writes it."""
 
+import asyncio
 import shutil
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -171,13 +173,15 @@ def own_server(folder: Path) -> AbstractContextManager[ServerProcess]:
     return server_process(folder / "data", errors=folder / "errors", serves=[f"{folder / 'graphs.py'}:gated"])
 
 
-async def test_a_run_in_a_thread_goes_on_where_it_was_cut_off(own_folder: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "SIGTERM"])
+async def test_a_run_in_a_thread_goes_on_where_it_was_cut_off(own_folder: Path, how: signal.Signals) -> None:
     with own_server(own_folder) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             sid = await begin(client, "graphs")
             await send(client, sid, "go")
             await noted(own_folder, "calls", "begins", "waits")
-        server.kill()
+        server.process.send_signal(how)
+        await asyncio.to_thread(server.process.wait, 60)
     (own_folder / "gate").touch()
     with own_server(own_folder) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:

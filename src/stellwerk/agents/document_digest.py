@@ -4,7 +4,6 @@ What an agent would put together from many calls; so it gets all of it, also whe
 some document cannot be read.
 """
 
-import asyncio
 import csv
 import io
 import re
@@ -24,6 +23,7 @@ from stellwerk.documents.markdown import grid
 from stellwerk.documents.reading.summaries import first_sentence
 from stellwerk.envelope.results import Column, Table, Text
 from stellwerk.errors import ExtractionError, InvalidField
+from stellwerk.threads import in_thread
 
 _READING = 300.0
 """Seconds: they are read one after the other."""
@@ -50,7 +50,7 @@ async def digest_documents(
     words, parts, unread, left = digest_words(language), list[str](), 0, _LONGEST_IN_ALL
     async for known, items in _read(documents):
         unread += isinstance(items, ExtractionError)
-        parts.append(await asyncio.to_thread(_section, known, items, words, 0 if brief else min(left, _LONGEST)))
+        parts.append(await in_thread(_section, known, items, words, 0 if brief else min(left, _LONGEST)))
         left = max(0, left - len(parts[-1]))
     head = words.counted(words.there, len(parts)) if parts else words.none
     if unread and len(parts) > 1:
@@ -67,7 +67,7 @@ async def collect_figures(documents: _Documents, language: _Language = "en") -> 
         for item in readable:
             if item.metadata.rows is not None:
                 name = known.name if len(readable) == 1 else f"{known.name}: {item.name}"
-                found.append((name, await asyncio.to_thread(_counted, item)))
+                found.append((name, await in_thread(_counted, item)))
     if not found:
         raise InvalidField(words.no_tables, field="documents")
     several = len(found) > 1

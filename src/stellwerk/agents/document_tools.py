@@ -14,6 +14,7 @@ from stellwerk.documents.contents import ContentItem, Excerpt, excerpt
 from stellwerk.documents.producing import produce
 from stellwerk.envelope.results import Table, Text
 from stellwerk.errors import InvalidField
+from stellwerk.threads import in_thread
 
 _PAGE = 8000
 _READING = 150.0
@@ -76,7 +77,7 @@ async def table_figures(
     documents = documents_wanted()
     found = await documents.find(document)
     table = _table_in(await documents.items(found), found.name, sheet)
-    return await asyncio.to_thread(figures, table, group_by=group_by)
+    return await in_thread(figures, table, group_by=group_by)
 
 
 def _table_in(items: Sequence[ContentItem], name: str, sheet: str) -> ContentItem:
@@ -97,7 +98,7 @@ async def save_document(
     documents_wanted()
     if not name.isprintable() or set(name) & set("/\\"):
         raise InvalidField(f"{name!r} is no name of a file; leave out folders", field="name")
-    made = await asyncio.to_thread(produce, name, content)
+    made = await in_thread(produce, name, content)
     body = b64encode(made.data).decode()
     return {"kind": "file_ref", "filename": name, "mime": made.mime, "bytes_b64": body}
 

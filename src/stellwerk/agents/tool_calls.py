@@ -23,6 +23,7 @@ from stellwerk.agents.tools import ARTIFACT_KEY, ToolSpec
 from stellwerk.envelope.results import ToolResult, to_result
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import ToolFailed, ToolTimeout
+from stellwerk.threads import counted
 
 Keep = Callable[[ToolResult, Sequence[Blob]], Awaitable[ToolResult]]
 """Stores what a result refers to. It is called inside the call, before anybody sees the result."""
@@ -129,7 +130,7 @@ async def _in_thread(spec: ToolSpec, arguments: dict[str, Any]) -> Any:
 
     def work() -> None:
         with ending:
-            ending.value = context.run(spec.function, **arguments)
+            ending.value = context.run(counted, spec.function, **arguments)
         with suppress(RuntimeError):  # the loop is closed; nobody waits any more
             loop.call_soon_threadsafe(ended.set)
 

@@ -43,6 +43,7 @@ from stellwerk.agents.workplan_words import AGAIN, PLANNER, Review, words_for
 from stellwerk.documents.reading.language import language_of
 from stellwerk.errors import PlanRefused
 from stellwerk.spec.model import CompleteAgent
+from stellwerk.threads import in_thread
 from stellwerk.views.status import TASK
 
 _ENGLISH = "en"
@@ -122,7 +123,7 @@ class _Workplan:
             again = {"reply": str(reply.text), "objection": objection.message}
             return {"refused": again, "spent": cost_of(inside, before)}
         if not plan.userLanguage:
-            found = await asyncio.to_thread(language_of, str(question(state).text))
+            found = await in_thread(language_of, str(question(state).text))
             plan = plan.model_copy(update={"userLanguage": found or _ENGLISH})
         _say("Work plan created", progress=25)
         plan_id = plain_id(reply.id).removeprefix("lc_run--")

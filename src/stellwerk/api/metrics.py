@@ -6,6 +6,7 @@ from itertools import chain
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from stellwerk import threads
 from stellwerk.api import openapi, refusals
 from stellwerk.api.credentials import Measuring
 from stellwerk.api.measuring import Requests
@@ -60,6 +61,8 @@ def _now(services: Services, requests: Requests, runs: Iterable[Row], now: float
     yield from _age("stellwerk_oldest_open_call_seconds", "Age of the oldest call of a model or a tool.", age)
     readers = requests.readers.items()
     yield from gauge("stellwerk_readers", "Streams that are open.", ["form"], _labelled(readers))
+    about = "Threads that still work for a run that is over, as a thread cannot be ended."
+    yield from gauge("stellwerk_threads_left", about, (), [((), threads.left())])
 
 
 def _labelled(counts: Iterable[tuple[str, int]]) -> Iterator[Sample]:

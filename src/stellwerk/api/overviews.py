@@ -6,7 +6,6 @@ have changed. It goes by what is stored, so a crash, or derived tables that were
 dropped, cost some work at the next start and nothing else.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from stellwerk.errors import NotFound, StorageFull
 from stellwerk.log.log import PAGE_BYTES
 from stellwerk.log.tables import unknown_session
 from stellwerk.systems.registry import Systems
+from stellwerk.threads import in_thread
 from stellwerk.views.checklist import markdown
 from stellwerk.views.overview import FORM, TYPES, Overview, folded
 from stellwerk.views.transcript import TYPES as SPOKEN
@@ -120,7 +120,7 @@ class Overviews:
     async def _sweep(self) -> None:
         """Remove the to-do lists of sessions that are gone: a crash came between their rows and their files."""
         for folder in await self._systems.all_checklist_folders():
-            for session_id in await asyncio.to_thread(self._todolists.sessions, folder):
+            for session_id in await in_thread(self._todolists.sessions, folder):
                 await self._remove_if_gone(session_id, folder)
 
     async def _keep(self, tenant: str, session_id: str) -> None:
@@ -128,7 +128,7 @@ class Overviews:
         listed = seen.overview.checklist
         if listed.version and (seen.kept is None or seen.kept.checklist != listed):
             folder = await self._systems.checklist_folder(tenant, seen.system)
-            await asyncio.to_thread(self._todolists.write, folder, session_id, markdown(listed))
+            await in_thread(self._todolists.write, folder, session_id, markdown(listed))
             await self._remove_if_gone(session_id, folder)
         # Behind the file: if this fails, the file is written again.
         await self._database.submit(_keep_many, _Kept(tenant, session_id, seen.position, seen.overview))
@@ -136,7 +136,7 @@ class Overviews:
     async def _remove_if_gone(self, session_id: str, folder: str) -> None:
         """A session may be deleted while its list is written; then nobody else removes it."""
         if await self._database.read(lambda tx: tx.row("is_taken", session_id)) is None:
-            await asyncio.to_thread(self._todolists.remove, [folder], session_id)
+            await in_thread(self._todolists.remove, [folder], session_id)
 
     async def _events(self, tenant: str, session_id: str, after: int, types: str) -> list[Row]:
         return await self._database.read(lambda tx: _page(tx, tenant, session_id, after, types))

@@ -42,7 +42,9 @@ class Closed(BaseModel):
 
 class NewSession(Closed):
     agent_system_id: Annotated[str, Field(min_length=1, max_length=64, examples=["demo"])]
-    user_id: Annotated[str | None, Field(max_length=128, description="a label of yours", examples=["ada"])] = None
+    user_id: Annotated[
+        str | None, Field(max_length=128, description="whose it is; graphs get it", examples=["ada"])
+    ] = None
     workflow: Annotated[bool, Field(description="whether it is listed as a workflow, and not as a chat")] = False
 
 

@@ -28,6 +28,7 @@ from stellwerk.documents.mimes import TYPES, extension
 from stellwerk.documents.store import Document, DocumentStore
 from stellwerk.errors import ExtractionError, NotFound, StorageFull, StorageGone
 from stellwerk.processes.asking import Told, asked
+from stellwerk.threads import in_thread
 
 logger = structlog.get_logger(__name__)
 
@@ -123,7 +124,7 @@ class Extractor:
         found, named = await self._asked(tenant, document_id, name)
         items = await _all_of(found, document_id, Room(_ALL, _ALL))
         summed = [_summed_up(item, summaries.get(item.sequence_nr)) for item in items]
-        _, data = await asyncio.to_thread(packed, summed)
+        _, data = await in_thread(packed, summed)
         with suppress(StorageFull, StorageGone):  # a model can be asked again
             await self._store.derive(*_key(tenant, document_id, named), data)
 
@@ -142,7 +143,7 @@ class Extractor:
 
     async def _kept(self, key: _Key) -> _Found | None:
         path = self._store.derived(*key)
-        outline = await asyncio.to_thread(_outline, path)
+        outline = await in_thread(_outline, path)
         return None if outline is None else _Found(outline, lambda: path.open("rb"))
 
     def _remembered(self, key: _Key) -> _Found | None:
@@ -159,7 +160,7 @@ class Extractor:
                 outline = Outline(code=made.code, message=made.message)
                 data = packed_outline(outline)
             else:
-                outline, data = await asyncio.to_thread(packed, made.items)
+                outline, data = await in_thread(packed, made.items)
             if made.peak and made.code not in _PASSING:
                 with suppress(StorageFull, StorageGone):  # it can be made again
                     if await self._store.derive(*key, data):
@@ -185,7 +186,7 @@ class Extractor:
                 told = await asked(request, _ENVIRONMENT, largest=self._limits.answer)
         except TimeoutError:
             return _refused(ExtractionError("document_timed_out"))
-        made = await asyncio.to_thread(self._understood, told)
+        made = await in_thread(self._understood, told)
         about = {"items": len(made.items), "code": made.code, "peak_mib": made.peak >> 10, "printed": told.printed}
         logger.info("document_read", document=document_id, ended=told.ending(), **about)
         return made
@@ -245,7 +246,7 @@ def _key(tenant: str, document_id: str, named: str) -> _Key:
 
 async def _all_of(found: _Found, document_id: str, room: Room) -> tuple[ContentItem, ...]:
     try:
-        return await asyncio.to_thread(_texts, found, room)
+        return await in_thread(_texts, found, room)
     except FileNotFoundError as error:
         raise _unknown(document_id) from error
 

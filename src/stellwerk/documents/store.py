@@ -22,6 +22,7 @@ from stellwerk.envelope.canonical import clean_text
 from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Conflict, CorruptStore, LimitReached, NotFound
 from stellwerk.ids import Clock
+from stellwerk.threads import in_thread
 
 Listener = Callable[[str, str], Awaitable[None]]  # told tenant and session, when something was stored for them
 Admission = Callable[[Transaction, int], None]  # raises LimitReached, if so many bytes more are too many
@@ -77,7 +78,7 @@ class DocumentStore:
         for blob in blobs:
             referred = False
             while not referred:  # the last session that had these bytes may be deleted at this very moment
-                path = await asyncio.to_thread(self._files.write, tenant, blob)
+                path = await in_thread(self._files.write, tenant, blob)
                 about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data), self._clock.now())
                 reference = _Reference(tenant, session_id, Document(path.name, *about), path)
                 try:
@@ -107,8 +108,8 @@ class DocumentStore:
         self, tenant: str, source: BinaryIO, filename: str, mime: str | None, admit: Admission | None
     ) -> Document:
         while True:  # the last reference to these bytes may be removed at this very moment
-            await asyncio.to_thread(source.seek, 0)
-            copied = await asyncio.to_thread(self._files.copy, tenant, source)
+            await in_thread(source.seek, 0)
+            copied = await in_thread(self._files.copy, tenant, source)
             called = mime or label(filename, copied.mime)
             taken = Document(copied.path.name, filename, called, copied.size, self._clock.now())
             reference = _Reference(tenant, _UPLOADED, taken, copied.path, admit)
@@ -159,7 +160,7 @@ class DocumentStore:
         except FileNotFoundError as error:
             raise CorruptStore(f"the file of the document {document_id} is gone; restore it from a backup") from error
         with file:
-            while piece := await asyncio.to_thread(file.read, _PIECE):
+            while piece := await in_thread(file.read, _PIECE):
                 yield piece
 
     def path(self, tenant: str, document_id: str) -> Path:
@@ -168,7 +169,7 @@ class DocumentStore:
 
     async def is_utf8(self, tenant: str, document_id: str) -> bool:
         """Whether the bytes of a document that was found can be read as UTF-8, all of them."""
-        return await asyncio.to_thread(files.is_utf8, self._files.path(tenant, document_id))
+        return await in_thread(files.is_utf8, self._files.path(tenant, document_id))
 
     def derived(self, tenant: str, document_id: str, ext: str) -> Path:
         """Where that is which was read in a document under a name with this extension, if it is kept."""
@@ -179,7 +180,7 @@ class DocumentStore:
         return await self._whole(self._derive(tenant, document_id, ext, data))
 
     async def _derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
-        part = await asyncio.to_thread(self._files.part, tenant, data)
+        part = await in_thread(self._files.part, tenant, data)
         try:
             derived = Derived(tenant, document_id, part, self.derived(tenant, document_id, ext))
             return await self._database.submit(place_many, derived)
@@ -205,7 +206,7 @@ class DocumentStore:
 
     async def sweep(self) -> int:
         """Remove the bytes that no session refers to, and what a crash left half written; returns how many files."""
-        found = iter(await asyncio.to_thread(lambda: list(self._files.everything())))
+        found = iter(await in_thread(lambda: list(self._files.everything())))
         removed = 0
         while some := list(islice(found, _SLICE)):
             removed += await self._database.submit(_remove_unreferred, some, urgent=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -41,6 +42,7 @@ from stellwerk.stream.endings import ending
 from stellwerk.stream.facts import CheckpointSaved, Fact
 from stellwerk.systems.registry import Systems
 from stellwerk.tenants.tenants import folder_of
+from stellwerk.threads import RunWork, working
 
 logger = structlog.get_logger(__name__)
 
@@ -105,6 +107,7 @@ class Runner:
             await self._take_up(run, work, agent)
             turn = await self._turn(run, claimed, work, agent)
             with (
+                self._in_threads(run.lease),
                 keeping(run),
                 metering(await self._stores.quotas.meter(run.lease.tenant, run.lease.session_id)),
                 working_in(folder_of(self._stores.data, run.lease.tenant)),
@@ -127,6 +130,17 @@ class Runner:
             logger.exception("run_failed", session=run.lease.session_id, run=run.lease.run_id)
             run.fail(error)
         return True
+
+    @contextmanager
+    def _in_threads(self, lease: Lease) -> Iterator[None]:
+        """A thread cannot be ended: the operator is told of those that a run leaves behind."""
+        work = RunWork()
+        try:
+            with working(work):
+                yield
+        finally:
+            if work.threads:
+                logger.warning("threads_left", session=lease.session_id, run=lease.run_id, threads=work.threads)
 
     def _documents(self, lease: Lease) -> SessionDocuments:
         stores, whose = self._stores, {"tenant": lease.tenant, "session_id": lease.session_id}

@@ -22,6 +22,7 @@ from stellwerk.runs.stores import Stores
 from stellwerk.runs.tables import standing
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.systems.registry import Systems
+from stellwerk.threads import in_thread
 from stellwerk.views.answering import check_answer
 from stellwerk.views.status import State, Status
 from stellwerk.views.transcript import title
@@ -215,7 +216,7 @@ class Sessions:
         await self._dispatch.abandon(session_id)
         await self._documents.release(tenant, left)
         folders = await self._systems.checklist_folders(tenant, system)
-        await asyncio.to_thread(self._todolists.remove, folders, session_id)
+        await in_thread(self._todolists.remove, folders, session_id)
 
 
 def _session(row: tuple[Any, ...]) -> Session:

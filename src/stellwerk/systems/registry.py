@@ -31,6 +31,7 @@ from stellwerk.systems.rows import Listed, Registration
 from stellwerk.systems.specs import Specs
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.tenants.tenants import folder_of
+from stellwerk.threads import in_thread
 
 logger = structlog.get_logger(__name__)
 
@@ -175,7 +176,7 @@ class Systems:
             NotFound: there is no such system, or no such version of it.
         """
         chosen, row, versions = await self._stored(tenant, name, version)
-        loaded = await asyncio.to_thread(read_system, bytes(row[0]), source=name)
+        loaded = await in_thread(read_system, bytes(row[0]), source=name)
         resolved = await (await self._factories(tenant, name)).resolved(loaded)
         problems = loaded.all_problems((*resolved.problems, *resolved.missing))
         return Registered(resolved, loaded.placed(resolved.warnings), problems, chosen, row[1], versions)
@@ -247,7 +248,7 @@ class Systems:
         return {folder for tenant, name in systems for folder in await self.checklist_folders(tenant, name)}
 
     async def _checked(self, tenant: str, text: str, source: str) -> tuple[Loaded, Resolved, RunnableAgent | None]:
-        loaded = await asyncio.to_thread(read_system, text, source=source)
+        loaded = await in_thread(read_system, text, source=source)
         factory = await self._factories(tenant, loaded.system.system.name)
         resolved = await factory.admitted(loaded)
         agent: RunnableAgent | None = None
@@ -277,7 +278,7 @@ class Systems:
         if row is None:
             raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
         try:
-            loaded = await asyncio.to_thread(read_system, bytes(row[0]), source=f"{name} version {version}")
+            loaded = await in_thread(read_system, bytes(row[0]), source=f"{name} version {version}")
             factory = await self._factories(tenant, name)
             resolved = await factory.admitted(loaded)
             return await factory.build(resolved.root, loaded.system.system)

@@ -1,11 +1,10 @@
 """What the texts of registered systems say about the system as such, read once: reading one takes 15 ms."""
 
-import asyncio
-
 from stellwerk.database.port import Database
 from stellwerk.errors import SpecError
 from stellwerk.spec.load import read_system
 from stellwerk.spec.model import SystemSpec
+from stellwerk.threads import in_thread
 
 _Key = tuple[str, str, int]
 
@@ -42,7 +41,7 @@ class Specs:
         if key in self._known:
             return self._known[key]
         before = self._forgotten
-        spec = await asyncio.to_thread(_spec, key[1], body)
+        spec = await in_thread(_spec, key[1], body)
         if before == self._forgotten:  # else it may be what was withdrawn meanwhile
             self._known[key] = spec
         return spec

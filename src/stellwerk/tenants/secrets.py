@@ -20,6 +20,7 @@ from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import Conflict, InvalidField, NotFound
 from stellwerk.ids import Clock
 from stellwerk.tenants.master_key import KeySource, MasterKeys, Unopened
+from stellwerk.threads import in_thread
 
 logger = structlog.get_logger(__name__)
 R = TypeVar("R")
@@ -177,11 +178,11 @@ class Secrets:
 
     async def _rotate(self) -> Rotated:
         async with self._changing:
-            keys, before = await asyncio.to_thread(self._source.begin), self._keys
+            keys, before = await in_thread(self._source.begin), self._keys
             self._keys = keys
             sealed, left = await self._database.submit(_rewrap_many, keys)
             if not left:
-                await asyncio.to_thread(self._source.finish, keys)
+                await in_thread(self._source.finish, keys)
             await self._database.truncate()
             return Rotated(keys.current, sealed, left, sealed > 0 or keys.current != before.current)
 
@@ -210,7 +211,7 @@ async def open_secrets(database: Database, source: KeySource, redactors: Redacto
         SettingsError: there is no master key that could be used.
     """
     rows = await database.read(lambda tx: tx.rows("sealed_secrets"))
-    keys = await asyncio.to_thread(source.read, may_make=not rows)
+    keys = await in_thread(source.read, may_make=not rows)
     secrets = Secrets(database, source, keys, redactors, clock)
     secrets.open(rows)
     return secrets
