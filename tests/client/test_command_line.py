@@ -75,6 +75,19 @@ async def test_tail_shows_what_was_said_and_done(address: str, client: httpx2.As
         await line_with(process, "✗")
 
 
+async def test_tail_after_a_position_inside_a_run_measures_only_what_it_saw_from_its_beginning(
+    address: str, client: httpx2.AsyncClient, sid: str
+) -> None:
+    await whole_round(client, sid, "How is the weather?")
+    log = await events(client, sid)
+    called = next(event["position"] for event in log if event["type"] == "tool_start")
+    async with started("tail", sid, "--after", str(called), "--url", address) as process:
+        assert (await line_with(process, "get_weather")).startswith("✓ get_weather  0.")
+        assert await line_with(process, "completed") == "completed · scripted 41 → 34 tokens"
+        await whole_round(client, sid, "How is the weather?")
+        assert (await line_with(process, "completed")).startswith("completed in ")
+
+
 @pytest.mark.parametrize("how", ["--json", "human"])
 async def test_tail_goes_on_after_a_restart_and_says_nothing_twice(tmp_path: Path, how: str) -> None:
     settings, options = Settings(data=tmp_path), ["--json"] if how == "--json" else []

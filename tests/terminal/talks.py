@@ -51,6 +51,10 @@ class Watched(Watching):
         self.envelopes.append(envelope)
         super().feed(position, envelope)
 
+    def show(self, envelope: Envelope) -> None:
+        """Of a log that is read from any place in it."""
+        super().feed(0, envelope)
+
     def text(self) -> str:
         return timeless(self.written())
 

@@ -33,6 +33,29 @@ async def test_a_tool_its_arguments_its_table_and_the_usage_at_the_end() -> None
     )
 
 
+@pytest.mark.parametrize("word", ["weather", "ask", "delegate"])
+async def test_wherever_a_reader_begins_no_duration_is_longer_than_the_run(word: str) -> None:
+    sitting = Sitting(await demo(), typed=["blue"])
+    await sitting.say(word)
+    log = sitting.seen.envelopes
+    whole = sitting.seen.written().splitlines()[-1]
+    assert whole.startswith("completed in ") and "model call" in whole
+    for first in range(len(log)):
+        seen = Watched()
+        for envelope in log[first:]:
+            seen.show(envelope)
+        last = seen.written().splitlines()[-1]
+        assert " min " not in seen.written(), f"from the envelope {first} on: {last}"
+        assert last == whole if first == 0 else " in " not in last and "call" not in last
+
+
+async def test_a_call_that_is_stopped_is_shown_to_a_reader_that_did_not_see_it_begin() -> None:
+    seen = Watched()
+    ended = ToolEnded(tool_name="wait", tool_call_id="c1", status="abandoned", synthesized=True)
+    seen.show(structs.replace(samples.tool_end(), payload=ended))
+    assert seen.written() == "■ wait  stopped\n"
+
+
 async def test_a_checklist_is_shown_once_and_then_what_changes_in_it() -> None:
     sitting = Sitting(await demo())
     await sitting.say("plan")

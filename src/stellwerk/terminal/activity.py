@@ -41,13 +41,19 @@ class _Open:
 class _Total:
     """Of a message and the answers that continued it; the time in which the user thought is not counted."""
 
+    seen: bool = False
+    """From its beginning; else its time and its counts are not known."""
     began: float = 0.0
     took: float = 0.0
     models: int = 0
     tools: int = 0
     tokens: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def facts(self) -> Iterator[str]:
+    def facts(self, status: str) -> Iterator[str]:
+        if not self.seen:
+            yield status
+            return
+        yield f"{status} in {short.seconds(self.took)}"
         for number, noun in ((self.models, "model call"), (self.tools, "tool call")):
             if number:
                 yield f"{number} {noun}{'s' * (number != 1)}"
@@ -120,7 +126,7 @@ class Activity:
 
     def _run_start(self, start: m.RunStart) -> Iterable[Mark]:
         if start.payload.trigger != "answer":
-            self._total = _Total()
+            self._total = _Total(seen=True)
         for call in self._open.values():  # those that waited for the answer
             call.began += start.ts - self._ended
         self._total.began, self._running = start.ts, True
@@ -136,7 +142,7 @@ class Activity:
             )
         if ended.status != "awaiting_user":  # then those calls go on that wait for the answer
             self._open.clear()
-            facts = " · ".join([f"{ended.status} in {short.seconds(total.took)}", *total.facts()])
+            facts = " · ".join(total.facts(ended.status))
             usage = " · ".join(total.usage())
             together = " · ".join(text for text in (facts, usage) if text)
             style = _ENDS.get(ended.status, "dim")
@@ -218,13 +224,17 @@ class Activity:
         call, ended = self._open.pop(end.call_id, None), end.payload
         inner = self._lanes.inside(end.call_id)
         lane, name = self._lanes.end(end.call_id)
-        took = short.seconds(end.ts - call.began) if call else ""
+        name = name or one_line(ended.tool_name)  # a reader that came later has not seen it begin
+        duration = end.ts - call.began if call else ended.duration
+        took = "" if duration is None else short.seconds(duration)
         if ended.status == "error":
             self._failed.add(ended.tool_name)
             reason = short.value(ended.error.message) if ended.error else "failed"
             yield Line(lane, (("✗ ", "bad"), (name, "bold"), _behind(took), _behind(reason, "bad")), whole=True)
         elif ended.status == "abandoned":
-            yield Line(lane, (("■ ", "warn"), (name, "bold"), _behind(f"stopped after {took}", "warn")))
+            yield Line(
+                lane, (("■ ", "warn"), (name, "bold"), _behind(f"stopped after {took}" if took else "stopped", "warn"))
+            )
         elif ended.tool_name not in _SILENT:
             yield from self._good(ended, lane, (name, took), told=inner in self._spoke)
 
