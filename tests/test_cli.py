@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Command
+from stellwerk.settings import Settings
+from tests.client.commands import line_with, started
+from tests.commands import Command, Done
 from tests.forked import completed
 from tests.spec import test_report
 from tests.terminal.ttys import Terminal
@@ -171,3 +173,32 @@ def test_tools_that_are_not_there_and_files_that_cannot_be_read_are_refused(comm
         done = command(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert "stellwerk: " in done.stderr
+
+
+async def test_serve_takes_a_tilde_in_a_path_for_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around = {"HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    async with started("serve", "--port", "0", "--data", "~/kept", **around) as process:
+        await line_with(process, "http://127.0.0.1:")
+        assert (tmp_path / "kept").is_dir()
+    for name, value in {"HOME": str(tmp_path), "STELLWERK_DATA": "~/kept", "STELLWERK_CONFIG": "~/a.yaml"}.items():
+        monkeypatch.setenv(name, value)
+    assert (Settings().data, Settings().config) == (tmp_path / "kept", tmp_path / "a.yaml")
+
+
+def test_commands_that_take_a_data_folder_know_a_tilde(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def run(*arguments: str) -> Done:
+        return completed(*arguments, "--data", "~/kept", cwd=tmp_path, environment={"HOME": str(home)})
+
+    assert run("keys", "create", "me", "--role", "admin").returncode == 0
+    assert (home / "kept").is_dir()
+    assert run("audit", "verify").returncode == 0
+    assert run("backup", str(tmp_path / "copy")).returncode == 0
+    (home / "kept").rename(home / "before")
+    assert run("restore", str(tmp_path / "copy")).returncode == 0
+    assert (home / "kept").is_dir()
+    assert not (tmp_path / "~").exists()

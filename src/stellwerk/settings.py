@@ -3,13 +3,21 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def in_home(path: Path) -> Path:
+    """With the home folder in the place of ``~``: a shell expands it neither in quotes nor behind ``=``."""
+    return Path(os.path.expanduser(path))
+
+
+HomePath = Annotated[Path, AfterValidator(in_home)]
 
 
 class Settings(BaseSettings):
@@ -21,9 +29,9 @@ class Settings(BaseSettings):
     """Address to listen on. Anything but loopback is refused as long as there are neither API keys nor an issuer."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
-    data: Path = Path("./data")
+    data: HomePath = Path("./data")
     """Folder below which everything lies that the server keeps."""
-    config: Path | None = None
+    config: HomePath | None = None
     """The operator's file: MCP servers, model providers, tools and graphs of his own."""
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from stellwerk.client.command_line import in_home
+
 commands = typer.Typer()
 
-Data = Annotated[Path, typer.Option(help="The data folder of the server.")]
+Data = Annotated[Path, typer.Option(help="The data folder of the server.", callback=in_home)]
 
 
 @commands.command()

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from stellwerk.client.command_line import WHERE, Another, Url, talk
+from stellwerk.client.command_line import WHERE, Another, Url, in_home, talk
 from stellwerk.client.usage_command import limits
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Data = Annotated[
-    Path | None, typer.Option(help="Instead of asking a server: the data folder of one that is not running.")
+    Path | None,
+    typer.Option(help="Instead of asking a server: the data folder of one that is not running.", callback=in_home),
 ]
 Offline = Callable[[], ModuleType]
 """The part of the server that works on a data folder, which is not loaded before it is needed."""
@@ -135,7 +136,9 @@ def audit_commands(offline: Offline) -> typer.Typer:
 
     @commands.command()
     def verify(
-        data: Annotated[Path, typer.Option(help="The data folder of the server, which may be running.")] = Path("data"),
+        data: Annotated[
+            Path, typer.Option(help="The data folder of the server, which may be running.", callback=in_home)
+        ] = Path("data"),
     ) -> None:
         """Check the chains of all tenants in a data folder, entry by entry.
 

@@ -16,6 +16,14 @@ Url = Annotated[str | None, typer.Option(help="The server. [default: http://127.
 Another = Annotated[str | None, typer.Option(help="Another tenant than yours, if you run the server.")]
 SessionId = Annotated[str, typer.Argument(metavar="SID", help="The id of a session; `stellwerk sessions` lists them.")]
 
+
+def in_home(path: Path | None) -> Path | None:
+    """For options that name a folder: a shell leaves a ``~`` as it is if it is quoted."""
+    from stellwerk.settings import in_home as expanded
+
+    return None if path is None else expanded(path)
+
+
 _WHO = 401
 WHERE = "The server is found by --url or STELLWERK_URL; STELLWERK_KEY is sent to one that asks for a bearer token."
 
