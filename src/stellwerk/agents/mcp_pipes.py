@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -32,9 +33,14 @@ LOGGED_LINES = 200
 """Lines of one server that reach our log within a minute, be they said on the side or garbage."""
 
 _LOGGED_CHARACTERS = 500
+_LAST_LINES = 5
+_LAST_CHARACTERS = 200
+"""Of what a server wrote to stderr, its last lines are in the error if it fails to start."""
 _PIECE = 8192
 _LAST_WORDS = 0.5
 """Seconds in which what a dead server has said must have been read: its children may hold the pipe for ever."""
+
+STDERR = "mcp_stderr"
 
 logger = get_logger(__name__)
 
@@ -42,18 +48,52 @@ Arriving = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
-def pipes(name: str, server: McpServer, ended: Callable[[], None]) -> Transport:
+class Overheard:
+    """What a server says that is no message, for the operator's log: lines cut, and only so many in a minute."""
+
+    def __init__(self, server: str, redact: Callable[[str], str]) -> None:
+        self._server, self._redact = server, redact
+        self._since, self._told = time.monotonic(), 0
+        self._last = deque[str](maxlen=_LAST_LINES)
+        self.heard = anyio.Event()
+        """All that it wrote to stderr was read."""
+
+    def tell(self, event: str, said: bytes) -> None:
+        lines = [self._redact(line) for line in said[:_PIECE].decode(errors="replace").splitlines()]
+        if event == STDERR:
+            self._last.extend(line for line in lines if line.strip())
+        if time.monotonic() - self._since > 60:
+            self._since, self._told = time.monotonic(), 0
+        if self._told > LOGGED_LINES:
+            return
+        for line in lines:
+            self._told += 1
+            if self._told <= LOGGED_LINES:
+                logger.info(event, server=self._server, line=line[:_LOGGED_CHARACTERS])
+            elif self._told == LOGGED_LINES + 1:
+                logger.warning("mcp_lines_dropped", server=self._server, limit=LOGGED_LINES)
+
+    def too_long(self) -> None:
+        logger.warning("mcp_message_too_long", server=self._server, limit=LONGEST_MESSAGE, parts=MOST_PARTS)
+
+    def last_words(self) -> str:
+        """The end of its stderr in one line, or nothing."""
+        printable = ("".join(c if c.isprintable() else " " for c in line).strip() for line in self._last)
+        return " | ".join(line[:_LAST_CHARACTERS] for line in printable)
+
+
+def pipes(server: McpServer, ended: Callable[[], None], overheard: Overheard) -> Transport:
     """Start the server; afterwards none of its processes is left. ``ended`` is called when it says no more."""
-    return _pipes(name, server, ended)
+    return _pipes(server, ended, overheard)
 
 
 @asynccontextmanager
 async def _pipes(
-    name: str, server: McpServer, ended: Callable[[], None]
+    server: McpServer, ended: Callable[[], None], overheard: Overheard
 ) -> AsyncGenerator[
     tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 ]:
-    child, overheard = await start_kept(_request(server), {}, limit=LONGEST_MESSAGE), _Overheard(name)
+    child = await start_kept(_request(server), {}, limit=LONGEST_MESSAGE)
     arriving, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
     sending, outgoing = anyio.create_memory_object_stream[SessionMessage]()
     async with arriving, messages, sending, outgoing, anyio.create_task_group() as tasks:
@@ -66,6 +106,8 @@ async def _pipes(
         finally:
             with anyio.CancelScope(shield=True):
                 await child.end()
+                with anyio.move_on_after(_LAST_WORDS):
+                    await overheard.heard.wait()
             tasks.cancel_scope.cancel()
 
 
@@ -87,29 +129,7 @@ def _request(server: McpServer) -> dict[str, object]:
     return {"command": [os.path.abspath(found), *rest], "env": environment, "cwd": server.cwd}
 
 
-class _Overheard:
-    """What a server says that is no message, for the operator's log: lines cut, and only so many in a minute."""
-
-    def __init__(self, server: str) -> None:
-        self._server, self._since, self._told = server, time.monotonic(), 0
-
-    def tell(self, event: str, said: bytes) -> None:
-        if time.monotonic() - self._since > 60:
-            self._since, self._told = time.monotonic(), 0
-        if self._told > LOGGED_LINES:
-            return
-        for line in said[:_PIECE].decode(errors="replace").splitlines():
-            self._told += 1
-            if self._told <= LOGGED_LINES:
-                logger.info(event, server=self._server, line=line[:_LOGGED_CHARACTERS])
-            elif self._told == LOGGED_LINES + 1:
-                logger.warning("mcp_lines_dropped", server=self._server, limit=LOGGED_LINES)
-
-    def too_long(self) -> None:
-        logger.warning("mcp_message_too_long", server=self._server, limit=LONGEST_MESSAGE, parts=MOST_PARTS)
-
-
-async def _read(child: Kept, arriving: Arriving, overheard: _Overheard, ended: Callable[[], None]) -> None:
+async def _read(child: Kept, arriving: Arriving, overheard: Overheard, ended: Callable[[], None]) -> None:
     try:
         async with arriving:
             while line := await child.stdout.readline():
@@ -140,9 +160,16 @@ def _message(line: bytes) -> SessionMessage | None:
         return None
 
 
-async def _listen(child: Kept, overheard: _Overheard) -> None:
+async def _listen(child: Kept, overheard: Overheard) -> None:
+    rest = b""
     while piece := await child.stderr.read(_PIECE):
-        overheard.tell("mcp_stderr", piece)
+        *lines, rest = (rest + piece).split(b"\n")  # whole lines: half a secret would not be found
+        if len(rest) > _PIECE:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            overheard.tell(STDERR, line)
+    overheard.tell(STDERR, rest)
+    overheard.heard.set()
 
 
 async def _write(child: Kept, outgoing: Outgoing) -> None:

@@ -34,7 +34,7 @@ from mcp_types import (
 from stellwerk import __version__
 from stellwerk.agents.mcp_call import Call
 from stellwerk.agents.mcp_http import http
-from stellwerk.agents.mcp_pipes import pipes
+from stellwerk.agents.mcp_pipes import Overheard, pipes
 from stellwerk.agents.models import Keys
 from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import McpUnreachable, ToolFailed
@@ -115,7 +115,7 @@ class McpSession:
                 self._connection = _Connection(self.name, server, self._start_timeout)
             error = await self._connection.opened()
             if error is not None:
-                raise self._unreachable(error) from error
+                raise self._unreachable(error, self._connection.last_words()) from error
             return self._connection
 
     def _filled(self) -> McpServer:
@@ -142,9 +142,11 @@ class McpSession:
         else:
             await connection.close()
 
-    def _unreachable(self, error: BaseException) -> McpUnreachable:
+    def _unreachable(self, error: BaseException, last_words: str = "") -> McpUnreachable:
         # Neither its command nor its address nor its headers: they may hold a key, and a model reads this.
-        return McpUnreachable(self.name, f"{_reason(error)}; see that it runs, or correct its entry under mcp_servers")
+        said = f"; its stderr ends with: {last_words}" if last_words else ""
+        remedy = "see that it runs, or correct its entry under mcp_servers"
+        return McpUnreachable(self.name, f"{_reason(error)}{said}; {remedy}")
 
 
 class _Connection:
@@ -158,6 +160,7 @@ class _Connection:
         self._keeper = asyncio.create_task(self._keep(start_timeout), context=Context())
         self._keeper.add_done_callback(self._left)
         self._failed_at: float | None = None
+        self._overheard = Overheard(name, Redactor([*_secrets(server), *_private(server)]).redact_text)
         self.calls: list[Call] = []
         self.doubtful = False
         """A call failed; the next one finds out first whether anybody is there."""
@@ -175,6 +178,10 @@ class _Connection:
         if self._keeper.cancelled():
             return ConnectionAbortedError(errno.ECONNABORTED, "it was closed meanwhile")
         return self._keeper.exception()
+
+    def last_words(self) -> str:
+        """The end of what a server that we started wrote to stderr, without its secrets."""
+        return self._overheard.last_words()
 
     async def usable(self) -> bool:
         """Whether the next call can have it; in doubt, and if no call would be harmed, the server has to show it.
@@ -218,7 +225,7 @@ class _Connection:
 
     async def _keep(self, start_timeout: float) -> None:
         client = Client(
-            pipes(self._name, self.server, self.end) if self.server.command else http(self.server),
+            pipes(self.server, self.end, self._overheard) if self.server.command else http(self.server),
             client_info=Implementation(name="stellwerk", version=__version__),
             elicitation_callback=self._asked,
         )
@@ -271,3 +278,16 @@ def _secrets(server: McpServer) -> Iterator[str]:
         yield value.split()[-1]
     address = urlsplit(server.url or "")
     yield from filter(None, (address.password, address.query))
+
+
+def _private(server: McpServer) -> Iterator[str]:
+    """What a server that we start could write to stderr: keys in its variables, and behind options of its command."""
+    yield from server.env.values()
+    command = server.command or []
+    for option, value in zip(command, command[1:], strict=False):
+        if option.startswith("--"):
+            yield value
+    for argument in command:
+        yield argument.partition("=")[2]
+        address = urlsplit(argument)
+        yield from filter(None, (address.password, address.query))

@@ -89,6 +89,31 @@ async def test_why_a_command_cannot_be_run_is_in_the_log(start: Start, tmp_path:
     assert [line["line"] for line in logs if line["event"] == "mcp_stderr"] == ["cannot be started: Exec format error"]
 
 
+async def test_a_server_that_fails_to_start_is_reported_with_the_end_of_its_stderr_without_secrets(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "fails.py").write_text("""
+import os, sys
+for number in range(50):
+    print(f"line {number} of {'many ' * 200}", file=sys.stderr)
+print("the key is", os.environ["LAB_KEY"], file=sys.stderr)
+raise SystemExit("ModuleNotFoundError: No module named 'lab'")
+""")
+    key = "sk-live-0123456789abcdef"
+    servers = start(raw=McpServer(command=[sys.executable, str(tmp_path / "fails.py")], env={"LAB_KEY": key}))
+    with capture_logs() as logs:
+        await servers.start()
+    (reason,) = [line["reason"] for line in logs if line["event"] == "mcp_unreachable"]
+    assert "it ended before it had answered; its stderr ends with: " in reason
+    assert "the key is [redacted] | ModuleNotFoundError: No module named 'lab'; see that it runs" in reason
+    assert "line 49 of" in reason
+    assert "line 40 of" not in reason
+    assert len(reason) < 1500
+    assert key not in str(logs)
+    with pytest.raises(McpUnreachable, match="ModuleNotFoundError: No module named 'lab'"):
+        await servers.tools("raw")
+
+
 async def test_the_programs_of_our_environment_are_found_though_nobody_activated_it(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
