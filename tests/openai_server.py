@@ -56,6 +56,8 @@ class OpenAiServer:
             return refusal(400, "this model does not support tools")
         if any(message["role"] == "tool" for message in body["messages"]) and not self.knows_tools:
             return refusal(400, "unknown role: tool")
+        if missing := unanswered(body["messages"]):
+            return refusal(400, f"tool_use ids were found without tool_result: {', '.join(missing)}")
         reply = self.replies.pop(0)
         if reply.status != 200:
             return refusal(reply.status, "not now")
@@ -75,6 +77,19 @@ class OpenAiServer:
         if (body.get("stream_options") or {}).get("include_usage"):
             yield event(body, [], usage=usage(reply, body))
         yield "data: [DONE]\n\n"
+
+
+def unanswered(messages: list[dict[str, Any]]) -> list[str]:
+    """Tool calls without a result right behind the message that asked for them: every vendor refuses these."""
+    missing: list[str] = []
+    wanted: set[str] = set()
+    for message in [*messages, {"role": "end"}]:
+        if message["role"] == "tool":
+            wanted.discard(message["tool_call_id"])
+        else:
+            missing += sorted(wanted)
+            wanted = {call["id"] for call in message.get("tool_calls") or ()}
+    return missing
 
 
 def deltas(reply: Reply) -> Iterator[dict[str, Any]]:

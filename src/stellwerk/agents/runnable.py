@@ -4,13 +4,13 @@ The server drives it and stores what it tells. As a library it needs no server:
 ``run`` gives the answer, ``envelopes`` gives the whole story.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -23,6 +23,7 @@ from stellwerk.agents.checkpoints import EPOCH, DurableSaver
 from stellwerk.agents.durability import allow_graphs_without_checkpoints
 from stellwerk.agents.graph_answer import Round, answer_facts
 from stellwerk.agents.graph_input import Graph, Intake
+from stellwerk.agents.graph_repair import CLOSED, Repair, results_in
 from stellwerk.agents.images import NOT_SHOWN, Attached, ImageInput, attached
 from stellwerk.agents.metering import counted_alone, metered
 from stellwerk.agents.middleware.budget import spending
@@ -150,8 +151,9 @@ class RunnableAgent:
             tell(Warned(clock.now(), NOT_SHOWN, files.warning))
         with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
             config = _config(turn, metered(tap, *holding))
+            before = [] if turn.answers or turn.goes_on else await self._repair(config, tell, clock)
             # Closed in any case: a generator that is left to the garbage collector ends when the run is long over.
-            async with budget.in_time(), _pausing(tap), aclosing(self._stream(turn, files, config)) as parts:
+            async with budget.in_time(), _pausing(tap), aclosing(self._stream(turn, files, config, before)) as parts:
                 async for part in parts:
                     for fact in facts_of(part, clock):
                         tell(fact)
@@ -179,7 +181,8 @@ class RunnableAgent:
                 async for saved in listed:
                     if saved.checkpoint["id"] not in checkpoints:
                         break  # newest first: the rest is older than the run
-                    found |= set(_answered(write for _, _, write in saved.pending_writes or ()))
+                    written = results_in(write for _, _, write in saved.pending_writes or ())
+                    found |= {result.tool_call_id for result in written}
         return found
 
     async def forget(self, session_id: str) -> None:
@@ -192,10 +195,22 @@ class RunnableAgent:
         saver = self.graph.checkpointer
         return await saver.without(session_id, forgetting) if isinstance(saver, DurableSaver) else None
 
-    def _stream(self, turn: Turn, files: Attached, config: RunnableConfig) -> AsyncGenerator[Any, None]:
+    async def _repair(self, config: RunnableConfig, tell: Tell, clock: Clock) -> list[BaseMessage]:
+        """What goes in front of a message, so that no tool call in the conversation of an own graph lacks a result."""
+        saver = self.graph.checkpointer
+        if not self.intake.own_graph or not isinstance(saver, BaseCheckpointSaver):
+            return []
+        repair = Repair(self.graph, self.intake, await saver.aget_tuple(config))
+        if repair.messages:
+            tell(Warned(clock.now(), CLOSED, repair.warning))
+        return repair.messages
+
+    def _stream(
+        self, turn: Turn, files: Attached, config: RunnableConfig, before: Sequence[BaseMessage]
+    ) -> AsyncGenerator[Any, None]:
         if turn.answers and not self.graph.checkpointer:
             raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
-        given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn, files)
+        given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn, files, before)
         if turn.goes_on:
             given = None
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
@@ -207,7 +222,7 @@ class RunnableAgent:
         parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
         return cast(AsyncGenerator[Any, None], parts)
 
-    def _input(self, turn: Turn, files: Attached) -> Any:
+    def _input(self, turn: Turn, files: Attached, before: Sequence[BaseMessage]) -> Any:
         # What an agent said elsewhere may repeat what it had read there; its notes are not with it.
         notes = {"assistant": reading_note([SAID_BEFORE])}
         spoken = [
@@ -215,7 +230,7 @@ class RunnableAgent:
             for n, m in enumerate(turn.earlier)
         ]
         message = files.message(turn.text, turn.message_id, self.habits.images.form)
-        given = self.intake.to_input([*spoken, message])
+        given = self.intake.to_input([*before, *spoken, message])
         return {**self.initial_state, **given} if isinstance(given, dict) else given
 
     async def _known(self, turn: Turn, config: RunnableConfig) -> set[str]:
@@ -256,16 +271,3 @@ async def _pausing(tap: Tap) -> AsyncIterator[None]:
     except GraphDrained as drained:
         await tap.all_over()
         raise Paused from drained
-
-
-def _answered(values: Iterable[Any]) -> Iterator[str]:
-    """Ids of the tool calls that have an answer among what tasks wrote."""
-    for value in values:
-        if isinstance(value, ToolMessage):
-            yield value.tool_call_id
-        elif isinstance(value, list):
-            yield from _answered(value)
-        elif isinstance(value, Command):
-            yield from _answered([value.update])
-        elif isinstance(value, dict):
-            yield from _answered(value.values())
