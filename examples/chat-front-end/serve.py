@@ -9,8 +9,9 @@ import uvicorn
 from starlette.staticfiles import StaticFiles
 
 from stellwerk import create_app
+from stellwerk.settings import Settings
 
-app = create_app()
+app = create_app(Settings(demo=True))  # the page talks to the demo system
 app.mount("/chat", StaticFiles(directory=Path(__file__).parent / "page", html=True))
 
 if __name__ == "__main__":

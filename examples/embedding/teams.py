@@ -7,6 +7,7 @@ from fastapi import FastAPI, HTTPException
 from starlette.requests import HTTPConnection
 
 import stellwerk
+from stellwerk.settings import Settings
 
 # Yours come from your sessions, your database or your identity provider. The team "local" runs the server.
 USERS = {
@@ -24,7 +25,7 @@ async def identify(connection: HTTPConnection) -> stellwerk.Principal:
     return user
 
 
-agents = stellwerk.create_app(identify=identify)
+agents = stellwerk.create_app(Settings(demo=True), identify=identify)  # with the demo, as it has no system of its own
 
 app = FastAPI(lifespan=lambda _: stellwerk.opened(agents))
 app.mount("/agents", agents)

@@ -95,6 +95,7 @@ def create_app(
 ) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
 
+    The systems demo and office are there only with ``Settings(demo=True)``.
     ``own`` are graphs and agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
     ``dependencies`` of yours come before every route but /, /docs and /healthz: who may use it is yours to say.
     Without them and without ``identify``, a server that has no keys takes only requests of its own machine.
@@ -199,6 +200,7 @@ async def _services(
         secrets.when_changed(systems.forget)
         dispatch = _dispatch(settings, stores, systems, clock, opened)
         _keep_doing(_look_around(stores.log), "lookout", opened)
+        await _give_built_in(systems, demo=bool(settings.demo))
         await _give(systems, wanted, credentials)
         await _recover(stores, dispatch)
         overviews = Overviews(stores.database, systems, stores.todolists)
@@ -265,10 +267,17 @@ def _keep_doing(work: Coroutine[Any, Any, None], name: str, opened: AsyncExitSta
     opened.callback(asyncio.create_task(work, name=name).cancel)
 
 
-async def _give(systems: Systems, wanted: Mapping[str, str], credentials: Credentials) -> None:
-    """Register what comes with the server, and what it was started with."""
+async def _give_built_in(systems: Systems, *, demo: bool) -> None:
+    """Register what comes with the server, or withdraw what an earlier start registered."""
     for source, text in built_in().items():
-        await systems.give(text, source=source)
+        if demo:
+            await systems.give(text, source=source)
+        else:
+            await systems.take_back(text, source=source)
+
+
+async def _give(systems: Systems, wanted: Mapping[str, str], credentials: Credentials) -> None:
+    """Register what the server was started with."""
     for name, place in wanted.items():
         agent = await systems.give(text_of(name, place), source=place)
         if agent is not None and agent.wants_user_id and not credentials.asked_for:

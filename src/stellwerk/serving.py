@@ -39,7 +39,7 @@ async def serving(
     settings: Settings, ready: Callable[[], None], *, own: Mapping[str, str] | None = None
 ) -> AsyncIterator[Server]:
     """Everything opened, and a server that has yet to be told to ``serve``."""
-    app = create_app(settings, own=own)
+    app = create_app(settings.model_copy(update={"demo": settings.demo is not False}), own=own)
     async with app.router.lifespan_context(app):
         yield Server(app, ready, body_limit=settings.body_limit)
 
@@ -64,7 +64,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
         address = f"http://{host}:{listening.getsockname()[1]}"
 
         own = systems_of(targets)
-        system = next(iter(own), "demo")
+        system = next(iter(own), None if settings.demo is False else "demo")
 
         async def main() -> None:
             asyncio.get_running_loop().set_task_factory(_contained)
@@ -88,7 +88,7 @@ async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncItera
     """
     ready = asyncio.Event()
     with TemporaryDirectory(prefix="stellwerk-") as data, listener("127.0.0.1", 0) as listening:
-        settings = Settings(data=Path(data), config=config, hosts="", origins="")
+        settings = Settings(data=Path(data), config=config, hosts="", origins="", demo=True)
         async with serving(settings, ready.set, own=own) as server:
             running = asyncio.create_task(server.serve(sockets=[listening]))
             try:
@@ -132,9 +132,14 @@ def collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_later(_COLLECT, again)
 
 
-def greeting(address: str, system: str, *, closed: bool) -> str:
-    body, key = json.dumps({"agent_system_id": system}), " -H 'Authorization: Bearer sw_…'" if closed else ""
+def greeting(address: str, system: str | None, *, closed: bool) -> str:
+    """Where the server is, and a first request: a session with the system, or the system if there is none yet."""
+    key = " -H 'Authorization: Bearer sw_…'" if closed else ""
+    body = json.dumps({"agent_system_id": system})
+    hint = f"/sessions{key} -H 'Content-Type: application/json' -d '{body}'"
+    if system is None:
+        hint = f"/agent-systems{key} -H 'Content-Type: application/yaml' --data-binary @system.yaml"
     return (
         f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/\n"
-        f"Try: curl -s {address}/sessions{key} -H 'Content-Type: application/json' -d '{body}'"
+        f"Try: curl -s {address}{hint}"
     )

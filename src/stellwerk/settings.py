@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Folder below which everything lies that the server keeps."""
     config: HomePath | None = None
     """The operator's file: MCP servers, model providers, tools and graphs of his own."""
+    demo: bool | None = None
+    """Whether the systems demo and office are offered; by default they are by ``serve``, and not by an embedded app."""
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)

@@ -38,7 +38,7 @@ class Host:
     def __init__(self, app: str, folder: Path, **settings: str) -> None:
         self._errors = folder / f"{app}.errors"
         uvicorn = ["--app-dir", str(EXAMPLE), f"{app}:app", "--fd", str(FOURTH), "--log-level", "warning"]
-        around = {**surroundings(), "STELLWERK_DATA": str(folder / "data"), **settings}
+        around = {**surroundings(), "STELLWERK_DATA": str(folder / "data"), "STELLWERK_DEMO": "true", **settings}
         with (
             socket.socket() as listening,
             open(os.devnull, "r+b") as nothing,
@@ -201,7 +201,7 @@ async def test_who_asks_may_stand_in_the_address_if_the_host_declares_the_parame
         pass
 
     declared = [Depends(APIKeyQuery(name="token", auto_error=False)), Depends(nested)]
-    agents = stellwerk.create_app(Settings(data=tmp_path), identify=identify, dependencies=declared)
+    agents = stellwerk.create_app(Settings(data=tmp_path, demo=True), identify=identify, dependencies=declared)
     transport = httpx2.ASGITransport(agents)
     async with (
         stellwerk.opened(agents),
@@ -226,7 +226,7 @@ async def test_whoever_mounts_it_and_does_not_open_it_is_told_how(tmp_path: Path
 
 
 async def test_a_lifespan_of_the_hosts_own_opens_it_among_other_things(tmp_path: Path) -> None:
-    agents, told = stellwerk.create_app(Settings(data=tmp_path)), list[str]()
+    agents, told = stellwerk.create_app(Settings(data=tmp_path, demo=True)), list[str]()
     before = signal.getsignal(signal.SIGTERM)
 
     @asynccontextmanager

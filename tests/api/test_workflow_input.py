@@ -188,7 +188,7 @@ async def test_without_an_office_the_first_that_plans_is_taken_and_what_is_gone_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stellwerk.app.built_in", lambda: {"demo.yaml": demo_yaml()})
-    app = create_app(Settings(data=tmp_path / "data"))
+    app = create_app(Settings(data=tmp_path / "data", demo=True))
     transport = httpx2.ASGITransport(app)
     async with opened(app), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
 

@@ -228,7 +228,7 @@ async def test_the_short_way_of_a_poll_does_not_lead_around_the_checks_of_a_host
             raise HTTPException(401, "not you")
 
     closed: list[bool] = []
-    app = create_app(Settings(data=tmp_path / "data"), dependencies=[Depends(refuse)])
+    app = create_app(Settings(data=tmp_path / "data", demo=True), dependencies=[Depends(refuse)])
     transport = httpx2.ASGITransport(app)
     async with opened(app), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         workflow = (await done(client, "table", agentSystemId="demo"))["id"]

@@ -56,10 +56,14 @@ def serve(
     config: Annotated[
         Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")
     ] = None,
+    demo: Annotated[
+        bool | None, typer.Option("--demo/--no-demo", help="Offer the systems demo and office. [default: demo]")
+    ] = None,
 ) -> None:
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
-    Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA, STELLWERK_CONFIG.
+    Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA, STELLWERK_CONFIG,
+    STELLWERK_DEMO.
     Without --config an operator.yaml beside a system.yaml is used.
     """
     from pydantic import ValidationError
@@ -67,7 +71,7 @@ def serve(
     from stellwerk.errors import StellwerkError
     from stellwerk.settings import Settings
 
-    given = {"host": host, "port": port, "data": data, "config": config}
+    given = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         from stellwerk.serving import serve as run_server

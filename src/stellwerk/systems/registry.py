@@ -104,6 +104,14 @@ class Systems:
         self._given.add(registered.name)
         return self._agents.get((LOCAL_TENANT, registered.name, registered.version or 0))
 
+    async def take_back(self, text: str, *, source: str) -> None:
+        """Withdraw a system that an earlier start gave; one of the same name with another text stays."""
+        loaded = await asyncio.to_thread(read_system, text, source=source)
+        name = loaded.system.system.name
+        row = await self._database.read(lambda tx: tx.row("newest_system", LOCAL_TENANT, name))
+        if row is not None and row[1] == system_rows.digest(text):
+            await self._database.submit(system_rows.withdraw_many, (LOCAL_TENANT, name), urgent=True)
+
     def _owner(self, tenant: str, name: str) -> str:
         """Whose rows a system is in."""
         return LOCAL_TENANT if name in self._given else tenant
