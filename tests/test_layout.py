@@ -20,7 +20,7 @@ PACKAGE = "src/stellwerk"
 SOURCES = ("src", "tests", "benchmarks", "examples", "console/src", "clients")
 NOT_OURS = {"node_modules", "dist"}
 LONGEST_FILE = 500
-ROOM_CAPS = {"log": 900, "stream": 2000, "runs": 2100}
+ROOM_CAPS = {"log": 900, "stream": 2050, "runs": 2150}
 VAGUE = {"manager", "handler", "helper", "util"}
 # Names that a library makes us override, each with the reason.
 OVERRIDES: dict[str, str] = {"get_route_handler": "FastAPI asks every route for it"}
@@ -222,7 +222,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (long_files, f"{PACKAGE}/dialects/agui.py", "\n" * 501, "agui.py has 501 lines"),
         (long_files, "console/src/ui/Thread.tsx", "\n" * 501, "Thread.tsx has 501 lines"),
         (full_rooms, f"{PACKAGE}/log/log.py", "\n" * 901, "log has 901 lines of 900"),
-        (full_rooms, f"{PACKAGE}/runs/deep/down.py", "\n" * 2101, "runs has 2101 lines of 2100"),
+        (full_rooms, f"{PACKAGE}/runs/deep/down.py", "\n" * 2151, "runs has 2151 lines of 2150"),
         (vague_names, f"{PACKAGE}/utils/text.py", "", "'utils' says util"),
         (vague_names, f"{PACKAGE}/a.py", "class HTTPHandler: ...", "a.py:1: 'HTTPHandler' says handler"),
         (vague_names, f"{PACKAGE}/a.py", "async def redis_managers(): ...", "'redis_managers' says manager"),
@@ -251,7 +251,7 @@ def test_a_planted_violation_is_reported(repository: Path, gate: Gate, name: str
         (long_files, f"{PACKAGE}/a.py", "\n" * 500),
         (long_files, "console/src/schema.d.ts", "\n" * 501),
         (long_files, "clients/js/node_modules/a.ts", "\n" * 501),
-        (full_rooms, f"{PACKAGE}/stream/a.py", "\n" * 2000),
+        (full_rooms, f"{PACKAGE}/stream/a.py", "\n" * 2050),
         (vague_names, f"{PACKAGE}/a.py", "def handle_utilisation(): ...\nclass Managed: ..."),
         (vague_names, "tests/helpers.py", ""),
         (broad_excepts, f"{PACKAGE}/runs/runner.py", "try: ...\nexcept Exception: ..."),
