@@ -64,6 +64,10 @@ class Conversation:
         run = self.agent.envelopes(answers=given, session_id=self.session_id, history=list(self.log))
         return await self._take(run)
 
+    async def reply(self, answer: Answered) -> list[Envelope]:
+        run = self.agent.envelopes(answers={answer.ask_id: answer}, session_id=self.session_id, history=list(self.log))
+        return await self._take(run)
+
     async def _take(self, run: Any) -> list[Envelope]:
         told = [envelope async for envelope in run]
         self.log += told

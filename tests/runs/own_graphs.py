@@ -1,8 +1,9 @@
-"""Graphs as an operator writes them, to be served: one that takes notes behind its answer, one without messages."""
+"""Graphs as an operator writes them: with notes behind the answer, without messages, with a breakpoint."""
 
 import asyncio
 from typing import Any, TypedDict
 
+from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from stellwerk.agents.scripted import ScriptedModel
@@ -51,3 +52,16 @@ async def reflect(state: Report) -> dict[str, Any]:
 
 schemas: Any = {"input_schema": Topic, "output_schema": Written}
 report: Any = StateGraph(Report, **schemas).add_sequence([research, reflect]).add_edge(START, "research").compile()
+
+
+def draft(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage("A draft.")]}
+
+
+def post(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage("Posted.")]}
+
+
+gate: Any = (
+    StateGraph(MessagesState).add_sequence([draft, post]).add_edge(START, "draft").compile(interrupt_before=["post"])
+)

@@ -17,9 +17,10 @@ from stellwerk.stream.facts import (
     NodeUpdated,
     ToolAnswered,
 )
+from stellwerk.views.answering import BREAKPOINT, NO, YES
 
 MODES = ("custom", "updates")
-_BREAKPOINT = {"question": "The graph pauses here, as its breakpoint says. Go on?", "default": "yes"}
+_BREAKPOINT = {"question": BREAKPOINT, "options": [YES, NO], "default": YES}
 ACCEPTED = "validated_agent_output"
 """The key of the state under which an agent puts the answer that was found valid."""
 

@@ -44,7 +44,8 @@ from stellwerk.errors import InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.spec.model import Quotas
-from stellwerk.stream.facts import NodeUpdated, StateDecides, Warned
+from stellwerk.stream.facts import Declined, NodeUpdated, StateDecides, Warned
+from stellwerk.views.answering import GoOn
 
 _KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
 MESSAGES = Intake("messages", "messages", own_graph=False)
@@ -142,6 +143,9 @@ class RunnableAgent:
         """Run the graph for one turn and tell every fact; returns when the graph has ended, or waits for the user."""
         tap = Tap(tell, clock, prompts=self.habits.store_prompts, meter=counted_alone(), pause=turn.pause)
         told: set[str] = set()
+        if any(isinstance(given, GoOn) and not given.goes_on for given in turn.answers.values()):
+            tell(Declined())
+            return
         if self.intake.own_graph and self.intake.form == "messages":
             tell(StateDecides())
         if not turn.answers and not turn.goes_on and self.initial_state:
@@ -210,9 +214,11 @@ class RunnableAgent:
     ) -> AsyncGenerator[Any, None]:
         if turn.answers and not self.graph.checkpointer:
             raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
-        given: Any = Command(resume=dict(turn.answers)) if turn.answers else self._input(turn, files, before)
-        if turn.goes_on:
-            given = None
+        # A breakpoint takes no value: one that was given would answer the next question of the graph.
+        answers = {ask_id: given for ask_id, given in turn.answers.items() if not isinstance(given, GoOn)}
+        given: Any = Command(resume=answers) if answers else None
+        if not turn.answers and not turn.goes_on:
+            given = self._input(turn, files, before)
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
         if turn.pause is not None:
             options["control"] = turn.pause

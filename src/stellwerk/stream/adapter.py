@@ -43,6 +43,8 @@ class StreamAdapter:
         self._tools = ToolCalls(self._tree, self._models)
         self._states = States(self._tree, self._tools)
         self._answers = Answers()
+        self.declined = False
+        """The user said no at a breakpoint."""
         self._spoken: set[str] = set()
         self._ts = 0.0
         self._goes_on: Checkpointed | None = None
@@ -61,6 +63,7 @@ class StreamAdapter:
             f.Linked: self._linked,
             f.StepEnded: self._step_ended,
             f.Interrupted: self._states.interrupted,
+            f.Declined: self._declined,
             f.MessageReturned: self._message_returned,
             f.AnswerAccepted: self._answer_accepted,
             f.StateDecides: self._state_decides,
@@ -227,6 +230,10 @@ class StreamAdapter:
             step = fact.asks_for_tools or fact.is_step
             message = self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents)
             yield from self._answers.said(message, step=step, by_model=False)
+
+    def _declined(self, fact: f.Declined) -> Iterable[Envelope]:
+        self.declined = True
+        return ()
 
     def _state_decides(self, fact: f.StateDecides) -> Iterable[Envelope]:
         self._answers.by_state = True

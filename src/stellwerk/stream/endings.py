@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stellwerk.envelope.model import Envelope, Error, LlmEnd, RunEnd
-from stellwerk.envelope.payloads import Problem, RunEnded, RunStatus, StopAsked, Usage
+from stellwerk.envelope.payloads import Problem, RunEnded, StopAsked, Usage
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.outcomes import sum_of
@@ -25,14 +25,13 @@ def ending(
     yield from calls.closing(ts=ts, run_id=run_id, but=adapter.paused if awaiting else ())
     if failure is not None:
         yield Error(**_root(trace_id, run_id, ts), payload=failure)
-    status: RunStatus = "failed" if failure else "awaiting_user" if awaiting else "completed"
-    ended = RunEnded(
-        status=status,
-        usage=list(adapter.usage.values()),
-        result=(adapter.answer or None) if status == "completed" else None,
-        reason=failure.message if failure else None,
-        code=failure.code if failure else None,
-    )
+    ended = RunEnded(status="awaiting_user" if awaiting else "completed", usage=list(adapter.usage.values()))
+    if failure is not None:
+        ended = replace(ended, status="failed", reason=failure.message, code=failure.code)
+    elif adapter.declined:
+        ended = replace(ended, status="stopped", reason="the answer at the breakpoint was no", code="stopped")
+    elif not awaiting:
+        ended = replace(ended, result=adapter.answer or None)
     yield RunEnd(**_root(trace_id, run_id, ts), payload=ended)
 
 

@@ -152,6 +152,10 @@ class Interrupted(_Fact, frozen=True, gc=False):
     namespace: str
 
 
+class Declined(_Fact, frozen=True, gc=False):
+    """The user said no at a breakpoint: the graph does not go on."""
+
+
 class MessageReturned(_Fact, frozen=True, gc=False):
     """A node of the outermost graph put an AI message into the state."""
 
@@ -260,6 +264,7 @@ Fact = (
     | CallFailed
     | CallPaused
     | Interrupted
+    | Declined
     | MessageReturned
     | AnswerAccepted
     | StateDecides
