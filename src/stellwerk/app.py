@@ -34,7 +34,7 @@ from stellwerk.api import (
     routes,
     workflow_shortcut,
 )
-from stellwerk.api.audit_trail import AuditTrail
+from stellwerk.api.audit_trail import RECORDED, AuditTrail
 from stellwerk.api.browsers import Browsers, endpoints
 from stellwerk.api.credentials import Credentials, Identify
 from stellwerk.api.measuring import Measuring, Requests
@@ -64,6 +64,7 @@ from stellwerk.spec.operator import Operator
 from stellwerk.systems import rows as system_rows
 from stellwerk.systems.registry import Systems
 from stellwerk.tenants.audit import Audit
+from stellwerk.tenants.audited import AuditedDatabase
 from stellwerk.tenants.keys import Keys
 from stellwerk.tenants.master_key import key_source
 from stellwerk.tenants.quotas import Quotas
@@ -232,10 +233,11 @@ async def _services(
 
 
 async def _stores(data: Path, operator: Operator, wakes: Wakes, clock: Clock, opened: AsyncExitStack) -> Stores:
-    database = Sqlite(data / DATABASE)
-    await database.open()
-    opened.push_async_callback(database.close)
-    _keep_doing(_watch_database(database, data / DATABASE), "presence", opened)
+    stored = Sqlite(data / DATABASE)
+    await stored.open()
+    opened.push_async_callback(stored.close)
+    database = AuditedDatabase(stored, RECORDED)
+    _keep_doing(_watch_database(stored, data / DATABASE), "presence", opened)
     log = DurableLog(database, wakes, redactors_of(operator))
     quotas = Quotas(database, clock)
     await quotas.open()

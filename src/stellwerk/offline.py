@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from stellwerk.agents.operator_file import read_operator
 from stellwerk.api.administration import WantedKey, check_key
+from stellwerk.api.audit_trail import RECORDED
 from stellwerk.client.administration import told
 from stellwerk.client.showing import concluded, ended
 from stellwerk.database.folder import DATABASE, locked, refuse_lost_database
@@ -20,6 +21,7 @@ from stellwerk.errors import InvalidField, SettingsError
 from stellwerk.ids import SystemClock
 from stellwerk.settings import Settings
 from stellwerk.tenants.audit import Audit, Verdict, verdict
+from stellwerk.tenants.audited import AuditedDatabase, recording
 from stellwerk.tenants.keys import ApiKey, Keys
 from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
 from stellwerk.terminal.outlet import Outlet
@@ -77,18 +79,16 @@ async def make_key(data: Path, wanted: dict[str, Any]) -> tuple[ApiKey, str]:
         raise InvalidField(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
     with locked(data, remedy=_ASK_IT):
         refuse_lost_database(data)
-        database = Sqlite(data / DATABASE)
-        await database.open()
+        stored = Sqlite(data / DATABASE)
+        await stored.open()
+        database = AuditedDatabase(stored, RECORDED)
         try:
             keys, audit = Keys(database, SystemClock()), Audit(database, SystemClock())
             await keys.open()
             check_key(body, LOCAL, first=not keys.asked_for)
-            key, token = await keys.make(**body.fields(LOCAL_TENANT))
-            foreign = {} if key.tenant == LOCAL_TENANT else {"tenant": key.tenant}
-            await audit.record(LOCAL, "POST /keys", 201, on={**foreign, "made": key.id}, origin="")
-            if foreign:
-                await audit.record_for(key.tenant, "POST /keys", 201, on={"made": key.id})
-            return key, token
+            fields = body.fields(LOCAL_TENANT)
+            with recording(audit.due_of_operator(LOCAL, "POST /keys", 201, tenant=fields["tenant"])):
+                return await keys.make(**fields)
         finally:
             await database.close()
 

@@ -7,6 +7,7 @@ finds what is left. A session that is at work is never touched.
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +23,7 @@ from stellwerk.log.tables import Overtaken
 from stellwerk.runs.sessions import Sessions
 from stellwerk.spec.operator import RetentionOfAll, seconds
 from stellwerk.tenants.audit import Audit
+from stellwerk.tenants.audited import recording
 from stellwerk.tenants.principals import Principal
 
 logger = structlog.get_logger(__name__)
@@ -74,17 +76,14 @@ class Retention:
         async for _, session_id, position in self._found("sessions_to_delete", tenant, before, (0, "")):
             try:
                 await self.documents.give_up_uploads(tenant, session_id)
-                await self.sessions.delete(tenant, session_id, position=position)
+                with self._recording(tenant, "DELETE /sessions/{sid}", sid=session_id):
+                    await self.sessions.delete(tenant, session_id, position=position)
             except (NotFound, Overtaken):  # somebody was faster
                 continue
             self.log.tally.expired.add()
-            await self._record(tenant, "DELETE /sessions/{sid}", sid=session_id)
         async for (document_id,) in self._found("uploads_to_delete", tenant, before, ("",)):
-            try:
+            with suppress(Conflict), self._recording(tenant, "DELETE /files/{file_id}", file_id=document_id):
                 await self.documents.drop(tenant, document_id)
-            except Conflict:
-                continue
-            await self._record(tenant, "DELETE /files/{file_id}", file_id=document_id)
 
     async def _compact(self, tenant: str, before: float) -> None:
         async for _, session_id in self._found("sessions_to_compact", tenant, before, (0, "")):
@@ -102,8 +101,8 @@ class Retention:
                 await asyncio.sleep(_PAUSE)
             cursor = page[-1][: len(cursor)]
 
-    async def _record(self, tenant: str, what: str, **on: str) -> None:
-        await self.audit.record(Principal(tenant, "admin", _WHO), what, 204, on=on, origin="")
+    def _recording(self, tenant: str, what: str, **on: str) -> AbstractContextManager[None]:
+        return recording(self.audit.due(Principal(tenant, "admin", _WHO), what, 204, on=on, origin=""))
 
 
 def _page(query: str, tenant: str, before: float, cursor: Row, tx: Transaction) -> list[Row]:

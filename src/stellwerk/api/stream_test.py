@@ -19,6 +19,7 @@ from stellwerk.api.translation import Live, Name, TranslatedReader, chosen
 from stellwerk.errors import InvalidField, StellwerkError
 from stellwerk.runs.commands import Input
 from stellwerk.spec.chat import ChatMessage
+from stellwerk.tenants.audited import about, unrecorded
 from stellwerk.tenants.principals import Principal
 
 SESSION = "Stellwerk-Session"
@@ -98,10 +99,13 @@ async def _begun(services: Services, who: Principal, body: StreamAgentRequest) -
     *earlier, last = body.messages
     if last.role != "user" or not last.content.strip():
         raise InvalidField("messages: the last one must be the user's, and say something", field="messages")
-    session = await services.sessions.begin(who.tenant, body.agent_system_id, on_behalf(who, None))
+    with unrecorded():  # what counts is that its first message is accepted
+        session = await services.sessions.begin(who.tenant, body.agent_system_id, on_behalf(who, None))
+    about(made=session.id)
     try:
         accepted = await services.sessions.send(who.tenant, session.id, Input(text=last.content, earlier=earlier))
     except StellwerkError:
-        await services.sessions.delete(who.tenant, session.id)  # whoever comes back brings all of it again
+        with unrecorded():
+            await services.sessions.delete(who.tenant, session.id)  # whoever comes back brings all of it again
         raise
     return session.id, accepted.after

@@ -28,10 +28,12 @@ from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import InvalidField, InvalidInput, LimitReached, StellwerkError, TooLarge
 from stellwerk.runs.sessions import Session
+from stellwerk.tenants.audited import recording
 from stellwerk.tenants.principals import Principal
 
 logger = structlog.get_logger(__name__)
 
+_ACCEPTED = 202
 NORMAL, GOING_AWAY, NOT_ALLOWED, BROKEN = 1000, 1001, 1008, 1011
 
 _ONLY = (
@@ -169,13 +171,16 @@ class _Talk:
             self.services.quotas.request(self.who.tenant, self.session.id)
         except LimitReached as error:  # whoever floods us writes no audit either
             return _reply(problem_of(error), key)
-        outcome = 500
+        outcome, called, audit = 500, f"{what} /sessions/{{sid}}/ws", self.services.audit
+        on, origin = {"sid": self.session.id}, origin_of(self.websocket.scope)
+        due = audit.due(self.who, called, _ACCEPTED, on=on, origin=origin)
         try:
-            told = read if isinstance(read, Problem) else await self._told(read)
-            outcome = told.status_code if isinstance(told, Problem) else 202
+            with recording(due):
+                told = read if isinstance(read, Problem) else await self._told(read)
+            outcome = told.status_code if isinstance(told, Problem) else _ACCEPTED
         finally:
-            on, origin = {"sid": self.session.id}, origin_of(self.websocket.scope)
-            await self.services.audit.record(self.who, f"{what} /sessions/{{sid}}/ws", outcome, on=on, origin=origin)
+            if not due.is_written or outcome != _ACCEPTED:
+                await audit.record(self.who, called, outcome, on=on, origin=origin)
         return _reply(told, key)
 
     def _read(self, message: Message) -> Command | Problem:

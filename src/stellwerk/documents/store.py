@@ -114,7 +114,7 @@ class DocumentStore:
             taken = Document(copied.path.name, filename, called, copied.size, self._clock.now())
             reference = _Reference(tenant, _UPLOADED, taken, copied.path, admit)
             try:
-                if await self._database.submit(_upload_many, reference):
+                if await self._database.submit(upload_many, reference):
                     return taken
             except LimitReached:
                 await self.release(tenant, [taken.document_id])
@@ -126,7 +126,7 @@ class DocumentStore:
         Raises:
             Conflict: only sessions refer to it.
         """
-        if not await self._database.submit(_drop_many, (tenant, document_id), urgent=True):
+        if not await self._database.submit(drop_many, (tenant, document_id), urgent=True):
             raise Conflict("this file belongs to a session and goes with it: delete the session", code="file_in_use")
         await self.release(tenant, [document_id])
 
@@ -259,7 +259,7 @@ def refer_all(tx: Transaction, tenant: str, session_id: str, documents: Sequence
         tx.run("number_document", tenant, named.document_id)
 
 
-def _upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
+def upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
     """True if the bytes are referred to now; False if they were removed before they could be."""
     return [_upload(tx, upload) for upload in uploads]
 
@@ -283,7 +283,7 @@ def _give_up_many(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[
     return [tx.run("give_up_uploads", *session) for session in sessions]
 
 
-def _drop_many(tx: Transaction, items: Sequence[tuple[str, str]]) -> list[bool | Exception]:
+def drop_many(tx: Transaction, items: Sequence[tuple[str, str]]) -> list[bool | Exception]:
     return [tx.run("drop_document", *item, _UPLOADED) > 0 for item in items]
 
 

@@ -22,6 +22,7 @@ from stellwerk.runs.stores import Stores
 from stellwerk.runs.tables import standing
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.systems.registry import Systems
+from stellwerk.tenants.audited import unrecorded
 from stellwerk.threads import in_thread
 from stellwerk.views.answering import check_answer
 from stellwerk.views.status import State, Status
@@ -74,7 +75,8 @@ class Sessions:
         version = await self._systems.current(tenant, head.system)
         documents = await self._found(tenant, said.documents)
         if said.if_busy == "interrupt" and status.status == "running":
-            await self.stop(tenant, session_id)
+            with unrecorded():  # it is a part of the message
+                await self.stop(tenant, session_id)
         send = Send(
             tenant=tenant,
             session_id=session_id,

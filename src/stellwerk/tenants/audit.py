@@ -2,12 +2,14 @@
 
 One chain for each tenant, apart from the logs of sessions, so that it outlives
 them. Each hash covers an entry and the hash before it: whoever changes,
-removes or slips in an entry breaks the chain from there on.
+removes or slips in an entry breaks the chain from there on. An entry is committed
+with what it records (``audited.py``), or by itself where nothing was stored.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import structlog
@@ -16,6 +18,7 @@ from stellwerk.database.port import Database, Row, Transaction
 from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import Clock
+from stellwerk.tenants.audited import Due, Write
 from stellwerk.tenants.principals import Principal
 
 logger = structlog.get_logger(__name__)
@@ -74,8 +77,15 @@ class Audit:
         """To be called before anybody hears of the outcome."""
         if outcome == _FORBIDDEN and not self._is_new(who.tenant):
             return
+        entry = self.entry(who, what, outcome, on=on, origin=origin)
+        try:
+            await self._database.submit(_append_many, (who.tenant, entry), urgent=True)
+        except (StorageFull, StorageGone) as error:  # what was done is done; the operator's log has it at least
+            logger.error("audit_not_written", error=error.message, what=what, outcome=outcome, who=entry.who)
+
+    def entry(self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str) -> Entry:
         redacted = self._redactors.of(who.tenant).redact_text
-        entry = Entry(
+        return Entry(
             at=self._clock.now(),
             who=who.user or who.key_id or who.tenant,
             what=what,
@@ -84,14 +94,31 @@ class Audit:
             origin=origin,
             key_id=who.key_id,
         )
-        try:
-            await self._database.submit(_append_many, (who.tenant, entry), urgent=True)
-        except (StorageFull, StorageGone) as error:  # what was done is done; the operator's log has it at least
-            logger.error("audit_not_written", error=error.message, what=what, outcome=outcome, who=entry.who)
+
+    def due(self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str) -> Due:
+        """To be recorded with what is done (``audited.recording``)."""
+
+        def compose(ids: Mapping[str, str]) -> Write:
+            return writing([(who.tenant, self.entry(who, what, outcome, on={**on, **ids}, origin=origin))])
+
+        return Due(compose)
+
+    def due_of_operator(self, who: Principal, what: str, outcome: int, *, tenant: str) -> Due:
+        """The same for what whoever runs the server does to a tenant."""
+        return Due(lambda ids: writing(self.entries(who, what, outcome, on=ids, origin="", tenant=tenant)))
+
+    def entries(
+        self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str, tenant: str
+    ) -> list[tuple[str, Entry]]:
+        """That of the chain of whoever asks; and that of the tenant's, if it is about another one."""
+        if tenant == who.tenant:
+            return [(tenant, self.entry(who, what, outcome, on=on, origin=origin))]
+        own = self.entry(who, what, outcome, on={"tenant": tenant, **on}, origin=origin)
+        return [(who.tenant, own), (tenant, self.entry(_operator(tenant), what, outcome, on=on, origin=""))]
 
     async def record_for(self, tenant: str, what: str, outcome: int, *, on: Mapping[str, str]) -> None:
         """What whoever runs the server did to a tenant. Who that was and from where is in his own chain."""
-        await self.record(Principal(tenant, "admin", OPERATOR), what, outcome, on=on, origin="")
+        await self.record(_operator(tenant), what, outcome, on=on, origin="")
 
     def _is_new(self, tenant: str) -> bool:
         minute = int(self._clock.now() // _MINUTE)
@@ -102,6 +129,16 @@ class Audit:
     async def page(self, tenant: str, *, after: int, limit: int) -> list[Recorded]:
         rows = await self._database.read(lambda tx: tx.rows("audit_page", tenant, after, limit))
         return [_recorded(row) for row in rows]
+
+
+def writing(entries: Sequence[tuple[str, Entry]]) -> Write:
+    """Each in the chain of its tenant."""
+    return partial(_append_all, entries)
+
+
+def _operator(tenant: str) -> Principal:
+    """Whoever runs the server, as the tenant sees it."""
+    return Principal(tenant, "admin", OPERATOR)
 
 
 def verdict(tx: Transaction, tenant: str) -> Verdict:
@@ -122,11 +159,15 @@ def _chain(tx: Transaction, tenant: str) -> Iterator[Row]:
 
 
 def _append_many(tx: Transaction, items: Sequence[tuple[str, Entry]]) -> list[None | Exception]:
+    _append_all(items, tx)
+    return [None] * len(items)
+
+
+def _append_all(items: Sequence[tuple[str, Entry]], tx: Transaction) -> None:
     for tenant, entry in items:
         last = tx.row("last_audit", tenant) or (0, _BEGIN)
         body, number = msgspec.json.encode(entry), last[0] + 1
         tx.run("insert_audit", tenant, number, body, _hash(tenant, number, last[1], body))
-    return [None] * len(items)
 
 
 def _hash(tenant: str, number: int, before: bytes, entry: bytes) -> bytes:

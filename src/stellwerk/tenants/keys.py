@@ -110,7 +110,7 @@ class Keys:
         digest = hashlib.sha256(secret.encode()).digest()
         until = None if expires_in is None else now + expires_in
         made = ApiKey(id, tenant, name, user, role, scopes, digest, created_at=now, expires_at=until)
-        gone = await self._database.submit(_insert_many, made)
+        gone = await self._database.submit(insert_many, made)
         is_first = not self._known
         for old in gone:
             self._known.pop(old, None)
@@ -129,7 +129,7 @@ class Keys:
         if key is None or key.tenant != tenant:
             raise NotFound("key", key_id, remedy="GET /keys lists those that there are")
         now = self._clock.now()
-        await self._database.submit(_revoke_many, (tenant, key_id, now), urgent=True)
+        await self._database.submit(revoke_many, (tenant, key_id, now), urgent=True)
         if self._known[key_id].revoked_at is None:  # also if it was stored before, and we were cut off
             self._known[key_id] = replace(self._known[key_id], revoked_at=now)
             self._tell_listeners()
@@ -151,7 +151,7 @@ class Keys:
             await self._database.submit(_used_many, list(used.items()))
 
 
-def _insert_many(tx: Transaction, keys: Sequence[ApiKey]) -> list[list[str] | Exception]:
+def insert_many(tx: Transaction, keys: Sequence[ApiKey]) -> list[list[str] | Exception]:
     return [_insert(tx, key) for key in keys]
 
 
@@ -172,7 +172,7 @@ def _insert(tx: Transaction, key: ApiKey) -> list[str] | Exception:
     return [old for (old,) in gone]
 
 
-def _revoke_many(tx: Transaction, items: Sequence[tuple[str, str, float]]) -> list[None | Exception]:
+def revoke_many(tx: Transaction, items: Sequence[tuple[str, str, float]]) -> list[None | Exception]:
     tx.run_many("revoke_key", items)
     return [None] * len(items)
 

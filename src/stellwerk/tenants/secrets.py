@@ -140,7 +140,7 @@ class Secrets:
         async with self._changing:
             self._refuse_too_long(place, value)
             sealed = _Sealed(place, *self._keys.seal(value, place.about()), self._clock.now())
-            await self._database.submit(_put_many, sealed)
+            await self._database.submit(put_many, sealed)
             self._replace(place, SecretStr(value))
 
     def _refuse_too_long(self, place: Place, value: str) -> None:
@@ -162,7 +162,7 @@ class Secrets:
 
     async def _delete(self, place: Place) -> None:
         async with self._changing:
-            if not await self._database.submit(_delete_many, place, urgent=True):
+            if not await self._database.submit(delete_many, place, urgent=True):
                 raise NotFound("secret", place.name, remedy="GET /secrets lists those that there are")
             self._replace(place, None)
 
@@ -180,7 +180,7 @@ class Secrets:
         async with self._changing:
             keys, before = await in_thread(self._source.begin), self._keys
             self._keys = keys
-            sealed, left = await self._database.submit(_rewrap_many, keys)
+            sealed, left = await self._database.submit(rewrap_many, keys)
             if not left:
                 await in_thread(self._source.finish, keys)
             await self._database.truncate()
@@ -236,7 +236,7 @@ def _checked_value(value: str) -> str:
     return value
 
 
-def _put_many(tx: Transaction, items: Sequence[_Sealed]) -> list[None | Exception]:
+def put_many(tx: Transaction, items: Sequence[_Sealed]) -> list[None | Exception]:
     return [_put(tx, item) for item in items]
 
 
@@ -249,11 +249,11 @@ def _put(tx: Transaction, item: _Sealed) -> Exception | None:
     return None
 
 
-def _delete_many(tx: Transaction, items: Sequence[Place]) -> list[bool | Exception]:
+def delete_many(tx: Transaction, items: Sequence[Place]) -> list[bool | Exception]:
     return [tx.run("delete_secret", *place) > 0 for place in items]
 
 
-def _rewrap_many(tx: Transaction, items: Sequence[MasterKeys]) -> list[tuple[int, int] | Exception]:
+def rewrap_many(tx: Transaction, items: Sequence[MasterKeys]) -> list[tuple[int, int] | Exception]:
     return [_rewrap(tx, keys) for keys in items]
 
 

@@ -58,7 +58,7 @@ class Tenants:
         if _NAME.fullmatch(name) is None:
             said = "lower-case letters, digits and dashes, a letter first, 63 at most"
             raise InvalidField(f"name: {name[:80]!r} cannot be a tenant's; {said}", field="name")
-        made = Tenant(*await self._database.submit(_make_many, (name, self._clock.now())))
+        made = Tenant(*await self._database.submit(make_many, (name, self._clock.now())))
         self._known[name] = made
         return made
 
@@ -73,7 +73,7 @@ class Tenants:
             raise InvalidField(f"name: {name!r} is whoever runs the server; revoke its keys one by one", field="name")
         if name not in self._known:
             raise NotFound("tenant", name, remedy="GET /tenants lists those that there are")
-        await self._database.submit(_lock_many, (name, locked), urgent=True)
+        await self._database.submit(lock_many, (name, locked), urgent=True)
         self._known[name] = replace(self._known[name], locked=locked)
 
 
@@ -87,11 +87,11 @@ def refuse_locked(tx: Transaction, tenant: str) -> None:
         raise Unauthorized(LOCKED)
 
 
-def _make_many(tx: Transaction, items: Sequence[tuple[str, float]]) -> list[tuple[int, str, float] | Exception]:
+def make_many(tx: Transaction, items: Sequence[tuple[str, float]]) -> list[tuple[int, str, float] | Exception]:
     return [_make(tx, *item) for item in items]
 
 
-def _lock_many(tx: Transaction, items: Sequence[tuple[str, bool]]) -> list[None | Exception]:
+def lock_many(tx: Transaction, items: Sequence[tuple[str, bool]]) -> list[None | Exception]:
     tx.run_many("lock_tenant", items)
     return [None] * len(items)
 

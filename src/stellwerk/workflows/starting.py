@@ -16,6 +16,7 @@ from stellwerk.runs.commands import Accepted, Input
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.tables import standing
 from stellwerk.systems.registry import Systems
+from stellwerk.tenants.audited import about, unrecorded
 from stellwerk.views.status import Status
 from stellwerk.workflows.folds import unknown_workflow
 
@@ -63,16 +64,20 @@ class Starting:
         """
         documents = await self._documents(tenant, wish.files)
         if wish.workflow_id is not None:
+            about(workflow_id=wish.workflow_id)
             accepted = await self._go_on(tenant, wish.workflow_id, wish, documents)
             return Started(id=wish.workflow_id, current_round=accepted.round), documents
         system = wish.system or await self._default_system(tenant)
         user = None if wish.user is None else str(wish.user)
-        session = await self.sessions.begin(tenant, system, user, is_workflow=True)
+        with unrecorded():  # what counts is that its first message is accepted
+            session = await self.sessions.begin(tenant, system, user, is_workflow=True)
+        about(made=session.id)
         try:
             said = Input(text=wish.prompt, documents=documents)
             accepted = await self.sessions.send(tenant, session.id, said)
         except StellwerkError:
-            await self.sessions.delete(tenant, session.id)  # nobody was told its id
+            with unrecorded():
+                await self.sessions.delete(tenant, session.id)  # nobody was told its id
             raise
         return Started(id=session.id, current_round=accepted.round), documents
 
