@@ -6,7 +6,7 @@ The server drives it and stores what it tells. As a library it needs no server:
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -156,6 +156,7 @@ class RunnableAgent:
         with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
             config = _config(turn, metered(tap, *holding))
             before = [] if turn.answers or turn.goes_on else await self._repair(config, tell, clock)
+            turn = replace(turn, unheard=await self._missing(turn, config))
             # Closed in any case: a generator that is left to the garbage collector ends when the run is long over.
             async with budget.in_time(), _pausing(tap), aclosing(self._stream(turn, files, config, before)) as parts:
                 async for part in parts:
@@ -231,17 +232,40 @@ class RunnableAgent:
     def _input(self, turn: Turn, files: Attached, before: Sequence[BaseMessage]) -> Any:
         # What an agent said elsewhere may repeat what it had read there; its notes are not with it.
         notes = {"assistant": reading_note([SAID_BEFORE])}
+        earlier = [(f"{turn.message_id}-{n}", m) for n, m in enumerate(turn.earlier)]
         spoken = [
-            _KINDS[m.role](m.content, id=f"{turn.message_id}-{n}", response_metadata=notes.get(m.role, {}))
-            for n, m in enumerate(turn.earlier)
+            _KINDS[m.role](m.content, id=message_id, response_metadata=notes.get(m.role, {}))
+            for message_id, m in (*earlier, *turn.unheard)
         ]
         message = files.message(turn.text, turn.message_id, self.habits.images.form)
         given = self.intake.to_input([*before, *spoken, message])
         return {**self.initial_state, **given} if isinstance(given, dict) else given
 
+    async def _missing(self, turn: Turn, config: RunnableConfig) -> Sequence[tuple[str, ChatMessage]]:
+        """Those messages of the conversation that the state lacks: a run was cut off before it stored them."""
+        saver = self.graph.checkpointer
+        if not turn.unheard or self.intake.form != "messages" or not isinstance(saver, BaseCheckpointSaver):
+            return ()
+        saved = await saver.aget_tuple(config)
+        if saved is None:
+            return turn.unheard
+        # By its id, as what tasks wrote behind it is dropped when a new message comes.
+        state = await self.graph.aget_state(saved.config)
+        held = state.values if self.intake.key is None else state.values.get(self.intake.key)
+        held_messages = [m for m in held or () if isinstance(m, BaseMessage)]
+        known = {plain_id(m.id) for m in held_messages}
+        # A message that a node made without an id was told under another one.
+        known_answers = {str(m.text) for m in held_messages if isinstance(m, AIMessage)}
+        return [
+            (message_id, said)
+            for message_id, said in turn.unheard
+            if message_id not in known and not (said.role == "assistant" and said.content in known_answers)
+        ]
+
     async def _known(self, turn: Turn, config: RunnableConfig) -> set[str]:
         """Ids of the messages that the state had before this step, whose writes are stored but not applied."""
         given = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
+        given |= {message_id for message_id, _ in turn.unheard}
         saver = self.graph.checkpointer
         saved = await saver.aget_tuple(config) if isinstance(saver, BaseCheckpointSaver) else None
         found = saved.checkpoint["channel_values"].get("messages", []) if saved else []

@@ -6,10 +6,11 @@ from typing import Any
 
 from langgraph.runtime import RunControl as Pause
 
-from stellwerk.envelope.payloads import FilePart
+from stellwerk.envelope.model import Message
+from stellwerk.envelope.payloads import FilePart, TextPart
 from stellwerk.spec.chat import ChatMessage
 
-__all__ = ["Pause", "Turn"]
+__all__ = ["Pause", "Turn", "chat_message_of", "files_of", "text_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,26 @@ class Turn:
     """What the graph gets for each question, by ask_id."""
     earlier: Sequence[ChatMessage] = ()
     """What was said before, for a conversation that nobody has stored yet."""
+    unheard: Sequence[tuple[str, ChatMessage]] = ()
+    """What the conversation shows of runs that were stopped or failed, by message_id; the state may lack some of it."""
     from_checkpoint: str | None = None
     """Begin with the state of this checkpoint instead of the last one."""
     goes_on: bool = False
     """The input is in the graph's state already: go on from its last checkpoint."""
     pause: Pause | None = None
     """Asked to pause, the graph ends its step, stores its state and raises ``Paused``."""
+
+
+def chat_message_of(message: Message) -> ChatMessage:
+    return ChatMessage.model_validate({"role": message.payload.role, "content": text_of(message)})
+
+
+def text_of(message: Message) -> str:
+    """What the agent reads: the words, and which files came with them."""
+    parts = message.payload.content
+    files = [part.as_text for part in files_of(message)]
+    return "\n".join([*(part.text for part in parts if isinstance(part, TextPart)), *files])
+
+
+def files_of(message: Message) -> list[FilePart]:
+    return [part for part in message.payload.content if isinstance(part, FilePart)]

@@ -1,11 +1,10 @@
 """Assignment: what a run is to do, as the log tells it: begin with its input, or go on where it was cut off."""
 
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database
 from stellwerk.envelope.model import (
     AskUser,
     Document,
@@ -21,7 +20,6 @@ from stellwerk.envelope.model import (
 )
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.follow import story
-from stellwerk.log.log import Lease
 from stellwerk.log.tables import unknown_session
 from stellwerk.runs.tables import Claimed
 from stellwerk.views.answering import resume_value
@@ -165,34 +163,3 @@ async def message_of(database: Database, claimed: Claimed, work: Assignment) -> 
 
 def _messages(told: Iterable[Envelope], message_id: str | None) -> list[Message]:
     return [e for e in told if isinstance(e, Message) and e.payload.message_id == message_id]
-
-
-class Replaced(NamedTuple):
-    """A trace whose answer is to be given anew."""
-
-    position: int
-    round: int
-    checkpoint: str | None
-    """Its first: it has the state from before, and the input, which the new one takes the place of."""
-
-
-async def replaced_by(database: Database, lease: Lease, run_id: str) -> Replaced:
-    def look(tx: Transaction) -> Replaced:
-        position, round_ = _first_answer(tx, lease, run_id)
-        told = tx.rows("checkpoints_told", lease.session_id, position, sys.maxsize, lease.tenant)
-        outer = [e for e in (decode(body) for _, body in told) if isinstance(e, SubgraphCheckpoint)]
-        ids = [e.payload.checkpoint_id for e in outer if e.parent_id is None]
-        return Replaced(position, round_, ids[-1] if ids else None)
-
-    return await database.read(look)
-
-
-def _first_answer(tx: Transaction, lease: Lease, run_id: str) -> tuple[int, int]:
-    """Where the message was answered for the first time, and in which round; what replaced that is passed over."""
-    while True:
-        position, round_ = tx.row("trace_of_run", lease.session_id, lease.tenant, run_id) or (0, 0)
-        ((_, body),) = tx.rows("read_events", lease.session_id, position - 1, lease.tenant, 1)
-        start = decode(body)
-        if not isinstance(start, RunStart) or start.payload.replaces is None:
-            return position, round_
-        run_id = start.payload.replaces

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stellwerk.agents.checkpoint_pruning import Copy, copy_states
+from stellwerk.agents.checkpoint_reconciling import beginning
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.model import FORMAT, Message, RunEnd, RunStart, SubgraphCheckpoint, decode
 from stellwerk.errors import Conflict
@@ -84,10 +85,11 @@ def _is_over(body: bytes) -> bool:
 
 
 def _checkpoints_at(tx: Transaction, fork: Fork, ends: Sequence[int]) -> Collection[str]:
-    """The last checkpoint of the outermost graph before each end: a fork can be forked there, too."""
+    """The checkpoints that a message at each end may begin with: a fork can be forked there, too."""
     found: dict[int, str] = {}
     for position, body in tx.rows("checkpoints_told", fork.session_id, 0, ends[-1], fork.tenant):
         envelope = decode(bytes(body))
         if isinstance(envelope, SubgraphCheckpoint) and envelope.parent_id is None:
             found.setdefault(bisect_left(ends, position), envelope.payload.checkpoint_id)
-    return found.values()
+    others = [beginning(tx, fork.tenant, fork.session_id, before=end + 1).checkpoint for end in ends]
+    return {*found.values(), *(each for each in others if each is not None)}

@@ -17,7 +17,7 @@ from typing import Any
 
 from stellwerk.database.patience import RETRY, patiently
 from stellwerk.database.port import Operation, P, Transaction
-from stellwerk.envelope.model import AskUser, Envelope, RunEnd
+from stellwerk.envelope.model import AskUser, Envelope, Message, RunEnd
 from stellwerk.errors import Fenced, StorageClosed, StorageFull, StorageGone
 from stellwerk.log import tables as log_tables
 from stellwerk.log.durable import DurableLog
@@ -39,6 +39,8 @@ class _Companion:
     append: Append
     operation: Operation[Any, Any]
     item: Any
+    waiting: bytes = b""
+    """Messages that the item holds and the log does not, one per line."""
 
 
 def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list[int | Exception]:
@@ -48,6 +50,9 @@ def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list
         if isinstance(last, Exception):
             raise last  # its companion is written already: all of it must be rolled back
         outcomes[n] = last
+        if waiting := pairs[n].waiting:
+            lease = pairs[n].append.lease
+            tx.run("keep_waiting_messages", waiting, lease.run_id, lease.tenant, lease.epoch)
     return outcomes
 
 
@@ -95,8 +100,12 @@ class Recorder:
         if self._landing is None:
             self._prepare()
 
-    async def commit_with(self, operation: Operation[Any, Any], item: Any, told: Iterable[Envelope]) -> None:
+    async def commit_with(
+        self, operation: Operation[Any, Any], item: Any, told: Iterable[Envelope], waiting: Sequence[Message] = ()
+    ) -> None:
         """Commit the item in one transaction with all that was fed so far, and with what is told of it.
+
+        ``waiting`` are messages that the item holds and that are fed later. Until then they are kept with the run.
 
         If it cannot be stored, this raises, and what was fed is stored without it and without a word of it.
         """
@@ -111,7 +120,8 @@ class Recorder:
             await patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []), PATIENCE)
             return
         self._landing = asyncio.get_running_loop().create_future()
-        companion = _Companion(append, operation, item)
+        kept = b"\n".join(entry(message, self.redactor).body for message in waiting)
+        companion = _Companion(append, operation, item, kept)
         writing = asyncio.create_task(self._store(append, _append_with_companion, companion, patience=PATIENCE))
         self._work = writing
         writing.add_done_callback(partial(self._written, append, telling))
@@ -157,11 +167,10 @@ class Recorder:
 
     def _with_questions(self, last_words: Iterable[Envelope], asks: Sequence[AskUser]) -> Iterator[Envelope]:
         """The questions that are still open come right before the end that makes them answerable."""
+        held = [self._questions[ask.payload.ask_id] for ask in asks if ask.payload.ask_id in self._questions]
         for envelope in last_words:
             if isinstance(envelope, RunEnd) and envelope.payload.status == "awaiting_user":
-                for ask_id in (ask.payload.ask_id for ask in asks):
-                    if ask_id in self._questions:
-                        yield self._questions[ask_id]
+                yield from held
             yield envelope
 
     async def settle(self, last_words: Iterable[Envelope] = ()) -> None:

@@ -9,6 +9,7 @@ is, by the same function, one that somebody stopped.
 
 import structlog
 
+from stellwerk.agents.checkpoint_reconciling import waiting_messages
 from stellwerk.database.port import Database
 from stellwerk.envelope.model import RunEnd
 from stellwerk.ids import Clock
@@ -34,11 +35,12 @@ async def close(database: Database, log: DurableLog, clock: Clock, claimed: tabl
     """End a run that nobody drives: as stopped, if somebody asked for that, else as crashed. The end's position."""
     lease = claimed.lease
     work = await assignment(log, database, claimed)
+    waiting = await waiting_messages(database, lease.tenant, lease.run_id)
     if work.stop is None:
-        ending = crash_ending(work.history, run_id=lease.run_id, ts=clock.now())
+        ending = crash_ending(work.history, run_id=lease.run_id, ts=clock.now(), waiting=waiting)
         logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
     else:
-        ending = stop_ending(work.history, work.stop.payload, run_id=lease.run_id, ts=clock.now())
+        ending = stop_ending(work.history, work.stop.payload, run_id=lease.run_id, ts=clock.now(), waiting=waiting)
         logger.info("run_stopped", session=lease.session_id, run=lease.run_id)
     entries = [entry(envelope) for envelope in ending]
     finish = Finish(Append(lease, 1, entries), [e for e in ending if isinstance(e, RunEnd)])

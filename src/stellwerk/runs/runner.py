@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from stellwerk.agents.checkpoint_reconciling import beginning, replaced_by, waiting_messages
 from stellwerk.agents.data_folder import working_in
 from stellwerk.agents.documents import SessionDocuments, offering
 from stellwerk.agents.images import NOT_SHOWN
@@ -16,12 +17,12 @@ from stellwerk.agents.journal import keeping
 from stellwerk.agents.metering import metering
 from stellwerk.agents.runnable import RunnableAgent
 from stellwerk.agents.tracing import traced_as
-from stellwerk.agents.turn import Pause, Turn
+from stellwerk.agents.turn import Pause, Turn, chat_message_of, files_of, text_of
 from stellwerk.agents.user_context import USER_REMEDY
 from stellwerk.database.port import Operation
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.model import Envelope, Message, RunStart, Warning
-from stellwerk.envelope.payloads import FilePart, Problem, TextPart
+from stellwerk.envelope.payloads import Problem
 from stellwerk.envelope.redacted_blobs import without_secrets
 from stellwerk.envelope.results import ToolResult
 from stellwerk.envelope.shapes import Blob
@@ -31,7 +32,7 @@ from stellwerk.log.follow import story
 from stellwerk.log.log import Lease
 from stellwerk.log.tick import Tick
 from stellwerk.runs import tables
-from stellwerk.runs.assignment import Assignment, assignment, message_of, replaced_by
+from stellwerk.runs.assignment import Assignment, assignment, message_of
 from stellwerk.runs.recorder import Recorder
 from stellwerk.runs.recovery import close
 from stellwerk.runs.stores import Stores
@@ -163,7 +164,10 @@ class Runner:
         for envelope in closing:
             run.recorder.feed(envelope)
         if work.begun or work.start.payload.trigger == "answer":
-            run.adapter.seed([*work.history, *closing])
+            run.adapter.seed(
+                [*work.history, *closing],
+                await waiting_messages(self._stores.database, run.lease.tenant, run.lease.run_id),
+            )
 
     async def _turn(self, run: "_Run", claimed: Claimed, work: Assignment, agent: RunnableAgent) -> Turn:
         started, lease = work.start.payload, run.lease
@@ -179,20 +183,24 @@ class Runner:
         if started.trigger == "answer":
             return replace(turn, answers=work.answers())
         message = await message_of(self._stores.database, claimed, work)
-        turn = replace(turn, message_id=message.payload.message_id, text=_text(message), files=_files(message))
+        turn = replace(turn, message_id=message.payload.message_id, text=text_of(message), files=files_of(message))
         turn = replace(turn, warned=any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in work.own))
         before, first = claimed.after + 1, started.round == 1
         if started.replaces is not None:
-            replaced = await replaced_by(self._stores.database, run.lease, started.replaces)
+            place = run.lease.tenant, run.lease.session_id, started.replaces
+            replaced = await self._stores.database.read(lambda tx: replaced_by(tx, *place))
             before, first = replaced.position, replaced.round == 1
             turn = replace(turn, from_checkpoint=replaced.checkpoint)
-        return replace(turn, earlier=await self._earlier(run.lease, before)) if first else turn
+        if first:
+            return replace(turn, earlier=await self._earlier(run.lease, before))
+        begins = partial(beginning, tenant=lease.tenant, session_id=lease.session_id, before=before)
+        found = await self._stores.database.read(begins)
+        return replace(turn, from_checkpoint=turn.from_checkpoint or found.checkpoint, unheard=found.unheard)
 
     async def _earlier(self, lease: Lease, before: int) -> list[ChatMessage]:
         """What the session began with, in front of its first run."""
         told = await story(self._log, tenant=lease.tenant, session_id=lease.session_id, before=before)
-        said = [(e.payload.role, _text(e)) for e in told if isinstance(e, Message)]
-        return [ChatMessage.model_validate({"role": role, "content": text}) for role, text in said]
+        return [chat_message_of(e) for e in told if isinstance(e, Message)]
 
 
 class _Run:
@@ -220,7 +228,9 @@ class _Run:
         return result
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
-        await self.recorder.commit_with(operation, item, () if fact is None else self.adapter.feed(fact))
+        told = () if fact is None else self.adapter.feed(fact)
+        is_own = fact is not None and not fact.namespace
+        await self.recorder.commit_with(operation, item, told, self.adapter.waiting if is_own else ())
 
     async def stored(self) -> None:
         await self.recorder.stored()
@@ -257,14 +267,3 @@ class _Run:
             ts=self.clock.now(),
             failure=self._failure,
         )
-
-
-def _text(message: Message) -> str:
-    """What the agent reads: the words, and which files came with them."""
-    parts = message.payload.content
-    files = [part.as_text for part in _files(message)]
-    return "\n".join([*(part.text for part in parts if isinstance(part, TextPart)), *files])
-
-
-def _files(message: Message) -> list[FilePart]:
-    return [part for part in message.payload.content if isinstance(part, FilePart)]

@@ -115,15 +115,27 @@ class StreamAdapter:
         found, self._tree.blobs = self._tree.blobs, []
         return found
 
-    def seed(self, history: Iterable[Envelope]) -> None:
-        """Take up the trace where it asked the user, or where this run was cut off; what is open goes on."""
+    @property
+    def waiting(self) -> Sequence[Message]:
+        """Messages that are recorded when it is known whether one of them is the answer."""
+        return tuple(self._answers.waiting)
+
+    def seed(self, history: Iterable[Envelope], waiting: Sequence[Message] = (), *, goes_on: bool = True) -> None:
+        """Take up the trace where it asked the user, or where this run was cut off; what is open goes on.
+
+        ``waiting`` waited when the last state was stored. What a model said later is said again if the run goes on.
+        """
         self._states.resumed = True
         resuming = Resuming(self._tools, self._states)
         resuming.take_up(history)
         self._goes_on, self._attempt = resuming.checkpoint, resuming.attempts + 1
         self._spoken |= resuming.said
         self._answers.recorded |= resuming.said
-        for end, text in resuming.answers:
+        streamed = {end.payload.message_id for end, _ in resuming.answers}
+        for kept in (each for each in waiting if each.payload.message_id not in self._spoken):
+            self._spoken.add(kept.payload.message_id)
+            self._answers.wait(kept, by_model=kept.payload.message_id in streamed)
+        for end, text in resuming.answers[: resuming.in_state] if goes_on else resuming.answers:
             if end.payload.message_id not in self._spoken and end.run_id == self._tree.run_id:
                 message = self._message(end.ts, end.payload.message_id, text, end.agent)
                 if message is not None:

@@ -4,12 +4,12 @@ The runner, the agent as a library, and recovery after a crash all end a run by
 these, so that every log ends in the same way.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from stellwerk.envelope.model import Envelope, Error, LlmEnd, RunEnd
+from stellwerk.envelope.model import Envelope, Error, LlmEnd, Message, RunEnd
 from stellwerk.envelope.payloads import Problem, RunEnded, StopAsked, Usage
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
@@ -35,18 +35,24 @@ def ending(
     yield RunEnd(**_root(trace_id, run_id, ts), payload=ended)
 
 
-def crash_ending(story: Iterable[Envelope], *, run_id: str, ts: float) -> list[Envelope]:
-    """The envelopes that end a broken run, from what the log knows of its trace."""
+def crash_ending(
+    story: Iterable[Envelope], *, run_id: str, ts: float, waiting: Sequence[Message] = ()
+) -> list[Envelope]:
+    """The envelopes that end a broken run, from the log of its trace and the messages that only its state has."""
     reason = "the run was cut off: its server ended while it was under way"
-    return _cut_off(story, run_id, ts, RunEnded(status="failed", reason=reason, code="crashed"))
+    return _cut_off(story, run_id, ts, RunEnded(status="failed", reason=reason, code="crashed"), waiting)
 
 
-def stop_ending(story: Iterable[Envelope], stop: StopAsked, *, run_id: str, ts: float) -> list[Envelope]:
-    """The envelopes that end a run which somebody stopped."""
-    return _cut_off(story, run_id, ts, RunEnded(status="stopped", reason=stop.reason, code="stopped"))
+def stop_ending(
+    story: Iterable[Envelope], stop: StopAsked, *, run_id: str, ts: float, waiting: Sequence[Message] = ()
+) -> list[Envelope]:
+    """The envelopes that end a run which was stopped."""
+    return _cut_off(story, run_id, ts, RunEnded(status="stopped", reason=stop.reason, code="stopped"), waiting)
 
 
-def _cut_off(story: Iterable[Envelope], run_id: str, ts: float, ended: RunEnded) -> list[Envelope]:
+def _cut_off(
+    story: Iterable[Envelope], run_id: str, ts: float, ended: RunEnded, waiting: Sequence[Message]
+) -> list[Envelope]:
     calls, usage, trace_id = OpenCalls(), dict[str, Usage](), ""
     told = list(story)
     for envelope in told:
@@ -56,7 +62,7 @@ def _cut_off(story: Iterable[Envelope], run_id: str, ts: float, ended: RunEnded)
             usage[used.model] = sum_of(usage.get(used.model), used)
     end = RunEnd(**_root(trace_id, run_id, ts), payload=replace(ended, usage=list(usage.values())))
     adapter = StreamAdapter(trace_id=trace_id, run_id=run_id, agent="")
-    adapter.seed(told)
+    adapter.seed(told, waiting, goes_on=False)
     ending = (*adapter.cut_off(), *calls.closing(ts=ts, run_id=run_id), end)
     return [calls.stamp(envelope) for envelope in ending]
 

@@ -42,6 +42,8 @@ class Resuming:
         """Messages that the trace told; a step that is not over gives them back when it goes on."""
         self.answers: list[tuple[LlmEnd, str]] = []
         """The last words of the outermost agent, which may be its answer; a graph's state decides between several."""
+        self.in_state = 0
+        """How many of them the state has from which the run goes on."""
         self.checkpoint: Checkpointed | None = None
         """Of the outermost graph, the last one: where it goes on."""
 
@@ -50,9 +52,10 @@ class Resuming:
             match envelope:
                 case SubgraphCheckpoint(payload=saved, parent_id=None):
                     self.checkpoint = saved
+                    self.in_state = len(self.answers)
                 case RunStart(run_id=str(run_id)):
                     self._tree.runs.add(run_id)
-                    self.answers = []
+                    self.answers, self.in_state = [], 0
                 case SubgraphResume():
                     self.attempts += 1
                 case Message(payload=said):
@@ -99,6 +102,7 @@ class Resuming:
             self._tools.models.use(done.usage)
         if done.status == "ok" and text and end.parent_id in self._tree.runs:
             self.answers = [] if done.tool_calls else [*self.answers, (end, text)]
+            self.in_state = min(self.in_state, len(self.answers))
         self._tools.want(end.parent_id, [(call.name, call.tool_call_id, call.args) for call in done.tool_calls or ()])
         inside = self._tools.inside.get(end.parent_id or "")
         if inside is not None and done.usage is not None:

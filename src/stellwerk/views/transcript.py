@@ -61,7 +61,7 @@ def fold(hidden: Hidden, envelope: Envelope) -> Hidden:
 def entry(hidden: Hidden, position: int, envelope: Envelope) -> Entry | None:
     """What a reader sees of an envelope; None if that is nothing."""
     match envelope:
-        case Message(payload=said) if said.action == "added" and _visible(hidden, envelope):
+        case Message(payload=said) if said.action == "added" and is_visible(hidden, envelope):
             return _message(position, envelope)
         case AskUser(payload=asked) if envelope.run_id not in hidden.replaced and not asked.redacted:
             return Entry(
@@ -91,7 +91,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> Entry | None:
             return None
 
 
-def _visible(hidden: Hidden, envelope: Message) -> bool:
+def is_visible(hidden: Hidden, envelope: Message) -> bool:
     message_id, run_id = envelope.payload.message_id, envelope.run_id
     if message_id in hidden.removed:
         return False

@@ -74,8 +74,15 @@ WHERE id = ? AND tenant = ?;
 UPDATE run SET state = 'waiting', epoch = 0, seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
+-- Stored with the checkpoint that has the messages, by whoever holds the run.
+-- name: keep_waiting_messages
+UPDATE run SET unrecorded = ? WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
+
+-- name: waiting_messages
+SELECT unrecorded FROM run WHERE id = ? AND tenant = ? AND unrecorded IS NOT NULL;
+
 -- name: end_run
-UPDATE run SET state = 'ended' WHERE id = ? AND tenant = ? AND state <> 'ended';
+UPDATE run SET state = 'ended', unrecorded = NULL WHERE id = ? AND tenant = ? AND state <> 'ended';
 
 -- name: put_into_inbox
 INSERT INTO inbox (session_id, position, tenant, message_id, run_id, system, version) VALUES (?, ?, ?, ?, ?, ?, ?);
@@ -85,6 +92,13 @@ SELECT count(*) FROM inbox WHERE session_id = ? AND tenant = ?;
 
 -- name: inbox_of
 SELECT position, message_id, run_id, system, version FROM inbox WHERE session_id = ? AND tenant = ? ORDER BY position;
+
+-- name: messages_in_inbox
+SELECT event.body FROM inbox JOIN event ON event.session_id = inbox.session_id AND event.position = inbox.position
+WHERE inbox.session_id = ? AND inbox.tenant = ? ORDER BY inbox.position;
+
+-- name: empty_inbox
+DELETE FROM inbox WHERE session_id = ? AND tenant = ?;
 
 -- name: take_from_inbox
 DELETE FROM inbox WHERE session_id = ? AND tenant = ? AND position = ?;
@@ -102,6 +116,20 @@ SELECT body FROM event WHERE session_id = ?1 AND type = 'ask_user'
 -- name: ends_of_calls
 SELECT event.body FROM run JOIN event ON event.session_id = run.session_id AND event.position >= run.position
 WHERE run.id = ?1 AND run.tenant = ?2 AND event.type = 'tool_end' AND instr(event.body, ?3) > 0 ORDER BY event.position;
+
+-- The last end of a run in front of a position; with the second form, of one that has these words in it.
+-- name: end_before
+SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end' AND position < ?2 AND instr(body, ?3) > 0
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC LIMIT 1;
+
+-- name: told_between
+SELECT position, body FROM event WHERE session_id = ?1 AND position > ?2 AND position < ?3
+    AND type IN ('run_start', 'message', 'subgraph_checkpoint')
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position;
+
+-- name: starts_naming
+SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_start' AND instr(body, ?2) > 0
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position;
 
 -- name: ends_of_runs
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'

@@ -66,7 +66,8 @@ CREATE INDEX tombstone_touched ON tombstone (tenant, touched);
 
 -- The run table is also the queue: waiting, running, ended. position is that of its run_start,
 -- attempt how often it was begun: once, and again after each crash; begun_at when it was taken up last, seconds how long
--- it had been under way before that. Queries must say state <> 'ended', or they look at every run that ever was.
+-- it had been under way before that; unrecorded has the messages that its state has and its log does not
+-- have yet, one per line. Queries must say state <> 'ended', or they look at every run that ever was.
 CREATE TABLE run (
     id         TEXT PRIMARY KEY,
     session_id TEXT NOT NULL,
@@ -80,6 +81,7 @@ CREATE TABLE run (
     attempt    INTEGER NOT NULL DEFAULT 1,
     begun_at   REAL,
     seconds    REAL NOT NULL DEFAULT 0,
+    unrecorded BLOB,
     UNIQUE (session_id, round)
 ) WITHOUT ROWID;
 CREATE INDEX run_unfinished ON run (tenant, state, queued_at) WHERE state <> 'ended';
