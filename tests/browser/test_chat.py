@@ -71,9 +71,21 @@ async def test_stopped_means_stopped_and_what_waits_is_shown(page: Watched, scre
     assert told["run_end"] - told["stop_request"] < 1
     said = await words(page)
     assert "and then this" not in said, "what waited is withdrawn"
+    await page.get_by_text("it is back in the box").wait_for()
+    box = page.get_by_role("textbox", name="Message")
+    assert await box.input_value() == "and then this"
     await page.reload()
     await spoken(page).get_by_text("Stopped", exact=True).wait_for()
     assert await words(page) == said
+    assert await box.input_value() == "and then this", "it is there after a reload, too"
+    await box.press("Enter")
+    await spoken(page).get_by_text("and then this", exact=True).first.wait_for()
+    assert await box.input_value() == ""
+
+    async def is_said_once() -> bool:
+        return bool(await spoken(page).get_by_text("and then this", exact=True).count() == 1)
+
+    await eventually(is_said_once, within=30, what="what was sent again is shown twice")
 
 
 async def test_what_is_sent_again_because_a_line_was_lost_is_said_once(page: Watched) -> None:

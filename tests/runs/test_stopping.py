@@ -10,7 +10,7 @@ from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
 from tests.conftest import running_server
-from tests.runs.talking import begin, events, log_of, seen, send, stop
+from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
 
 
 @pytest.mark.requirement("trust.I11")
@@ -61,6 +61,28 @@ async def test_a_stop_while_a_question_is_open_is_a_round_of_its_own(client: htt
     session = (await client.get(f"/sessions/{sid}")).json()
     assert (session["status"], session["awaiting_user_input"]) == ("stopped", False)
     assert (await whole_round(client, sid, "weather"))[-1]["payload"]["status"] == "completed"
+
+
+async def test_a_stop_gives_back_the_messages_that_waited_and_nothing_starts_by_itself(
+    client: httpx2.AsyncClient, sid: str
+) -> None:
+    await send(client, sid, "slow")
+    uploaded = (await client.post("/files", files={"file": ("notes.txt", b"by the way")})).json()["id"]
+    first = await send(client, sid, "weather", if_busy="enqueue")
+    second = await send(client, sid, "table", if_busy="enqueue", documents=[uploaded])
+    stopped = await stop(client, sid)
+    told = await events(client, sid)
+    assert [(one["message_id"], one["text"]) for one in stopped["withdrawn"]] == [
+        (first["message_id"], "weather"),
+        (second["message_id"], "table"),
+    ]
+    assert [[file["document_id"] for file in one["documents"]] for one in stopped["withdrawn"]] == [[], [uploaded]]
+    removed = [e["payload"]["message_id"] for e in told if e["payload"].get("action") == "removed"]
+    assert removed == [first["message_id"], second["message_id"]]
+    assert (told[-1]["type"], [e["type"] for e in told].count("run_start")) == ("run_end", 1)
+    assert "withdrawn" not in await stop(client, sid)
+    again = await send(client, sid, stopped["withdrawn"][1]["text"], documents=[uploaded])
+    assert (await rest_of_run(client, sid, again["after"]))[-1]["payload"]["status"] == "completed"
 
 
 async def test_to_stop_what_is_over_changes_nothing(client: httpx2.AsyncClient, sid: str) -> None:

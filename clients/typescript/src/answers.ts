@@ -34,11 +34,19 @@ export interface Accepted {
   readonly open_asks?: readonly string[];
 }
 
+/** An enqueued message that a stop took back: it starts nothing, and may be sent again. */
+export interface Withdrawn {
+  readonly message_id: string;
+  readonly text: string;
+  readonly documents: readonly FilePart[];
+}
+
 export interface Stopped {
   readonly status: Standing;
   readonly round: number;
   readonly run_id: string | null;
   readonly position: number;
+  readonly withdrawn?: readonly Withdrawn[];
 }
 
 export interface TranscriptEntry {

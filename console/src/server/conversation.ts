@@ -1,4 +1,4 @@
-import type { Accepted, NewAnswer, NewMessage } from "@stellwerk/client";
+import type { Accepted, NewAnswer, NewMessage, Stopped } from "@stellwerk/client";
 import { ask } from "./ask";
 import type { Session } from "./types";
 
@@ -8,7 +8,7 @@ export const sendMessage = (sid: string, message: NewMessage, once: string) =>
   ask<Accepted>(of(sid, "/messages"), { method: "POST", json: message, once });
 export const sendAnswer = (sid: string, answer: NewAnswer, once: string) =>
   ask<Accepted>(of(sid, "/answers"), { method: "POST", json: answer, once });
-export const stopRun = (sid: string) => ask<unknown>(of(sid, "/stop"), { method: "POST", json: {} });
+export const stopRun = (sid: string) => ask<Stopped>(of(sid, "/stop"), { method: "POST", json: {} });
 export const answerAnew = (sid: string, once: string) =>
   ask<Accepted>(of(sid, "/regenerate"), { method: "POST", once });
 export const forkSession = (sid: string, position: number) =>

@@ -51,6 +51,19 @@ export function attach(sid: string, file: Attached): void {
   place.set(JSON.stringify({ ...draft, files: [...others, file] }));
 }
 
+/** Puts what was said and not done back into the box, in front of what stands there by now. */
+export function giveBack(sid: string, said: readonly Draft[]): void {
+  if (said.length === 0) return;
+  const place = placeOf(`draft.${sid}`);
+  const drafts = [...said, parsed<Draft>(place.get()) ?? NOTHING];
+  const text = drafts
+    .map((draft) => draft.text)
+    .filter(Boolean)
+    .join("\n");
+  const files = new Map(drafts.flatMap((draft) => draft.files).map((file) => [file.id, file]));
+  place.set(JSON.stringify({ text, files: [...files.values()] }));
+}
+
 /** Empties the box, if this text still stands there. */
 export function take(sid: string, text: string): Draft | null {
   const place = placeOf(`draft.${sid}`);

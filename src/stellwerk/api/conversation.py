@@ -125,7 +125,8 @@ def _add_stop(router: APIRouter, services: Services) -> None:
         },
     )
     async def stop(who: Running, sid: Sid, body: Annotated[StopWish | None, _STOP] = None) -> Response:
-        """When the answer comes, the run is over for everybody. Enqueued messages are withdrawn."""
+        """When the answer comes, the run is over for everybody, and nothing starts by itself. Enqueued messages are
+        withdrawn; `withdrawn` has their texts and files, so that they can be sent again."""
         return Json(await stopped(services, who, sid, body or StopWish()))
 
 

@@ -24,7 +24,7 @@ from stellwerk.dialects.base import Dialect, translate
 from stellwerk.envelope import payloads as p
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.envelope.model import Envelope, LlmToken, Message, RunEnd, RunStart, encode
-from stellwerk.runs.commands import Accepted, Stopped
+from stellwerk.runs.commands import Accepted, Stopped, Withdrawn
 from stellwerk.runs.sessions import Session
 from stellwerk.systems.rows import Listed
 from stellwerk.tenants.audit import Recorded
@@ -55,7 +55,13 @@ SESSIONS = answers.SessionPage(sessions=[SESSION], next=None)
 BEGUN = Session(id=SESSION_ID, sid=SESSION_ID, agent_system_id="demo", user_id="ada", created_at=_NOW, position=0)
 ACCEPTED = Accepted(round=1, run_id=_RUN, message_id=_MESSAGE, position=2, after=0)
 ANSWERED = Accepted(round=2, run_id=_RUN, ask_id="6d5f0c1f0b8a4d7e", position=18, after=16)
-STOPPED = Stopped(status="stopped", round=1, run_id=_RUN, position=9)
+STOPPED = Stopped(
+    status="stopped",
+    round=1,
+    run_id=_RUN,
+    position=9,
+    withdrawn=[Withdrawn(message_id=_MESSAGE, text="and tomorrow?", documents=[])],
+)
 
 
 def _story() -> list[Envelope]:

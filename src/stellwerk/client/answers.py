@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from stellwerk.envelope.model import Envelope
+from stellwerk.envelope.payloads import FilePart
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +40,14 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     open_asks: tuple[str, ...] = ()
 
 
+class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
+    """An enqueued message that a stop took back: it starts nothing, and may be sent again."""
+
+    message_id: str
+    text: str
+    documents: tuple[FilePart, ...] = ()
+
+
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing is under way any more."""
 
@@ -46,6 +55,7 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     position: int
     run_id: str | None = None
+    withdrawn: tuple[Withdrawn, ...] = ()
 
 
 class Uploaded(msgspec.Struct, frozen=True, kw_only=True):

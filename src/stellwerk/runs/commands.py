@@ -99,6 +99,15 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     open_asks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
+class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
+    """An enqueued message that a stop took back: it starts nothing, and may be sent again."""
+
+    message_id: str
+    text: str
+    documents: list[FilePart]
+    """The files that went with it."""
+
+
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     """Where the session stands, now that nothing of it is under way."""
 
@@ -106,6 +115,8 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     run_id: str | None
     position: int
+    withdrawn: list[Withdrawn] | msgspec.UnsetType = msgspec.UNSET
+    """The enqueued messages that were taken back, if there were any, in the order in which they were sent."""
 
 
 def start_of(command: Command, started: RunStarted, *, trace_id: str) -> RunStart:
@@ -152,6 +163,12 @@ def answer_of(reply: Reply, *, trace_id: str | None, run_id: str | None) -> User
 def stop_of(stop: Stop, *, trace_id: str | None, run_id: str) -> StopRequest:
     call_id = digest_id("stop", run_id, str(stop.at))
     return StopRequest(**_place(stop, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=stop.asked)
+
+
+def withdrawn_from(message: Message) -> Withdrawn:
+    said = message.payload
+    files = [part for part in said.content if isinstance(part, FilePart)]
+    return Withdrawn(message_id=said.message_id, text=said.text, documents=files)
 
 
 def withdrawn(message_id: str, *, at: float) -> Message:

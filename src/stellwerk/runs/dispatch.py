@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 import structlog
+from msgspec import UNSET
 
 from stellwerk.agents.turn import Pause
 from stellwerk.database.patience import RETRY, patiently
@@ -142,9 +143,10 @@ class Dispatch:
         halted = await self._heard(commit)
         before, claimed = halted.status, halted.claimed
         self._dismiss(stop.session_id)
+        stopped = partial(Stopped, withdrawn=halted.withdrawn or UNSET)
         if claimed is None:
             head = await self._log.head(stop.tenant, stop.session_id)
-            return Stopped(status=before.status, round=before.round, run_id=before.run_id, position=head.position)
+            return stopped(status=before.status, round=before.round, run_id=before.run_id, position=head.position)
         try:
             position = await patiently(partial(close, self._database, self._log, clock, claimed), inf)
         except Fenced:
@@ -152,7 +154,7 @@ class Dispatch:
             raise
         self.claim()
         own = claimed.lease.run_id != before.run_id
-        return Stopped(status="stopped", round=before.round + own, run_id=claimed.lease.run_id, position=position)
+        return stopped(status="stopped", round=before.round + own, run_id=claimed.lease.run_id, position=position)
 
     def _dismiss(self, session_id: str) -> "asyncio.Task[bool] | None":
         """Cancel a driver whose run has been taken from it; it may take its time."""

@@ -10,13 +10,13 @@ import msgspec
 from stellwerk.database.port import Transaction
 from stellwerk.documents.store import refer_all, refuse_lost
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import Envelope, RunStart
+from stellwerk.envelope.model import Envelope, Message, RunStart, decode
 from stellwerk.envelope.payloads import RunStarted
 from stellwerk.errors import Conflict, Overloaded
 from stellwerk.log import tables as log
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.runs import commands
-from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop
+from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, Send, Stop, Withdrawn
 from stellwerk.runs.machine import advance, place
 from stellwerk.runs.tables import Claimed, claim, each, raise_epoch, stand, standing
 from stellwerk.tenants.limits import Limits, refuse_another_run, refuse_bytes
@@ -51,6 +51,8 @@ class Halted(NamedTuple):
     status: Status
     claimed: Claimed | None
     stored: list[Stored]
+    withdrawn: list[Withdrawn]
+    """Messages that waited, and were taken back."""
 
 
 class _Begun(NamedTuple):
@@ -199,20 +201,22 @@ def _stop(tx: Transaction, stop: Stop) -> Halted:
     if tx.row("head", stop.session_id, stop.tenant) is None:
         raise log.unknown_session(stop.session_id)
     status = standing(tx, stop.tenant, stop.session_id)
-    withdrawn = _withdraw_enqueued(tx, stop)
+    waiting = _withdraw_enqueued(tx, stop)
+    withdrawn = [commands.withdrawn(message.message_id, at=stop.at) for message in waiting]
     match place(status):
         case "running":
             request = commands.stop_of(stop, trace_id=status.trace_id, run_id=status.run_id or "")
             _, stored = _append(tx, Intake(stop, True, 0), [*withdrawn, request])
             row = tx.row("unfinished_run", stop.session_id, stop.tenant)
-            return Halted(status, None if row is None else claim(tx, row, at=stop.at), stored)
+            return Halted(status, None if row is None else claim(tx, row, at=stop.at), stored, waiting)
         case "awaiting":
             start = _start_of_trace(stop, status, "stop")
             request = commands.stop_of(stop, trace_id=start.trace_id, run_id=stop.run_id)
             begun = _begin(tx, Intake(stop, True, 0), start, [*withdrawn, start, request])
-            return Halted(status, begun.claimed, begun.stored)
+            return Halted(status, begun.claimed, begun.stored, waiting)
         case _:
-            return Halted(status, None, _append(tx, Intake(stop, True, 0), withdrawn)[1] if withdrawn else [])
+            stored = _append(tx, Intake(stop, True, 0), withdrawn)[1] if withdrawn else []
+            return Halted(status, None, stored, waiting)
 
 
 def _start_of_trace(command: Reply | Stop, status: Status, trigger: Any, asks: list[str] | None = None) -> RunStart:
@@ -227,12 +231,11 @@ def _start_of_trace(command: Reply | Stop, status: Status, trigger: Any, asks: l
     return commands.start_of(command, started, trace_id=status.trace_id or command.run_id)
 
 
-def _withdraw_enqueued(tx: Transaction, stop: Stop) -> list[Envelope]:
-    """Whoever stops a session does not want the messages that wait either."""
-    waiting = tx.rows("inbox_of", stop.session_id, stop.tenant)
-    for position, *_ in waiting:
-        tx.run("take_from_inbox", stop.session_id, stop.tenant, position)
-    return [commands.withdrawn(message_id, at=stop.at) for _, message_id, *_ in waiting]
+def _withdraw_enqueued(tx: Transaction, stop: Stop) -> list[Withdrawn]:
+    """After a stop nothing starts by itself: the messages that wait are given back to the one who stops."""
+    waiting = [decode(bytes(body)) for (body,) in tx.rows("messages_in_inbox", stop.session_id, stop.tenant)]
+    tx.run("empty_inbox", stop.session_id, stop.tenant)
+    return [commands.withdrawn_from(message) for message in waiting if isinstance(message, Message)]
 
 
 def _begin(tx: Transaction, intake: Intake[Command], start: RunStart, told: Sequence[Envelope]) -> _Begun:

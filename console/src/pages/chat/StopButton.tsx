@@ -1,4 +1,4 @@
-import type { Session } from "@stellwerk/client";
+import type { Session, Withdrawn } from "@stellwerk/client";
 import { useIsMutating } from "@tanstack/react-query";
 import { Button } from "../../parts/Button";
 import { Icon } from "../../parts/Icon";
@@ -6,7 +6,14 @@ import { useToast } from "../../parts/Toast";
 import { wordsFor } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
 import { stopRound } from "../../server/stopping";
+import { type Draft, giveBack } from "../../state/draft";
 import { useTexts } from "../../texts";
+import { queuedIn } from "./items";
+
+const draftOf = ({ text, documents }: Withdrawn): Draft => ({
+  text,
+  files: documents.map(({ document_id, filename }) => ({ id: document_id, name: filename })),
+});
 
 export interface Stop {
   run: () => void;
@@ -14,15 +21,27 @@ export interface Stop {
   isUnderWay: boolean;
 }
 
-/** Stops the run that is under way; while the server is away it is tried again. */
+/**
+ * Stops the run that is under way; while the server is away it is tried again. Messages that waited for their turn come
+ * back into the box.
+ */
 export function useStop(sid: string, session: Session): Stop {
   const texts = useTexts();
   const say = useToast();
   const mutationKey = ["stop", sid];
   const { mutate } = useAction({
     mutationKey,
-    mutationFn: (round: number) => stopRound(sid, round),
-    onSuccess: (isStopped) => isStopped || say(texts.chat.notStopped, true),
+    mutationFn: async (round: number) => {
+      const queued = queuedIn(session);
+      const { isStopped, withdrawn } = await stopRound(sid, round);
+      const waited = isStopped ? (withdrawn?.map(draftOf) ?? queued) : [];
+      giveBack(sid, waited);
+      return { isStopped, isGivenBack: waited.length > 0 };
+    },
+    onSuccess: ({ isStopped, isGivenBack }) => {
+      if (!isStopped) say(texts.chat.notStopped, true);
+      else if (isGivenBack) say(texts.chat.givenBack);
+    },
     onError: (error) => say(wordsFor(error, texts), true),
   });
   // It goes on while another page is open, and may be found under way when one comes back.

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { EMPTY, type Envelope, reduce, type Session } from "@stellwerk/client";
 import { expect, test } from "vitest";
-import { type Item, itemsOf } from "./items";
+import { type Item, itemsOf, queuedIn } from "./items";
 
 const RUNS = new URL("../../../../tests/golden/runs/", import.meta.url);
 
@@ -61,7 +61,9 @@ test("what has to wait stands below what goes on, and then above its own answer"
   const log = [...run.slice(0, cut + 1), next, ...run.slice(cut + 1), again].map(
     (one, index) => ({ ...one, position: index + 1 }) as Envelope,
   );
-  const waits = itemsOf(log.slice(0, cut + 2).reduce(reduce, EMPTY));
+  const busy = log.slice(0, cut + 2).reduce(reduce, EMPTY);
+  const waits = itemsOf(busy);
+  expect(queuedIn(busy)).toEqual([{ text: busy.entries.at(-1)?.text, files: [] }]);
   expect(waits.slice(-2)).toMatchObject([{ kind: "working" }, { kind: "message", isQueued: true }]);
   expect(itemsOf(log.reduce(reduce, EMPTY)).slice(-3).map(brief)).toEqual(["assistant", "user", "working"]);
 });

@@ -8,7 +8,9 @@ import {
   type Run,
   type Session,
   type SessionProblem,
+  textOf,
 } from "@stellwerk/client";
+import type { Draft } from "../../state/draft";
 import type { Outgoing } from "../../state/outbox";
 
 /** A line of the conversation, as it is shown. */
@@ -96,6 +98,16 @@ export function itemsOf(session: Session, waiting: readonly Outgoing[] = []): re
   tellWork();
   for (const message of waiting) items.push({ kind: "waiting", key: `waiting ${message.key}`, message });
   return items;
+}
+
+/** What was said and waits until the run that is under way is over. */
+export function queuedIn(session: Session): readonly Draft[] {
+  const names = new Map(session.documents.map(({ documentId, name }) => [documentId, name]));
+  const queued = itemsOf(session).filter((item) => item.kind === "message" && item.isQueued) as readonly MessageItem[];
+  return queued.map(({ entry }) => ({
+    text: textOf(session, entry),
+    files: [...new Set(entry.documents)].map((id) => ({ id, name: names.get(id) ?? id })),
+  }));
 }
 
 /** Who speaks, as far as the log says. */

@@ -57,6 +57,7 @@ export const chat = {
   stop: "Stoppen",
   stopping: "wird gestoppt …",
   notStopped: "Es war zu Ende, bevor es gestoppt werden konnte.",
+  givenBack: "Was noch wartete, wurde nicht gesendet: Es steht wieder im Eingabefeld.",
   attach: "Dateien anhängen",
   detach: (name: string) => `${name} weglassen`,
   cancelUpload: (name: string) => `Hochladen von ${name} abbrechen`,

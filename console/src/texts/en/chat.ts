@@ -56,6 +56,7 @@ export const chat = {
   stop: "Stop",
   stopping: "stopping …",
   notStopped: "It was over before it could be stopped.",
+  givenBack: "What waited for its turn was not sent: it is back in the box.",
   attach: "Attach files",
   detach: (name: string) => `Leave ${name} out`,
   cancelUpload: (name: string) => `Stop uploading ${name}`,
