@@ -213,6 +213,44 @@ async def lasting_run(client: httpx2.AsyncClient) -> str:
     return str(sid)
 
 
+async def test_sessions_are_listed_by_their_last_activity(tmp_path: Path) -> None:
+    async with own_server(Settings(data=tmp_path)) as client:
+        made = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json() for _ in range(3)]
+        assert all(session["last_activity_at"] == session["created_at"] for session in made)
+        oldest, *_ = (session["id"] for session in made)
+        await whole_round(client, oldest, "hello")
+        listed = (await client.get("/sessions")).json()["sessions"]
+        assert [session["id"] for session in listed] == [oldest, made[2]["id"], made[1]["id"]]
+        last = (await client.get(f"/sessions/{oldest}/events", params={"profile": "debug"})).json()["events"][-1]
+        assert listed[0]["last_activity_at"] == last["ts"]
+        assert (await client.get(f"/sessions/{oldest}")).json()["last_activity_at"] == last["ts"]
+        forked = (await client.post(f"/sessions/{oldest}/fork", json={})).json()
+        assert forked["last_activity_at"] == forked["created_at"]
+        assert (await client.get("/sessions", params={"limit": 1})).json()["sessions"][0]["id"] == forked["id"]
+
+
+async def test_pages_of_the_list_have_every_session_once_while_sessions_move(tmp_path: Path) -> None:
+    async with own_server(Settings(data=tmp_path)) as client:
+        made = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"] for _ in range(8)]
+        made.reverse()
+        first = (await client.get("/sessions", params={"limit": 3})).json()
+        await whole_round(client, made[2], "the last of the first page")
+        await whole_round(client, made[4], "one that is still to come")
+        await client.delete(f"/sessions/{made[2]}")
+        pages, before = [first["sessions"]], first["next"]
+        while before is not None:
+            page = (await client.get("/sessions", params={"limit": 3, "before": before})).json()
+            pages.append(page["sessions"])
+            before = page["next"]
+        seen = [session["id"] for page in pages for session in page]
+        assert seen == [session for session in made if session != made[4]]
+        assert (await client.get("/sessions", params={"limit": 1})).json()["sessions"][0]["id"] == made[4]
+        behind = (await client.get("/sessions", params={"before": made[3]})).json()["sessions"]
+        assert [session["id"] for session in behind] == made[5:], "an id names the place of its session"
+        refused = await client.get("/sessions", params={"before": "nonsense"})
+        assert (refused.status_code, refused.json()["field"]) == (422, "before")
+
+
 async def test_sessions_are_listed_newest_first_in_pages(tmp_path: Path) -> None:
     async with own_server(Settings(data=tmp_path)) as client:
         made = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"] for _ in range(5)]

@@ -86,6 +86,15 @@ async def test_a_session_that_is_begun_stands_in_the_sidebar_and_is_found_below_
     await page.get_by_role("complementary", name="Sessions").get_by_role("listitem").nth(101).wait_for()
 
 
+async def test_the_session_in_which_something_happens_moves_to_the_beginning_of_the_list(page: Watched) -> None:
+    first = page.get_by_role("complementary", name="Sessions").get_by_role("listitem").first
+    async with httpx2.AsyncClient(base_url=page.url.partition("#")[0], timeout=60) as client:
+        begun = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"] for _ in range(2)]
+        await first.locator(f'a[href*="{begun[1]}"]').wait_for()
+        await client.post(f"/sessions/{begun[0]}/messages", json={"text": "the older one"})
+        await first.locator(f'a[href*="{begun[0]}"]').get_by_text("the older one").wait_for()
+
+
 async def test_colours_and_language_are_chosen_and_stay(new_page: Opening) -> None:
     page = await new_page(locale="de-DE", color_scheme="dark")
     await heading(page, "Eine Sitzung beginnen")

@@ -22,7 +22,7 @@ async def test_sessions_are_listed_as_a_table_and_as_json(address: str, client: 
     code, out, err = await stellwerk("sessions", "--url", address)
     assert (code, err) == (0, "")
     headings, row = (line.split() for line in out.splitlines())
-    assert headings == ["ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "TITLE"]
+    assert headings == ["ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE"]
     assert (row[:4], row[-1]) == ([sid, "demo", "asks", "1"], "ask")
     code, out, err = await stellwerk("sessions", "--json", STELLWERK_URL=address)
     assert (code, err) == (0, "")

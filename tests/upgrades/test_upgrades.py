@@ -23,6 +23,11 @@ async def test_logs_of_an_earlier_version_are_told_to_the_byte_and_go_on(version
 
     async with own_server(Settings(data=tmp_path / "data")) as client:
         assert {session: await lines(client, session) for session in said} == said
+        listed = (await client.get("/sessions")).json()["sessions"]
+        ends = {session: json.loads(text)["events"][-1]["ts"] for session, text in said.items()}
+        assert [(one["id"], one["last_activity_at"]) for one in listed] == sorted(
+            ends.items(), key=lambda end: end[1], reverse=True
+        )
         assert [await _go_on(client, session) for session in said] == ["completed"] * len(said)
 
 

@@ -11,6 +11,8 @@ export interface SessionHead {
   readonly title: string | null;
   readonly user_id?: string;
   readonly created_at: number;
+  /** When its last event happened, or when it was begun; lists are in this order. */
+  readonly last_activity_at: number;
   readonly position: number;
   readonly status: Standing;
   readonly round: number;

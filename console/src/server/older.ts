@@ -20,7 +20,7 @@ interface Older {
 export function useOlder(live: readonly Session[]) {
   const [wanted, setWanted] = useState(0);
   const isFull = live.length >= LIVE;
-  const query = useQuery({ ...older(live.at(-1)?.id ?? "", wanted), enabled: isFull && wanted > 0 });
+  const query = useQuery({ ...older(cursor(live.at(-1)), wanted), enabled: isFull && wanted > 0 });
   const known = new Set(live.map(({ id }) => id));
   const { sessions = [], more = true } = query.data ?? {};
   return {
@@ -31,6 +31,9 @@ export function useOlder(live: readonly Session[]) {
     show: () => (query.error ? void query.refetch() : setWanted(wanted + LIVE)),
   };
 }
+
+/** Where the list goes on behind a session, as `next` of a page says it. */
+const cursor = (last?: Session) => (last ? `${last.last_activity_at}_${last.id}` : "");
 
 const older = (than: string, wanted: number) =>
   queryOptions({

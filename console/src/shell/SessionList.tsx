@@ -51,7 +51,7 @@ function SessionLink({ session, now }: { session: Session; now: number }) {
       </span>
       <span className="mt-0.5 flex items-center gap-2 text-xs text-muted">
         <span className="truncate">{session.agent_system_id}</span>
-        <span className="shrink-0">{ago(session.created_at, now, language, "short")}</span>
+        <span className="shrink-0">{ago(session.last_activity_at, now, language, "short")}</span>
         {session.user_id && <span className="flex-1 truncate">{session.user_id}</span>}
         <span className="ml-auto shrink-0">
           <StatusBadge status={session.status} awaiting={session.awaiting_user_input} />

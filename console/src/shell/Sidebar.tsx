@@ -13,7 +13,7 @@ import { whileVisible } from "../state/visible";
 import { useTexts } from "../texts";
 import { SessionList } from "./SessionList";
 
-/** The sessions, newest first. The one with a title is always there, and keeps them live. */
+/** The sessions, by their last activity. The one with a title is always there, and keeps them live. */
 export function Sidebar({ titled = true }: { titled?: boolean }) {
   const { shell } = useTexts();
   const mayBegin = useMay("run");

@@ -51,7 +51,7 @@ class ProblemDetails(Struct, frozen=True, kw_only=True):
 
 
 class SessionPage(Struct, frozen=True, kw_only=True):
-    """Sessions, newest first; ``next`` is the ``before`` of the next page."""
+    """Sessions, the one with the latest activity first; ``next`` is the ``before`` of the next page."""
 
     sessions: list[Session]
     next: str | None

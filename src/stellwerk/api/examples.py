@@ -47,12 +47,21 @@ SESSION = Session(
     agent_system_id="demo",
     title="weather",
     created_at=_NOW,
+    last_activity_at=_NOW + 4,
     position=5,
     status="completed",
     round=1,
 )
 SESSIONS = answers.SessionPage(sessions=[SESSION], next=None)
-BEGUN = Session(id=SESSION_ID, sid=SESSION_ID, agent_system_id="demo", user_id="ada", created_at=_NOW, position=0)
+BEGUN = Session(
+    id=SESSION_ID,
+    sid=SESSION_ID,
+    agent_system_id="demo",
+    user_id="ada",
+    created_at=_NOW,
+    last_activity_at=_NOW,
+    position=0,
+)
 ACCEPTED = Accepted(round=1, run_id=_RUN, message_id=_MESSAGE, position=2, after=0)
 ANSWERED = Accepted(round=2, run_id=_RUN, ask_id="6d5f0c1f0b8a4d7e", position=18, after=16)
 STOPPED = Stopped(

@@ -87,7 +87,7 @@ def _add_list(router: APIRouter, services: Services) -> None:
 
     @router.get(
         "",
-        summary="List sessions, newest first",
+        summary="List sessions, by their last activity",
         responses={**polled(says(SessionPage, examples.SESSIONS, "A page")), **may(refusals.LIMIT, refusals.GONE)},
     )
     async def list_sessions(who: Reading, request: Request, wish: Annotated[ListWish, Query()]) -> Response:

@@ -17,6 +17,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None = None
     """How the first message begins, in one line."""
     created_at: float
+    last_activity_at: float | None = None
+    """None of a server that does not say so."""
     position: int
     """How long its log is."""
     status: str

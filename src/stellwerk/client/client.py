@@ -48,7 +48,7 @@ class Client:
         await self._http.aclose()
 
     async def sessions(self, *, limit: int = 50) -> list[Session]:
-        """The newest, newest first."""
+        """The one with the latest activity first."""
         found: list[Session] = []
         before: dict[str, Any] = {}
         while len(found) < limit:

@@ -34,7 +34,7 @@ def sessions(
     limit: Annotated[int, typer.Option(help="How many, at most.", min=1)] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """List the sessions of a server, newest first: what they run, and where they stand."""
+    """List the sessions of a server, by their last activity: what they run, and where they stand."""
     from stellwerk.client.showing import listing
 
     talk(url, lambda client: listing(client, limit=limit, as_json=as_json))

@@ -25,7 +25,7 @@ from stellwerk.terminal.plain import one_line, visible
 DONE, REFUSED, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 _TICK = 0.5
 _AT_ONCE = 500
-_HEADINGS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "TITLE")
+_HEADINGS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE")
 
 
 class _Told:
@@ -160,9 +160,10 @@ async def _overhearing() -> AsyncIterator[Overhearing]:
 
 def _row(session: Session) -> Sequence[str]:
     status = "asks" if session.awaiting_user_input else session.status
-    begun = datetime.fromtimestamp(session.created_at).strftime("%Y-%m-%d %H:%M")
+    times = session.created_at, session.last_activity_at or session.created_at
+    begun, active = (datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M") for time in times)
     counts = str(session.round), str(session.position)
-    return session.id, one_line(session.agent_system_id), status, *counts, begun, one_line(session.title or "")
+    return session.id, one_line(session.agent_system_id), status, *counts, begun, active, one_line(session.title or "")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:

@@ -85,14 +85,14 @@ def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Except
             )
             outcomes.append(last)
     if moved:
-        tx.run("move_heads", msgspec.json.encode(list(moved.values())).decode(), tx.flush)
         tx.run_many("insert_event", rows)
+        tx.run("move_heads", msgspec.json.encode(list(moved.values())).decode(), tx.flush)
     return outcomes
 
 
 def append_unfenced(tx: Transaction, tenant: str, session_id: str, entries: Sequence[Entry]) -> int:
     """For inputs, which come from outside of any run: no lease, the tenant instead."""
-    claimed = tx.row("claim_positions_external", len(entries), _size(entries), tx.flush, session_id, tenant)
+    claimed = tx.row("claim_positions", len(entries), _size(entries), tx.flush, entries[-1].ts, session_id, tenant)
     if claimed is None:
         raise unknown_session(session_id)
     tx.run_many("insert_event", _rows(session_id, claimed[0], entries))

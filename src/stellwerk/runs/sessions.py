@@ -38,6 +38,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None = None
     user_id: str | msgspec.UnsetType = msgspec.UNSET
     created_at: float
+    last_activity_at: float
     position: int
     status: State = "idle"
     round: int = 0
@@ -55,7 +56,7 @@ class Sessions:
         await self._systems.newest(tenant, system)
         new = NewSession(tenant, self._ids.new(), system, self._clock.now(), user, is_workflow)
         await self._log.create(new)
-        return _session((new.session_id, system, user, new.created_at, 0, None, None))
+        return _session((new.session_id, system, user, new.created_at, new.created_at, 0, None, None))
 
     async def send(self, tenant: str, session_id: str, said: Input, *, key: str | None = None) -> Accepted:
         """While exactly one question is open, a message is its answer."""
@@ -201,9 +202,10 @@ class Sessions:
             raise unknown_session(session_id)
         return _session(row)
 
-    async def list(self, tenant: str, *, before: str | None, limit: int) -> list[Session]:
-        """Newest first; ``before`` is the id of the last one seen; ``~`` sorts behind every id."""
-        rows = await self._database.read(lambda tx: tx.rows("standings", tenant, before or "~", limit))
+    async def list(self, tenant: str, *, before: tuple[float, str] | None, limit: int) -> list[Session]:
+        """By their last activity, the latest first; ``before`` are that and the id of the last one seen."""
+        behind = before or (float("inf"), "")
+        rows = await self._database.read(lambda tx: tx.rows("standings", tenant, *behind, limit))
         return [_session(row) for row in rows]
 
     async def delete(self, tenant: str, session_id: str, *, position: int | None = None) -> None:
@@ -222,7 +224,7 @@ class Sessions:
 
 
 def _session(row: tuple[Any, ...]) -> Session:
-    session_id, system, user, created_at, position, state, first = row
+    session_id, system, user, created_at, last_activity_at, position, state, first = row
     standing = Status() if state is None else msgspec.json.decode(state, type=Status)
     return Session(
         id=session_id,
@@ -231,6 +233,7 @@ def _session(row: tuple[Any, ...]) -> Session:
         title=None if first is None else title(first),
         user_id=msgspec.UNSET if user is None else user,
         created_at=created_at,
+        last_activity_at=last_activity_at,
         position=position,
         status=standing.status,
         round=standing.round,

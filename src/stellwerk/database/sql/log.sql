@@ -1,7 +1,8 @@
 The statements of the log. Every one that serves a reader names the tenant.
 
 -- name: create_session
-INSERT INTO session (id, tenant, system, user, format, touched, created_at) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO session (id, tenant, system, user, format, touched, created_at, last_activity_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7);
 
 -- name: mark_workflow
 UPDATE session SET workflow = 1 WHERE id = ? AND tenant = ?;
@@ -12,7 +13,8 @@ SELECT 1 FROM tombstone WHERE hash = ?;
 -- name: is_taken
 SELECT 1 FROM session WHERE id = ?;
 
-An append looks at the fences, then moves the heads: in one transaction, and there is only one at a time.
+An append looks at the fences, inserts the events, then moves the heads: in one transaction, and there is only one at a
+time.
 
 -- name: fences_of
 SELECT json_group_array(json_array(id, tenant, epoch, batch_no, batch_end, last_position)) FROM session
@@ -20,11 +22,13 @@ WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: move_heads
 UPDATE session SET batch_no = head.value ->> 3, batch_end = head.value ->> 4, last_position = head.value ->> 5,
-    told = told + (head.value ->> 6), touched = ?2
+    told = told + (head.value ->> 6), touched = ?2, last_activity_at = max(last_activity_at, coalesce(
+        (SELECT ts FROM event WHERE session_id = session.id AND position = head.value ->> 5), 0))
 FROM json_each(?1) AS head WHERE session.id = head.value ->> 0;
 
--- name: claim_positions_external
-UPDATE session SET last_position = last_position + ?, told = told + ?, touched = ?
+-- name: claim_positions
+UPDATE session SET last_position = last_position + ?, told = told + ?, touched = ?,
+    last_activity_at = max(last_activity_at, ?)
 WHERE id = ? AND tenant = ?
 RETURNING last_position;
 

@@ -174,19 +174,22 @@ SELECT state FROM standing WHERE session_id = ? AND tenant = ?;
 -- The first message is the title. It is near the beginning of a log; if it was removed, nobody looks far for another.
 -- The page is cut out first: sorted as a whole, each session of the tenant would have its message looked up.
 -- name: standings
-SELECT page.id, page.system, page.user, page.created_at, page.last_position, standing.state,
+SELECT page.id, page.system, page.user, page.created_at, page.last_activity_at, page.last_position, standing.state,
     (SELECT body FROM event WHERE session_id = page.id AND position <= 100 AND type = 'message'
         AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1)
-FROM (SELECT * FROM session WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?) AS page
-LEFT JOIN standing ON standing.session_id = page.id ORDER BY page.id DESC;
+FROM (SELECT * FROM session WHERE tenant = ? AND (last_activity_at, id) < (?, ?)
+    ORDER BY last_activity_at DESC, id DESC LIMIT ?) AS page
+LEFT JOIN standing ON standing.session_id = page.id ORDER BY page.last_activity_at DESC, page.id DESC;
 
 -- name: session_standing
-SELECT session.id, session.system, session.user, session.created_at, session.last_position, standing.state, NULL
+SELECT session.id, session.system, session.user, session.created_at, session.last_activity_at, session.last_position,
+    standing.state, NULL
 FROM session LEFT JOIN standing ON standing.session_id = session.id
 WHERE session.id = ? AND session.tenant = ?;
 
 -- name: session_shown
-SELECT session.id, session.system, session.user, session.created_at, session.last_position, standing.state,
+SELECT session.id, session.system, session.user, session.created_at, session.last_activity_at, session.last_position,
+    standing.state,
     (SELECT body FROM event WHERE session_id = session.id AND position <= 100 AND type = 'message'
         AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1)
 FROM session LEFT JOIN standing ON standing.session_id = session.id

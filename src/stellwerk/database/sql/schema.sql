@@ -4,7 +4,8 @@
 -- epoch fences writers; batch_no, and where that batch ended, make a repeated append harmless.
 -- packed is how far compaction has come.
 -- told and filed are the bytes of its events and of its documents; steps, tokens and seconds are those of its runs
--- that are over. workflow says that it was started as one, and not as a chat.
+-- that are over. workflow says that it was started as one, and not as a chat. last_activity_at is when its last event
+-- happened, or when it was begun.
 CREATE TABLE session (
     id            TEXT PRIMARY KEY,
     tenant        TEXT NOT NULL,
@@ -23,9 +24,11 @@ CREATE TABLE session (
     steps         INTEGER NOT NULL DEFAULT 0,
     tokens        INTEGER NOT NULL DEFAULT 0,
     seconds       REAL NOT NULL DEFAULT 0,
-    workflow      INTEGER NOT NULL DEFAULT 0
+    workflow      INTEGER NOT NULL DEFAULT 0,
+    last_activity_at REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX session_touched ON session (tenant, touched);
+CREATE INDEX session_active ON session (tenant, last_activity_at, id);
 CREATE INDEX session_listed ON session (tenant, id);
 CREATE INDEX session_workflow ON session (tenant, id) WHERE workflow = 1;
 
