@@ -21,6 +21,7 @@ from stellwerk.log.wake import Wakes
 from stellwerk.runs.commands import Accepted, Input
 from stellwerk.runs.intake import stop_many
 from stellwerk.settings import Settings
+from stellwerk.tenants.audited import AuditedDatabase
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.views.transcript import Hidden, entry, fold
 
@@ -71,8 +72,10 @@ class Memory:
     def __init__(self, services: Services, wakes: Wakes) -> None:
         self.services, self.wakes = services, wakes
         self.sessions, self.log = services.sessions, services.log
-        assert isinstance(services.database, Sqlite)
-        self.disk = SteppedDisk(services.database)
+        assert isinstance(services.database, AuditedDatabase)
+        stored = services.database._database
+        assert isinstance(stored, Sqlite)
+        self.disk = SteppedDisk(stored)
 
     async def begin(self, system: str) -> str:
         return (await self.sessions.begin(LOCAL_TENANT, system, None)).id
