@@ -11,7 +11,7 @@ small pool of its own, which no graph can fill.
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -24,7 +24,8 @@ R = TypeVar("R")
 
 _MOST = 100_000
 """More than any system lets a process have."""
-
+_LONG = 64 * 1024
+"""Characters or bytes whose search is worth a thread."""
 _own = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "stellwerk")
 
 
@@ -32,6 +33,11 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     """Short work of the server's own, in a thread and in the caller's context. It must wait for no other thread."""
     work = partial(copy_context().run, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_own, work)
+
+
+async def searched(text: Sized, search: Callable[[], R]) -> R:
+    """What a search through a text gives: a long one takes its time, and the event loop goes on meanwhile."""
+    return search() if len(text) < _LONG else await in_thread(search)
 
 
 class RunWork:

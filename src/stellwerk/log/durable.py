@@ -14,7 +14,7 @@ from stellwerk.log import compaction, tables
 from stellwerk.log.log import Entry, Head, Lease, NewSession, Touched, placed
 from stellwerk.log.tally import Tally
 from stellwerk.log.wake import Wakes
-from stellwerk.processes.threads import searched
+from stellwerk.threads import searched
 
 Told = TypeVar("Told")
 
@@ -28,9 +28,9 @@ class DurableLog:
         self._unfinished = True
         """A former process may have left a deletion half done."""
 
-    async def cleaned(self, tenant: str, text: str) -> str:
+    async def cleaned(self, tenant: str, *texts: str) -> list[str]:
         """What a user of this tenant writes, without secrets of the tenant that it names by mistake."""
-        return await searched(text, lambda: self.redactors.of(tenant).redact_text(clean_text(text)))
+        return await searched("".join(texts), lambda: self.redactors.of(tenant).redact([*map(clean_text, texts)]))
 
     async def redacted(self, tenant: str, told: Told) -> Told:
         """The same for a payload, whose texts are clean."""

@@ -71,17 +71,19 @@ class Sessions:
             return known
         head, status = await self._standing(tenant, session_id)
         if said.if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
-            answer = Answered(ask_id=status.open_asks[0], text=await self._log.cleaned(tenant, said.text) or None)
+            (text,) = await self._log.cleaned(tenant, said.text)
+            answer = Answered(ask_id=status.open_asks[0], text=text or None)
             return await self.answer(tenant, session_id, answer, documents=said.documents, key=key, request=request)
         version = await self._systems.current(tenant, head.system)
         documents = await self._found(tenant, said.documents)
         if said.if_busy == "interrupt" and status.status == "running":
             with unrecorded():  # it is a part of the message
                 await self.stop(tenant, session_id)
+        text, *earlier = await self._log.cleaned(tenant, said.text, *(each.content for each in said.earlier))
         send = Send(
             tenant=tenant,
             session_id=session_id,
-            text=await self._log.cleaned(tenant, said.text),
+            text=text,
             documents=documents,
             system=head.system,
             system_version=version,
@@ -92,7 +94,8 @@ class Sessions:
             request=request,
             if_busy=said.if_busy,
             earlier=[
-                ChatMessage(role=e.role, content=await self._log.cleaned(tenant, e.content)) for e in said.earlier
+                ChatMessage(role=each.role, content=content)
+                for each, content in zip(said.earlier, earlier, strict=True)
             ],
         )
         return await self._dispatch.send(send)
