@@ -52,7 +52,7 @@ def line(text: str) -> Entry:
 
 @pytest.fixture
 async def services(tmp_path: Path) -> AsyncIterator[Services]:
-    async with _services(Settings(data=tmp_path), Wakes(), {}) as made, asyncio.timeout(20):
+    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as made, asyncio.timeout(20):
         yield made
 
 
