@@ -3,6 +3,7 @@
 A workflow is a session under the same id: what is done here is seen there.
 """
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Annotated
 from urllib.parse import urlencode
@@ -122,8 +123,8 @@ def _add_commands(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """A workflow that waits takes the prompt as its answer. While it works it takes none: 409."""
         wish = _wish(body, id, agent_system_id)
-        _check_numbers(body, who, services.credentials.tenants.find(who.tenant))
-        return Json(await services.workflows.start(who.tenant, wish))
+        user = _user_of(body, who, services.credentials.tenants.find(who.tenant))
+        return Json(await services.workflows.start(who.tenant, replace(wish, user=user)))
 
     @router.post(
         "/{workflow_id}/stop",
@@ -205,13 +206,12 @@ def _wish(body: UserInputRequest, workflow_id: str | None, system: str | None) -
         files=body.list_file_id,
         workflow_id=workflow_id,
         system=body.agent_system_id or system,
-        user=body.user_id,
     )
 
 
-def _check_numbers(body: UserInputRequest, who: Principal, tenant: Tenant | None) -> None:
-    """Whoever is known by name cannot be another by a number."""
+def _user_of(body: UserInputRequest, who: Principal, tenant: Tenant | None) -> str | None:
+    """The user that the workflow gets: a user with a key or token of their own cannot name another by a number."""
     mandate = 0 if tenant is None else tenant.number
     if body.mandate_id not in (None, mandate):
         raise InvalidField(f"mandateId: yours is {mandate}; send that, or leave it out", field="mandateId")
-    on_behalf(who, None if body.user_id is None else str(body.user_id))
+    return on_behalf(who, None if body.user_id is None else str(body.user_id))

@@ -35,7 +35,7 @@ class Wish:
     workflow_id: str | None = None
     """Of the one to go on with; None for a new one."""
     system: str | None = None
-    user: int | None = None
+    user: str | None = None
 
 
 class Started(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,9 +68,8 @@ class Starting:
             accepted = await self._go_on(tenant, wish.workflow_id, wish, documents)
             return Started(id=wish.workflow_id, current_round=accepted.round), documents
         system = wish.system or await self._default_system(tenant)
-        user = None if wish.user is None else str(wish.user)
         with unrecorded():  # what counts is that its first message is accepted
-            session = await self.sessions.begin(tenant, system, user, is_workflow=True)
+            session = await self.sessions.begin(tenant, system, wish.user, is_workflow=True)
         about(made=session.id)
         try:
             said = Input(text=wish.prompt, documents=documents)
