@@ -200,7 +200,9 @@ class Dispatch:
         held = {lease for *_, lease in self._running.values()}
         busy = self._broken | {session_id for _, session_id in self._stopping}
         lost = [lease for lease in running if lease not in held and lease.session_id not in busy]
-        releases = [self._database.submit(tables.release_many, (x, self._clock.now()), urgent=True) for x in lost]
+        # What they were before that claim is not known any more.
+        items = [tables.Release(lease, self._clock.now(), paused=False) for lease in lost]
+        releases = [self._database.submit(tables.release_many, item, urgent=True) for item in items]
         for lease in lost:
             logger.warning("run_unheard", session=lease.session_id, run=lease.run_id)
             self._dismiss(lease.session_id)
@@ -209,7 +211,8 @@ class Dispatch:
     async def _take_up(self, claimed: Claimed) -> None:
         """Drive the run, or leave it to the next process if this one has begun to end meanwhile."""
         if self._closing:
-            await self._database.submit(tables.release_many, (claimed.lease, self._clock.now()), urgent=True)
+            release = tables.Release(claimed.lease, self._clock.now(), paused=not claimed.cut_off)
+            await self._database.submit(tables.release_many, release, urgent=True)
         else:
             self._start(claimed)
 

@@ -95,7 +95,8 @@ class Runner:
             return False
         await run.recorder.settle(run.closing())
         logger.info("run_paused", session=lease.session_id, run=lease.run_id)
-        return await self._stores.database.submit(tables.release_many, (lease, run.clock.now()), urgent=True)
+        release = tables.Release(lease, run.clock.now(), paused=True)
+        return await self._stores.database.submit(tables.release_many, release, urgent=True)
 
     async def _drive(self, run: "_Run", claimed: Claimed, work: Assignment, pause: Pause) -> bool:
         """True when the run is over, False when it was paused."""

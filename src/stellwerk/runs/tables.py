@@ -63,9 +63,16 @@ def reclaim_many(tx: Transaction, items: Sequence[tuple[Lease, float]]) -> list[
     return [_claimed(tx, tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch), at=at) for x, at in items]
 
 
-def release_many(tx: Transaction, items: Sequence[tuple[Lease, float]]) -> list[bool | Exception]:
-    """Put runs back into the queue: they go on where they are, when somebody claims them."""
-    return [tx.run("release_run", at, lease.run_id, lease.tenant, lease.epoch) > 0 for lease, at in items]
+class Release(NamedTuple):
+    lease: Lease
+    at: float
+    paused: bool
+    """What is open in it was paused. Otherwise it is judged like a run that a crash left."""
+
+
+def release_many(tx: Transaction, items: Sequence[Release]) -> list[bool | Exception]:
+    """Put runs back into the queue: they go on where they are when they are claimed again."""
+    return [tx.run("release_run", paused, at, x.run_id, x.tenant, x.epoch) > 0 for x, at, paused in items]
 
 
 def claim(tx: Transaction, row: tuple[Any, ...], *, at: float, again: bool = False) -> Claimed | None:

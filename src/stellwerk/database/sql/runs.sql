@@ -69,9 +69,10 @@ UPDATE run SET state = 'running', epoch = ?, attempt = ?, begun_at = ?,
         (SELECT ts FROM event WHERE session_id = run.session_id ORDER BY position DESC LIMIT 1) - begun_at, 0.0)) ELSE 0.0 END
 WHERE id = ? AND tenant = ?;
 
--- Put back into the queue by whoever holds it, after a pause: what waits there has no epoch.
+-- Put back into the queue by its driver. A run that was paused has no epoch while it waits; any other keeps its last one.
 -- name: release_run
-UPDATE run SET state = 'waiting', epoch = 0, seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
+UPDATE run SET state = 'waiting', epoch = CASE WHEN ? THEN 0 ELSE epoch END,
+    seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
 -- Stored with the checkpoint that has the messages, by whoever holds the run.

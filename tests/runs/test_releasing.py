@@ -1,0 +1,28 @@
+"""A run that is put back into the queue goes on as a paused one only if it was paused."""
+
+import asyncio
+from pathlib import Path
+
+from stellwerk.app import _services
+from stellwerk.log.wake import Wakes
+from stellwerk.runs import tables
+from stellwerk.runs.commands import Input
+from stellwerk.settings import Settings
+from stellwerk.tenants.principals import LOCAL_TENANT
+
+
+async def test_a_run_that_lost_its_driver_is_still_cut_off_after_it_was_put_back(tmp_path: Path) -> None:
+    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as services, asyncio.timeout(60):
+        database = services.database
+        session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
+        await services.sessions.send(LOCAL_TENANT, session.id, Input(text="slow"))
+
+        async def put_back(*, paused: bool) -> tables.Claimed:
+            (lease,) = await database.submit(tables.running_many, None)
+            assert await database.submit(tables.release_many, tables.Release(lease, 0.0, paused))
+            (claimed,) = await database.submit(tables.claim_many, (1, 0.0))
+            return claimed
+
+        assert (await put_back(paused=False)).cut_off
+        assert not (await put_back(paused=True)).cut_off
+        assert (await put_back(paused=False)).cut_off, "its driver had the run in between"
