@@ -244,7 +244,7 @@ def test_a_provider_package_is_not_imported_until_it_is_used() -> None:
 def test_the_examples_of_the_guide_are_valid() -> None:
     guide = Path(__file__).parents[2] / "docs/howto/models.md"
     blocks = re.findall(r"```yaml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         match YAML(typ="safe").load(dedent(block)):
             case {"model": model}:

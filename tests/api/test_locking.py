@@ -74,7 +74,7 @@ async def test_a_key_of_another_tenant_is_listed_and_revoked_by_whoever_runs_the
 
 
 async def test_what_passed_the_door_before_the_lock_and_comes_to_the_log_later_begins_nothing(tmp_path: Path) -> None:
-    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(30):
+    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as services, asyncio.timeout(30):
         await services.credentials.tenants.make("acme")
         session = await services.sessions.begin("acme", "demo", None)
         sent = Input(text="ask")

@@ -162,7 +162,7 @@ async def test_a_heartbeat_is_a_comment_or_a_blank_in_front_of_the_next_line(
     tmp_path: Path, dialect: Dialect, heartbeat: bytes
 ) -> None:
     wakes = Wakes()
-    async with _services(Settings(data=tmp_path), wakes, {}) as services, asyncio.timeout(20):
+    async with _services(Settings(data=tmp_path, demo=True), wakes, {}) as services, asyncio.timeout(20):
         session = await services.sessions.begin(LOCAL.tenant, "demo", None)
         told = Told(session.id, dialect, "user")
         stream = TranslatedReader(services, LOCAL, told).stream(after=(0, 0), head=0, until_run_end=True)

@@ -123,7 +123,7 @@ def by_dialect(session_id: str) -> Iterator[Told]:
 
 
 async def test_readers_of_a_running_session_see_what_one_sees_who_comes_later(tmp_path: Path) -> None:
-    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(20):
+    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as services, asyncio.timeout(20):
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
         reading = [asyncio.create_task(read(services, told)) for told in by_dialect(session.id) for _ in range(3)]
         await services.sessions.send(LOCAL_TENANT, session.id, Input(text="delegate this"))
@@ -134,7 +134,7 @@ async def test_readers_of_a_running_session_see_what_one_sees_who_comes_later(tm
 
 
 async def test_a_reader_cut_off_in_a_later_trace_sees_the_rest_of_its_run(tmp_path: Path) -> None:
-    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(60):
+    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as services, asyncio.timeout(60):
         session, after = await services.sessions.begin(LOCAL_TENANT, "demo", None), 0
         for text in ("plan it", "delegate this"):
             after = (await services.sessions.send(LOCAL_TENANT, session.id, Input(text=text))).after
@@ -161,7 +161,7 @@ async def test_whoever_falls_behind_those_he_shares_with_misses_nothing_of_an_ea
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follow, "PAGE", 2)
-    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(60):
+    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as services, asyncio.timeout(60):
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
         told = Told(session.id, chunks.DIALECT, "user")
         ahead, behind = (

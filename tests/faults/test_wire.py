@@ -87,8 +87,9 @@ async def say_everywhere(client: httpx2.AsyncClient, other: str, words: str, kno
     quoted = httpx2.URL("http://x").join(words.replace("/", "")).path.strip("/")
     for path in ("/sessions/{}", "/sessions/{}/events", "/sessions/{}/state", "/files/{}", "/tools/{}"):
         assert (await client.get(path.format(quoted))).status_code == 404
-    listed = (await client.get("/sessions", params={"before": words})).json()["sessions"]
+    listed = (await client.get("/sessions")).json()["sessions"]
     assert {session["id"] for session in listed} <= known
+    assert (await client.get("/sessions", params={"before": words})).status_code == 422
     assert (await client.post(f"/sessions/{other}/answers", json={"ask_id": words, "text": "x"})).status_code == 409
     key = {"Idempotency-Key": words}
     sent = [await client.post(f"/sessions/{other}/messages", json={"text": words}, headers=key) for _ in range(2)]

@@ -90,7 +90,7 @@ async def test_a_run_that_is_claimed_while_the_server_goes_down_is_left_to_the_n
         return claim_many(tx, items)
 
     monkeypatch.setattr(tables, "claim_many", slowly)
-    settings = Settings(data=tmp_path, slots=1 + beside)
+    settings = Settings(data=tmp_path, slots=1 + beside, demo=True)
     async with _services(settings, Wakes(), {}) as services, asyncio.timeout(60):
         for text in (*["slow"] * beside, "weather", "table"):
             session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
@@ -127,7 +127,7 @@ async def test_a_driver_that_fails_when_it_is_dismissed_disturbs_nobody(
 
     monkeypatch.setattr(Runner, "run", fails)
     asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about["message"]))
-    async with _services(Settings(data=tmp_path), Wakes(), {}) as services, asyncio.timeout(60):
+    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as services, asyncio.timeout(60):
         session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
         await services.sessions.send(LOCAL_TENANT, session.id, Input(text="hello"))
         await begun.wait()
