@@ -251,8 +251,9 @@ class RunnableAgent:
             return turn.unheard
         # By its id, as what tasks wrote behind it is dropped when a new message comes.
         state = await self.graph.aget_state(saved.config)
-        held = state.values if self.intake.key is None else state.values.get(self.intake.key)
-        held_messages = [m for m in held or () if isinstance(m, BaseMessage)]
+        # What a function of the functional API returned has any shape.
+        held = state.values.get(self.intake.key or "") if isinstance(state.values, dict) else state.values
+        held_messages = [m for m in held if isinstance(m, BaseMessage)] if isinstance(held, list) else []
         known = {plain_id(m.id) for m in held_messages}
         # A message that a node made without an id was told under another one.
         known_answers = {str(m.text) for m in held_messages if isinstance(m, AIMessage)}
