@@ -152,7 +152,7 @@ def test_ctrl_c_stops_the_workflow_and_leaves_nothing_behind(desk: Path, where: 
     kept.mkdir()
     chosen = ("--system", "office.yaml") if where == "here" else ("--url", shared_address)
     arguments = ("workflow", "run", "-f", "sales.xlsx", *chosen, "Take it slow")
-    httpx2.post(f"{shared_address}/agent-systems", content=quick_office(), headers=YAML).raise_for_status()
+    httpx2.post(f"{shared_address}/agent-systems", content=quick_office(), headers=YAML, timeout=60).raise_for_status()
     key = keyed.shown_to(shared_address).get("Authorization", "Bearer none").removeprefix("Bearer ")
     with Terminal(*arguments, cwd=desk, TMPDIR=str(kept), STELLWERK_KEY=key) as terminal:
         terminal.until(lambda: "Running task 1/2: analyst" in terminal.raw)
