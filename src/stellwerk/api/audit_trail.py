@@ -1,8 +1,7 @@
 """The audit of requests: whatever may change something is recorded with it, in one transaction.
 
-What stores nothing, as it is refused or was done before, is recorded before anybody sees the answer. So is what was
-refused to somebody who may not, even if he only wanted to read; and what whoever runs the server does to a tenant is
-in the chain of that tenant, too.
+What stores nothing, as it is refused or was done before, is recorded before the answer is sent. So is what was
+refused for want of rights, reads included; and what the operator does to a tenant is in the chain of that tenant, too.
 """
 
 from collections.abc import Mapping

@@ -106,6 +106,6 @@ async def _begun(services: Services, who: Principal, body: StreamAgentRequest) -
         accepted = await services.sessions.send(who.tenant, session.id, Input(text=last.content, earlier=earlier))
     except StellwerkError:
         with unrecorded():
-            await services.sessions.delete(who.tenant, session.id)  # whoever comes back brings all of it again
+            await services.sessions.delete(who.tenant, session.id)  # a client that tries again sends all of it again
         raise
     return session.id, accepted.after

@@ -4,7 +4,7 @@
 inside, trims long output of tools, and keeps stored prompts out of the starts of
 model calls. Each envelope is judged by itself and keeps its position, so that a
 reader may come back with any of them. Starts and ends are never left out: a call
-that was abandoned says so in its end, because nobody can hide what was shown already.
+that was abandoned has that status in its end, because what was shown already cannot be hidden.
 """
 
 from typing import Literal

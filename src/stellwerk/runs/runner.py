@@ -56,9 +56,9 @@ class Runner:
         """Systems whose graph wants a user id, and had a session without one."""
 
     async def run(self, claimed: Claimed, pause: Pause, clock: Clock) -> bool:
-        """Drive the run to its end, or until it was paused; False if somebody else must have ended it.
+        """Drive the run to its end, or until it was paused; False if it must have been ended elsewhere.
 
-        Of the ``clock``, which all times of the run come from, it is expected that nobody sets it meanwhile.
+        All times of the run come from the ``clock``, which must not be one that can be set.
         """
         lease, this_task = claimed.lease, asyncio.current_task()
         assert this_task is not None

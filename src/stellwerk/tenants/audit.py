@@ -104,13 +104,13 @@ class Audit:
         return Due(compose)
 
     def due_of_operator(self, who: Principal, what: str, outcome: int, *, tenant: str) -> Due:
-        """The same for what whoever runs the server does to a tenant."""
+        """The same for what the operator does to a tenant."""
         return Due(lambda ids: writing(self.entries(who, what, outcome, on=ids, origin="", tenant=tenant)))
 
     def entries(
         self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str, tenant: str
     ) -> list[tuple[str, Entry]]:
-        """That of the chain of whoever asks; and that of the tenant's, if it is about another one."""
+        """The entry in the chain of the principal; and one in the chain of the tenant, if that is another one."""
         if tenant == who.tenant:
             return [(tenant, self.entry(who, what, outcome, on=on, origin=origin))]
         own = self.entry(who, what, outcome, on={"tenant": tenant, **on}, origin=origin)
@@ -137,7 +137,7 @@ def writing(entries: Sequence[tuple[str, Entry]]) -> Write:
 
 
 def _operator(tenant: str) -> Principal:
-    """Whoever runs the server, as the tenant sees it."""
+    """The operator, as the tenant sees it."""
     return Principal(tenant, "admin", OPERATOR)
 
 

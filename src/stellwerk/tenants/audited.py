@@ -40,7 +40,7 @@ class Due:
         return self._compose(self.ids)
 
     def settle(self, done: "asyncio.Future[Any]") -> None:
-        """What was refused has taken nothing along; a commit that nobody waits for any more has its entry."""
+        """What was refused has taken nothing along; a commit whose request was cancelled has its entry."""
         self.is_written = done.cancelled() or (done.exception() is None and done.result() is not False)
         self._is_taken = self.is_written
 

@@ -22,7 +22,7 @@ class Ticket:
     session_id: str
     holder: Principal
     until: float
-    """For whoever is told; the one below counts, as nobody can set it."""
+    """Shown to clients. ``ends`` decides, as its clock cannot be set."""
     ends: float
 
 

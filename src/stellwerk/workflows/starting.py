@@ -76,7 +76,7 @@ class Starting:
             accepted = await self.sessions.send(tenant, session.id, said)
         except StellwerkError:
             with unrecorded():
-                await self.sessions.delete(tenant, session.id)  # nobody was told its id
+                await self.sessions.delete(tenant, session.id)  # no client knows its id
             raise
         return Started(id=session.id, current_round=accepted.round), documents
 

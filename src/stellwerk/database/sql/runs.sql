@@ -75,7 +75,7 @@ UPDATE run SET state = 'waiting', epoch = CASE WHEN ? THEN 0 ELSE epoch END,
     seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
--- Stored with the checkpoint that has the messages, by whoever holds the run.
+-- Stored with the checkpoint that has the messages, by the driver of the run.
 -- name: keep_waiting_messages
 UPDATE run SET unrecorded = ? WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
