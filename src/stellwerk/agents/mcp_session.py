@@ -115,7 +115,7 @@ class McpSession:
                 self._connection = _Connection(self.name, server, self._start_timeout)
             error = await self._connection.opened()
             if error is not None:
-                raise self._unreachable(error, self._connection.last_words()) from error
+                raise self._unreachable(error, has_stderr=self._connection.has_stderr) from error
             return self._connection
 
     def _filled(self) -> McpServer:
@@ -142,9 +142,9 @@ class McpSession:
         else:
             await connection.close()
 
-    def _unreachable(self, error: BaseException, last_words: str = "") -> McpUnreachable:
-        # Neither its command nor its address nor its headers: they may hold a key, and a model reads this.
-        said = f"; its stderr ends with: {last_words}" if last_words else ""
+    def _unreachable(self, error: BaseException, *, has_stderr: bool = False) -> McpUnreachable:
+        # Not its command, address, headers or stderr: they may hold a key, and models and tenants read this.
+        said = "; Stellwerk's log has what it wrote to stderr" if has_stderr else ""
         remedy = "see that it runs, or correct its entry under mcp_servers"
         return McpUnreachable(self.name, f"{_reason(error)}{said}; {remedy}")
 
@@ -154,13 +154,13 @@ class _Connection:
 
     def __init__(self, name: str, server: McpServer, start_timeout: float) -> None:
         self._name, self.server = name, server
+        self._overheard = Overheard(name, Redactor([*_secrets(server), *_private(server)]).redact_text)
         self._over = asyncio.Event()
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         # Its own context: it outlives the run in which it happens to be opened.
         self._keeper = asyncio.create_task(self._keep(start_timeout), context=Context())
         self._keeper.add_done_callback(self._left)
         self._failed_at: float | None = None
-        self._overheard = Overheard(name, Redactor([*_secrets(server), *_private(server)]).redact_text)
         self.calls: list[Call] = []
         self.doubtful = False
         """A call failed; the next one finds out first whether anybody is there."""
@@ -179,9 +179,10 @@ class _Connection:
             return ConnectionAbortedError(errno.ECONNABORTED, "it was closed meanwhile")
         return self._keeper.exception()
 
-    def last_words(self) -> str:
-        """The end of what a server that we started wrote to stderr, without its secrets."""
-        return self._overheard.last_words()
+    @property
+    def has_stderr(self) -> bool:
+        """Whether a server that we started wrote something to stderr."""
+        return bool(self._overheard.last_words())
 
     async def usable(self) -> bool:
         """Whether the next call can have it; in doubt, and if no call would be harmed, the server has to show it.
@@ -249,6 +250,9 @@ class _Connection:
         error = None if keeper.cancelled() else keeper.exception()
         if not self._client.done():
             self._failed_at = asyncio.get_running_loop().time()
+            if error is not None and self.has_stderr:
+                stderr = self._overheard.last_words()
+                logger.warning("mcp_start_failed", server=self._name, reason=_reason(error), stderr=stderr)
         elif error is not None:
             logger.warning("mcp_session_broke", server=self._name, reason=_reason(error))
 
@@ -276,8 +280,7 @@ def _secrets(server: McpServer) -> Iterator[str]:
     for value in server.headers.values():
         yield value
         yield value.split()[-1]
-    address = urlsplit(server.url or "")
-    yield from filter(None, (address.password, address.query))
+    yield from _secrets_of_address(server.url or "")
 
 
 def _private(server: McpServer) -> Iterator[str]:
@@ -289,5 +292,14 @@ def _private(server: McpServer) -> Iterator[str]:
             yield value
     for argument in command:
         yield argument.partition("=")[2]
-        address = urlsplit(argument)
+        yield from _secrets_of_address(argument)
+
+
+def _secrets_of_address(text: str) -> Iterator[str]:
+    """The password and the query of a URL; all of it if it cannot be parsed, such as ``http://[x``."""
+    try:
+        address = urlsplit(text)
+    except ValueError:
+        yield text
+    else:
         yield from filter(None, (address.password, address.query))

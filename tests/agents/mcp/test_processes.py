@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stellwerk.agents.mcp import McpServers
-from stellwerk.errors import McpUnreachable
+from stellwerk.errors import McpUnreachable, ToolFailed
 from stellwerk.processes import kept as kept_processes
 from stellwerk.spec.operator import McpServer
 from tests.agents.living import lives
@@ -89,29 +89,61 @@ async def test_why_a_command_cannot_be_run_is_in_the_log(start: Start, tmp_path:
     assert [line["line"] for line in logs if line["event"] == "mcp_stderr"] == ["cannot be started: Exec format error"]
 
 
-async def test_a_server_that_fails_to_start_is_reported_with_the_end_of_its_stderr_without_secrets(
-    start: Start, tmp_path: Path
-) -> None:
-    (tmp_path / "fails.py").write_text("""
+FAILS = """
 import os, sys
 for number in range(50):
     print(f"line {number} of {'many ' * 200}", file=sys.stderr)
 print("the key is", os.environ["LAB_KEY"], file=sys.stderr)
 raise SystemExit("ModuleNotFoundError: No module named 'lab'")
-""")
-    key = "sk-live-0123456789abcdef"
-    servers = start(raw=McpServer(command=[sys.executable, str(tmp_path / "fails.py")], env={"LAB_KEY": key}))
+"""
+LAB_KEY = "sk-live-0123456789abcdef"
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> McpServer:
+    """A server that writes to stderr and ends."""
+    (tmp_path / "fails.py").write_text(FAILS)
+    return McpServer(command=[sys.executable, str(tmp_path / "fails.py")], env={"LAB_KEY": LAB_KEY})
+
+
+async def test_a_server_that_fails_to_start_is_reported_with_the_end_of_its_stderr_without_secrets(
+    start: Start, failing: McpServer
+) -> None:
+    servers = start(raw=failing)
     with capture_logs() as logs:
         await servers.start()
-    (reason,) = [line["reason"] for line in logs if line["event"] == "mcp_unreachable"]
-    assert "it ended before it had answered; its stderr ends with: " in reason
-    assert "the key is [redacted] | ModuleNotFoundError: No module named 'lab'; see that it runs" in reason
-    assert "line 49 of" in reason
-    assert "line 40 of" not in reason
-    assert len(reason) < 1500
-    assert key not in str(logs)
-    with pytest.raises(McpUnreachable, match="ModuleNotFoundError: No module named 'lab'"):
+    (warning,) = [line for line in logs if line["event"] == "mcp_start_failed"]
+    assert (warning["server"], warning["reason"]) == ("raw", "it ended before it had answered")
+    stderr = warning["stderr"]
+    assert stderr.endswith("the key is [redacted] | ModuleNotFoundError: No module named 'lab'")
+    assert "line 49 of" in stderr
+    assert "line 40 of" not in stderr
+    assert len(stderr) < 1500
+    assert LAB_KEY not in str(logs)
+
+
+async def test_errors_for_models_and_tenants_name_the_log_instead_of_the_stderr_of_a_server(
+    start: Start, failing: McpServer
+) -> None:
+    servers = start(raw=failing)
+    said = "it ended before it had answered; Stellwerk's log has what it wrote to stderr; see that it runs"
+    with pytest.raises(McpUnreachable, match=said) as refused:
         await servers.tools("raw")
+    with pytest.raises(ToolFailed, match=said) as failed:
+        async with servers._sessions["raw"].call("hello", {}, _no_progress):
+            pytest.fail("a server that ended was called")
+    for error in (refused.value, failed.value):
+        assert "ModuleNotFoundError" not in error.message
+        assert "line 49" not in error.message
+
+
+async def _no_progress(progress: float, total: float | None, message: str | None) -> None:
+    pass
+
+
+async def test_a_server_with_an_argument_that_is_no_valid_url_is_started(start: Start) -> None:
+    servers = start(raw=McpServer(command=[*RAW, "http://[x"]))
+    assert await servers.tools("raw")
 
 
 async def test_the_programs_of_our_environment_are_found_though_nobody_activated_it(
