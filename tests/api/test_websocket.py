@@ -165,6 +165,9 @@ async def test_a_problem_is_told_in_the_words_of_http(address: str, client: http
         assert told_here == {"problem": over_http.json(), "key": "mine"}
         waiting = await reply(socket, {"type": "message", "text": "again", "if_busy": "enqueue"})
         assert waiting["ok"]["status"] == "enqueued"
+        interrupting = await reply(socket, {"type": "message", "text": "slow", "if_busy": "interrupt"})
+        message_id = waiting["ok"]["message_id"]
+        assert interrupting["ok"]["withdrawn"] == [{"message_id": message_id, "text": "again", "documents": []}]
         await reply(socket, {"type": "stop"})
 
 

@@ -73,6 +73,8 @@ async def test_a_question_is_answered_and_a_run_is_stopped(talker: Client) -> No
     await talker.send(session.id, "slow")
     enqueued = await talker.send(session.id, "hello", if_busy="enqueue")
     assert enqueued.status == "enqueued"
+    interrupting = await talker.send(session.id, "slow", if_busy="interrupt")
+    assert [(one.message_id, one.text) for one in interrupting.withdrawn] == [(enqueued.message_id, "hello")]
     assert (await talker.stop(session.id, reason="enough")).status == "stopped"
 
 

@@ -85,6 +85,24 @@ async def test_a_stop_gives_back_the_messages_that_waited_and_nothing_starts_by_
     assert (await rest_of_run(client, sid, again["after"]))[-1]["payload"]["status"] == "completed"
 
 
+async def test_a_message_that_interrupts_gives_back_the_messages_that_waited_each_time_it_is_sent(
+    client: httpx2.AsyncClient, sid: str
+) -> None:
+    await send(client, sid, "slow")
+    uploaded = (await client.post("/files", files={"file": ("notes.txt", b"by the way")})).json()["id"]
+    waited = await send(client, sid, "table", if_busy="enqueue", documents=[uploaded])
+    body, headers = {"text": "weather", "if_busy": "interrupt"}, {"Idempotency-Key": "once"}
+    first, again = [
+        (await client.post(f"/sessions/{sid}/messages", json=body, headers=headers)).json() for _ in range(2)
+    ]
+    file = {"type": "file", "document_id": uploaded, "filename": "notes.txt", "mime": "text/plain"}
+    assert first["withdrawn"] == [{"message_id": waited["message_id"], "text": "table", "documents": [file]}]
+    assert again == first, "the answer is remembered with its key"
+    assert (await rest_of_run(client, sid, first["after"]))[-1]["payload"]["status"] == "completed"
+    await send(client, sid, "slow")
+    assert "withdrawn" not in await send(client, sid, "weather", if_busy="interrupt"), "no message waited"
+
+
 async def test_to_stop_what_is_over_changes_nothing(client: httpx2.AsyncClient, sid: str) -> None:
     assert await stop(client, sid) == {"status": "idle", "round": 0, "run_id": None, "position": 0}
     last = (await whole_round(client, sid, "weather"))[-1]

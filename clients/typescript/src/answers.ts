@@ -34,6 +34,8 @@ export interface Accepted {
   readonly after: number;
   readonly status: "accepted" | "enqueued" | "noted";
   readonly open_asks?: readonly string[];
+  /** The enqueued messages that were taken back because this one interrupted a round. */
+  readonly withdrawn?: readonly Withdrawn[];
 }
 
 /** An enqueued message that a stop took back: it starts nothing, and may be sent again. */

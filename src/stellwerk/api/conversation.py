@@ -70,6 +70,7 @@ _MESSAGE = Body(
     openapi_examples={
         "plain": {"summary": "a message", "value": {"text": "weather"}},
         "patient": {"summary": "one that may wait", "value": {"text": "table", "if_busy": "enqueue"}},
+        "urgent": {"summary": "one that interrupts", "value": {"text": "weather", "if_busy": "interrupt"}},
     }
 )
 _ANSWER = Body(openapi_examples={"text": {"summary": "to the only open question", "value": {"text": "blue"}}})
@@ -89,11 +90,11 @@ def _add_rounds(router: APIRouter, services: Services) -> None:
     @accepting(
         "/messages",
         summary="Send a message; it starts the next round",
-        responses=_accepted(examples.ACCEPTED, *refusals.BODY, *refusals.BUSY, refusals.NO_FILE),
+        responses=_accepted(examples.INTERRUPTED, *refusals.BODY, *refusals.BUSY, refusals.NO_FILE),
     )
     async def send(who: Running, sid: Sid, body: Annotated[NewMessage, _MESSAGE], key: Key = None) -> Response:
         """`after` in the answer is the cursor that shows the run whole. While one question is open, a message is its
-        answer."""
+        answer. If it interrupts a round, enqueued messages are withdrawn; `withdrawn` has their texts and files."""
         return Json(await sent(services, who, sid, body, key), 202)
 
     @accepting(

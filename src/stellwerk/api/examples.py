@@ -63,13 +63,17 @@ BEGUN = Session(
     position=0,
 )
 ACCEPTED = Accepted(round=1, run_id=_RUN, message_id=_MESSAGE, position=2, after=0)
+WITHDRAWN = Withdrawn(message_id=_MESSAGE, text="and tomorrow?", documents=[])
+INTERRUPTED = Accepted(
+    round=2, run_id=_RUN, message_id="034yEnq1XbYV7f9k2TnHcC", position=11, after=9, withdrawn=[WITHDRAWN]
+)
 ANSWERED = Accepted(round=2, run_id=_RUN, ask_id="6d5f0c1f0b8a4d7e", position=18, after=16)
 STOPPED = Stopped(
     status="stopped",
     round=1,
     run_id=_RUN,
     position=9,
-    withdrawn=[Withdrawn(message_id=_MESSAGE, text="and tomorrow?", documents=[])],
+    withdrawn=[WITHDRAWN],
 )
 
 

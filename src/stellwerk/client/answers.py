@@ -27,6 +27,14 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str | None = None
 
 
+class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
+    """An enqueued message that a stop took back: it starts nothing, and may be sent again."""
+
+    message_id: str
+    text: str
+    documents: tuple[FilePart, ...] = ()
+
+
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """A message or an answer is in the log."""
 
@@ -40,14 +48,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str | None = None
     ask_id: str | None = None
     open_asks: tuple[str, ...] = ()
-
-
-class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
-    """An enqueued message that a stop took back: it starts nothing, and may be sent again."""
-
-    message_id: str
-    text: str
-    documents: tuple[FilePart, ...] = ()
+    withdrawn: tuple[Withdrawn, ...] = ()
+    """The enqueued messages that were taken back because this one interrupted a round."""
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,15 @@ class Input:
     """For a session that has only begun: what was said before, elsewhere."""
 
 
+class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
+    """An enqueued message that a stop took back: it starts nothing, and may be sent again."""
+
+    message_id: str
+    text: str
+    documents: list[FilePart]
+    """The files that went with it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """Ids and time were given when it came in."""
@@ -56,6 +65,8 @@ class Send(Command):
     if_busy: IfBusy = "reject"
     earlier: Sequence[ChatMessage] = ()
     """What was said elsewhere before the session began."""
+    withdrawn: Sequence[Withdrawn] = ()
+    """The enqueued messages that were taken back when this one interrupted a round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +108,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["accepted", "enqueued", "noted"] = "accepted"
     """Enqueued: it starts a round of its own when the one under way is over. Noted: other questions are still open."""
     open_asks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-
-
-class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
-    """An enqueued message that a stop took back: it starts nothing, and may be sent again."""
-
-    message_id: str
-    text: str
-    documents: list[FilePart]
-    """The files that went with it."""
+    withdrawn: list[Withdrawn] | msgspec.UnsetType = msgspec.UNSET
+    """The enqueued messages that were taken back because this one interrupted a round, as in the answer of a stop."""
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):

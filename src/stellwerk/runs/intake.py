@@ -101,7 +101,8 @@ def _accept(tx: Transaction, intake: Intake[Send]) -> Taken:
     message = commands.message_of(send, run_id=send.run_id)
     begun = _begin(tx, intake, start, [*earlier, start, *files, message])
     refer_all(tx, send.tenant, send.session_id, send.documents)
-    return _taken(tx, send, start, begun, message_id=send.message_id)
+    withdrawn = list(send.withdrawn) or msgspec.UNSET
+    return _taken(tx, send, start, begun, message_id=send.message_id, withdrawn=withdrawn)
 
 
 def start_next(tx: Transaction, tenant: str, session_id: str, *, at: float) -> list[Stored]:

@@ -14,7 +14,7 @@ from stellwerk.envelope.payloads import Answered, StopAsked
 from stellwerk.ids import Clock, IdSource, digest_id
 from stellwerk.log.log import Head, NewSession
 from stellwerk.log.tables import unknown_session
-from stellwerk.runs.commands import Accepted, Input, Regenerate, Reply, Send, Stop, Stopped
+from stellwerk.runs.commands import Accepted, Input, Regenerate, Reply, Send, Stop, Stopped, Withdrawn
 from stellwerk.runs.dispatch import Dispatch
 from stellwerk.runs.forking import Fork, fork_many
 from stellwerk.runs.intake import recalled
@@ -76,9 +76,11 @@ class Sessions:
             return await self.answer(tenant, session_id, answer, documents=said.documents, key=key, request=request)
         version = await self._systems.current(tenant, head.system)
         documents = await self._found(tenant, said.documents)
+        withdrawn: Sequence[Withdrawn] = ()
         if said.if_busy == "interrupt" and status.status == "running":
             with unrecorded():  # it is a part of the message
-                await self.stop(tenant, session_id)
+                stopped = await self.stop(tenant, session_id)
+            withdrawn = stopped.withdrawn or ()
         text, *earlier = await self._log.cleaned(tenant, said.text, *(each.content for each in said.earlier))
         send = Send(
             tenant=tenant,
@@ -97,6 +99,7 @@ class Sessions:
                 ChatMessage(role=each.role, content=content)
                 for each, content in zip(said.earlier, earlier, strict=True)
             ],
+            withdrawn=withdrawn,
         )
         return await self._dispatch.send(send)
 
