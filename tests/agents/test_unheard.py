@@ -10,7 +10,7 @@ from langgraph.func import entrypoint
 
 from stellwerk.agents.graph_input import Graph, find_intake
 from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.turn import Turn
+from stellwerk.agents.turn import Turn, UnheardMessage
 from stellwerk.ids import SystemClock
 from stellwerk.spec.chat import ChatMessage
 from stellwerk.stream.facts import Fact, OutputGiven
@@ -42,6 +42,6 @@ async def test_a_function_that_returns_a_number_gets_the_message_that_was_cut_of
     agent = RunnableAgent("count", count, intake=find_intake(count, name="count", key=None))
     told: list[Fact] = []
     await agent.drive(Turn("session", message_id="m1", text="one"), told.append, SystemClock())
-    lost = [("m2", ChatMessage(content="two"))]
+    lost = [UnheardMessage("m2", ChatMessage(content="two"))]
     await agent.drive(Turn("session", message_id="m3", text="three", unheard=lost), told.append, SystemClock())
     assert [fact.value for fact in told if isinstance(fact, OutputGiven)] == [1, 2]

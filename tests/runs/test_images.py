@@ -16,7 +16,7 @@ from stellwerk.settings import Settings
 from tests.api.reading import Event, sse
 from tests.conftest import own_server
 from tests.openai_server import OpenAiServer, Reply, openai_server
-from tests.runs.talking import answer, begin, events, rest_of_run, send, stop
+from tests.runs.talking import answer, begin, events, rest_of_run, seen, send, stop
 
 __all__ = ["openai_server"]
 
@@ -112,12 +112,23 @@ async def house(tmp_path: Path, openai_server: OpenAiServer) -> AsyncIterator[Ho
 
 
 @asynccontextmanager
-async def served(folder: Path, models: OpenAiServer) -> AsyncIterator[House]:
+async def served(folder: Path, models: OpenAiServer, *, slots: int = 8) -> AsyncIterator[House]:
     models.key = "none"
     (folder / "painter.py").write_text(GRAPH.format(address=models.address))
     (folder / "operator.yaml").write_text(OPERATOR.format(address=models.address))
-    async with own_server(Settings(data=folder / "data", config=folder / "operator.yaml")) as client:
+    async with own_server(Settings(data=folder / "data", config=folder / "operator.yaml", slots=slots)) as client:
         yield House(client, models, folder / "data")
+
+
+@asynccontextmanager
+async def held(house: House) -> AsyncIterator[None]:
+    """Hold the only slot of a server: a run that is accepted meanwhile begins later, or never if it is stopped."""
+    busy = await house.begin()
+    house.models.replies = [Reply(say="Well", hangs=True)]
+    await send(house.client, busy, "Hold on.")
+    await seen(house.client, busy, "llm_token")
+    yield
+    await stop(house.client, busy)
 
 
 def image(data: bytes = RED) -> dict[str, Any]:
@@ -230,6 +241,37 @@ async def test_the_image_is_there_after_a_stop_in_another_answer_in_a_fork_and_i
     async with served(tmp_path, openai_server) as house:
         await house.say(forked, "And here?")
         assert house.asked() == [expected, "Go on.", "And here?"]
+
+
+async def test_the_image_of_a_message_that_was_stopped_before_its_first_step_comes_with_the_next(
+    tmp_path: Path, openai_server: OpenAiServer
+) -> None:
+    async with served(tmp_path, openai_server, slots=1) as house:
+        agent, graph, red = await house.begin(), await begin(house.client, "painter"), await house.file()
+        expected = [part("What is this?", ("red.png", red)), image()]
+        async with held(house):
+            for sid in (agent, graph):
+                await send(house.client, sid, "What is this?", documents=[red])
+                await stop(house.client, sid)
+        for sid in (agent, graph):
+            assert warnings(await house.say(sid, "And now?")) == []
+            assert house.asked() == [expected, "And now?"]
+            await house.say(sid, "And later?")
+            assert house.asked() == [expected, "And now?", "And later?"]
+
+
+async def test_of_an_image_that_came_with_a_message_before_the_log_says_that_the_model_did_not_get_it(
+    tmp_path: Path, openai_server: OpenAiServer
+) -> None:
+    async with served(tmp_path, openai_server, slots=1) as house:
+        reader, red = await begin(house.client, "reader"), await house.file()
+        async with held(house):
+            await send(house.client, reader, "What is this?", documents=[red])
+            await stop(house.client, reader)
+        (warning,) = warnings(await house.say(reader, "And this?", await house.file(BLUE, "blue.png")))
+        assert "red.png" in warning and "blue.png" in warning and "graph_images" in warning
+        assert house.asked()[0] == words("What is this?", ("red.png", red))
+        assert warnings(await house.say(reader, "And now?")) == []
 
 
 async def test_an_image_that_no_model_takes_is_named_and_left_out(house: House) -> None:

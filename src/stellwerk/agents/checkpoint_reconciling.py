@@ -9,10 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stellwerk.agents.turn import chat_message_of
+from stellwerk.agents.turn import UnheardMessage, unheard_message_of
 from stellwerk.database.port import Database, Transaction
 from stellwerk.envelope.model import Envelope, Message, RunStart, SubgraphCheckpoint, decode
-from stellwerk.spec.chat import ChatMessage
 from stellwerk.views.transcript import Hidden, fold, is_visible
 
 _COMPLETED = '"status":"completed"'
@@ -30,8 +29,8 @@ class Replaced(NamedTuple):
 class Beginning(NamedTuple):
     checkpoint: str | None = None
     """The state to begin with, if it is not the last one."""
-    unheard: Sequence[tuple[str, ChatMessage]] = ()
-    """What the transcript shows since the last run that completed, by message_id; the state may lack some of it."""
+    unheard: Sequence[UnheardMessage] = ()
+    """What the transcript shows since the last run that completed; the state may lack some of it."""
 
 
 async def waiting_messages(database: Database, tenant: str, run_id: str) -> list[Message]:
@@ -53,7 +52,7 @@ def beginning(tx: Transaction, tenant: str, session_id: str, *, before: int) -> 
     replaced = _replaced_without_a_step(told)
     checkpoint = None if replaced is None else replaced_by(tx, tenant, session_id, replaced).checkpoint
     shown = _said(tx, tenant, session_id, told, before)
-    return Beginning(checkpoint, [(said.payload.message_id, chat_message_of(said)) for said in shown])
+    return Beginning(checkpoint, [unheard_message_of(said) for said in shown])
 
 
 def replaced_by(tx: Transaction, tenant: str, session_id: str, run_id: str) -> Replaced:

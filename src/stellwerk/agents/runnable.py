@@ -34,7 +34,7 @@ from stellwerk.agents.shapes import plain_id
 from stellwerk.agents.source import Tap, Tell
 from stellwerk.agents.state import CustomStateShared
 from stellwerk.agents.story import Answer, Request, told
-from stellwerk.agents.turn import Turn
+from stellwerk.agents.turn import Turn, UnheardMessage
 from stellwerk.agents.user_context import USER_ID, context_of, wants_user_id
 from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
@@ -150,13 +150,15 @@ class RunnableAgent:
             tell(StateDecides())
         if not turn.answers and not turn.goes_on and self.initial_state:
             tell(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
-        files = await attached(turn.files, self.habits.images)
-        if files.left_out and not turn.warned:
-            tell(Warned(clock.now(), NOT_SHOWN, files.warning))
         with announcing() as holding, spending(quotas=self.habits.quotas) as budget, listening(tap.first_words):
             config = _config(turn, metered(tap, *holding))
             before = [] if turn.answers or turn.goes_on else await self._repair(config, tell, clock)
             turn = replace(turn, unheard=await self._missing(turn, config))
+            given = [(each.message_id, each.files) for each in turn.unheard] + [(turn.message_id, turn.files)]
+            files = {message_id: await attached(parts, self.habits.images) for message_id, parts in given}
+            left_out = [reason for found in files.values() for reason in found.left_out]
+            if left_out and not turn.warned:
+                tell(Warned(clock.now(), NOT_SHOWN, Attached(left_out=left_out).warning))
             # Closed in any case: a generator that is left to the garbage collector ends when the run is long over.
             async with budget.in_time(), _pausing(tap), aclosing(self._stream(turn, files, config, before)) as parts:
                 async for part in parts:
@@ -211,7 +213,7 @@ class RunnableAgent:
         return repair.messages
 
     def _stream(
-        self, turn: Turn, files: Attached, config: RunnableConfig, before: Sequence[BaseMessage]
+        self, turn: Turn, files: Mapping[str, Attached], config: RunnableConfig, before: Sequence[BaseMessage]
     ) -> AsyncGenerator[Any, None]:
         if turn.answers and not self.graph.checkpointer:
             raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from a Pool with a saver")
@@ -229,19 +231,21 @@ class RunnableAgent:
         parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
         return cast(AsyncGenerator[Any, None], parts)
 
-    def _input(self, turn: Turn, files: Attached, before: Sequence[BaseMessage]) -> Any:
-        # What an agent said elsewhere may repeat what it had read there; its notes are not with it.
-        notes = {"assistant": reading_note([SAID_BEFORE])}
-        earlier = [(f"{turn.message_id}-{n}", m) for n, m in enumerate(turn.earlier)]
-        spoken = [
-            _KINDS[m.role](m.content, id=message_id, response_metadata=notes.get(m.role, {}))
-            for message_id, m in (*earlier, *turn.unheard)
+    def _input(self, turn: Turn, files: Mapping[str, Attached], before: Sequence[BaseMessage]) -> Any:
+        """``files`` are the images of the turn's message and of each unheard one, by message_id."""
+        form = self.habits.images.form
+        earlier = [_spoken(f"{turn.message_id}-{n}", said) for n, said in enumerate(turn.earlier)]
+        unheard = [
+            files[message_id].message(said.content, message_id, form)
+            if said.role == "user"
+            else _spoken(message_id, said)
+            for message_id, said, _ in turn.unheard
         ]
-        message = files.message(turn.text, turn.message_id, self.habits.images.form)
-        given = self.intake.to_input([*before, *spoken, message])
+        message = files[turn.message_id].message(turn.text, turn.message_id, form)
+        given = self.intake.to_input([*before, *earlier, *unheard, message])
         return {**self.initial_state, **given} if isinstance(given, dict) else given
 
-    async def _missing(self, turn: Turn, config: RunnableConfig) -> Sequence[tuple[str, ChatMessage]]:
+    async def _missing(self, turn: Turn, config: RunnableConfig) -> Sequence[UnheardMessage]:
         """Those messages of the conversation that the state lacks: a run was cut off before it stored them."""
         saver = self.graph.checkpointer
         if not turn.unheard or self.intake.form != "messages" or not isinstance(saver, BaseCheckpointSaver):
@@ -258,15 +262,16 @@ class RunnableAgent:
         # A message that a node made without an id was told under another one.
         known_answers = {str(m.text) for m in held_messages if isinstance(m, AIMessage)}
         return [
-            (message_id, said)
-            for message_id, said in turn.unheard
-            if message_id not in known and not (said.role == "assistant" and said.content in known_answers)
+            message
+            for message in turn.unheard
+            if message.message_id not in known
+            and not (message.said.role == "assistant" and message.said.content in known_answers)
         ]
 
     async def _known(self, turn: Turn, config: RunnableConfig) -> set[str]:
         """Ids of the messages that the state had before this step, whose writes are stored but not applied."""
         given = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
-        given |= {message_id for message_id, _ in turn.unheard}
+        given |= {message.message_id for message in turn.unheard}
         saver = self.graph.checkpointer
         saved = await saver.aget_tuple(config) if isinstance(saver, BaseCheckpointSaver) else None
         found = saved.checkpoint["channel_values"].get("messages", []) if saved else []
@@ -280,6 +285,12 @@ class RunnableAgent:
             over = Round(turn.message_id, told, self.name, clock)
             for fact in answer_facts(self.graph, self.intake, state, over):
                 tell(fact)
+
+
+def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
+    # What an agent said elsewhere may repeat what it had read there; its notes are not with it.
+    notes = reading_note([SAID_BEFORE]) if said.role == "assistant" else {}
+    return _KINDS[said.role](said.content, id=message_id, response_metadata=notes)
 
 
 def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:

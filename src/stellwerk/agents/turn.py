@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.runtime import RunControl as Pause
 
@@ -10,7 +10,16 @@ from stellwerk.envelope.model import Message
 from stellwerk.envelope.payloads import FilePart, TextPart
 from stellwerk.spec.chat import ChatMessage
 
-__all__ = ["Pause", "Turn", "chat_message_of", "files_of", "text_of"]
+__all__ = ["Pause", "Turn", "UnheardMessage", "chat_message_of", "files_of", "text_of", "unheard_message_of"]
+
+
+class UnheardMessage(NamedTuple):
+    """A message of a run that was stopped or failed."""
+
+    message_id: str
+    said: ChatMessage
+    files: Sequence[FilePart] = ()
+    """What came with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +42,8 @@ class Turn:
     """What the graph gets for each question, by ask_id."""
     earlier: Sequence[ChatMessage] = ()
     """What was said before, for a conversation that nobody has stored yet."""
-    unheard: Sequence[tuple[str, ChatMessage]] = ()
-    """What the conversation shows of runs that were stopped or failed, by message_id; the state may lack some of it."""
+    unheard: Sequence[UnheardMessage] = ()
+    """What the conversation shows of runs that were stopped or failed; the state may lack some of it."""
     from_checkpoint: str | None = None
     """Begin with the state of this checkpoint instead of the last one."""
     goes_on: bool = False
@@ -45,6 +54,10 @@ class Turn:
 
 def chat_message_of(message: Message) -> ChatMessage:
     return ChatMessage.model_validate({"role": message.payload.role, "content": text_of(message)})
+
+
+def unheard_message_of(message: Message) -> UnheardMessage:
+    return UnheardMessage(message.payload.message_id, chat_message_of(message), files_of(message))
 
 
 def text_of(message: Message) -> str:
