@@ -14,7 +14,10 @@ Data = Annotated[Path, typer.Option(help="The data folder of the server.", callb
 
 @commands.command()
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A folder that is empty, or not there yet.")],
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="TARGET", help="A folder that is empty, or not there yet.", callback=in_home),
+    ],
     data: Data = Path("data"),
 ) -> None:
     """Copy a data folder, also while its server runs.
@@ -29,7 +32,9 @@ def backup(
 
 @commands.command()
 def restore(
-    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `stellwerk backup` has made.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="What `stellwerk backup` has made.", callback=in_home)
+    ],
     data: Data = Path("data"),
 ) -> None:
     """Put a backup into an empty data folder.
