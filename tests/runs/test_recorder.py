@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from stellwerk.agents.checkpoint_reconciling import waiting_messages
 from stellwerk.database import patience
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.envelope.model import AskUser, Envelope, LlmToken, RunEnd, SubgraphCheckpoint, decode
+from stellwerk.envelope.model import AskUser, Envelope, LlmToken, Message, RunEnd, SubgraphCheckpoint, decode
 from stellwerk.envelope.order import legal
-from stellwerk.envelope.payloads import Asked, Checkpointed, RunEnded
+from stellwerk.envelope.payloads import Asked, Checkpointed, RunEnded, Said, TextPart
+from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import StorageGone
 from stellwerk.log.durable import DurableLog
 from stellwerk.runs import recorder
@@ -42,6 +44,10 @@ class ErringSqlite(Sqlite):
 def write_many(tx: Transaction, sessions: Sequence[str]) -> list[None | Exception]:
     for session_id in sessions:
         tx.run("remember_answer", TENANT, session_id, KEY, "", b"", 0.0)
+    return [None for _ in sessions]
+
+
+def write_nothing(tx: Transaction, sessions: Sequence[str]) -> list[None | Exception]:
     return [None for _ in sessions]
 
 
@@ -138,6 +144,74 @@ async def test_no_commit_holds_a_question_without_the_end_of_its_run(tmp_path: P
     assert "".join(e.payload.text for e in before if isinstance(e, LlmToken)) == "before behind"
     assert [type(envelope) for envelope in after[-2:]] == [AskUser, RunEnd]
     assert legal(after) == []
+
+
+class CountingRedactor(Redactor):
+    """Counts the texts that are searched; it knows one secret, so that none is passed over."""
+
+    def __init__(self) -> None:
+        super().__init__(["sk-live-0123456789abcdef"])
+        self.searched = 0
+
+    def may_stand_in(self, text: str) -> bool:
+        self.searched += "waits for its turn" in text
+        return super().may_stand_in(text)
+
+
+class TracedSqlite(ErringSqlite):
+    """Has the statements that keep waiting messages."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.kept: list[str] = []
+
+    def trace(self) -> None:
+        self._connection.set_trace_callback(lambda sql: self.kept.append(sql) if "SET unrecorded" in sql else None)
+
+
+def waiting_message(run: Recording, number: int) -> Message:
+    content = [TextPart(text=f"{number} waits for its turn")]
+    said = Said(role="assistant", content=[*content], message_id=f"m{number}", status="step")
+    place: dict[str, Any] = {"ts": 0.0, "trace_id": run.run_id, "run_id": run.run_id, "seq": 0}
+    return Message(**place, parent_id=run.run_id, call_id=run.run_id, payload=said)
+
+
+async def test_a_message_that_waits_is_encoded_once_and_written_when_the_waiting_messages_change(
+    tmp_path: Path,
+) -> None:
+    database, redactor = TracedSqlite(tmp_path / "test.db"), CountingRedactor()
+    async with opened(database) as (log, wakes):
+        run = await begin_run(log, wakes, "run", window=60)
+        run.recorder.redactor = redactor
+        database.trace()
+
+        async def commit(waiting: Sequence[Message] | None) -> list[str]:
+            await run.recorder.commit_with(write_nothing, run.session_id, [told_of(run)], waiting)
+            return [one.payload.message_id for one in await waiting_messages(database, TENANT, run.run_id)]
+
+        first, second = waiting_message(run, 1), waiting_message(run, 2)
+        for _ in range(20):
+            assert await commit([first]) == ["m1"]
+        for _ in range(20):
+            assert await commit([first, second]) == ["m1", "m2"]
+        assert (redactor.searched, len(database.kept)) == (2, 2)
+        assert await commit(None) == ["m1", "m2"], "the state of a subgraph says nothing of the run's own"
+        assert await commit([]) == []
+        assert await commit([]) == []
+        assert (redactor.searched, len(database.kept)) == (2, 3)
+
+
+async def test_waiting_messages_whose_write_failed_are_written_with_the_next_one(tmp_path: Path) -> None:
+    database = TracedSqlite(tmp_path / "test.db")
+    async with opened(database) as (log, wakes):
+        run = await begin_run(log, wakes, "run", window=60)
+        waiting = [waiting_message(run, 1)]
+        database.errors = [RuntimeError("a bad row")]
+        with pytest.raises(RuntimeError, match="a bad row"):
+            await run.recorder.commit_with(write_nothing, run.session_id, [told_of(run)], waiting)
+        assert await waiting_messages(database, TENANT, run.run_id) == []
+        await run.recorder.commit_with(write_nothing, run.session_id, [told_of(run)], waiting)
+        assert [one.payload.message_id for one in await waiting_messages(database, TENANT, run.run_id)] == ["m1"]
 
 
 async def told_in(log: DurableLog, run: Recording) -> list[Envelope]:

@@ -39,8 +39,8 @@ class _Companion:
     append: Append
     operation: Operation[Any, Any]
     item: Any
-    waiting: bytes = b""
-    """Messages that the item holds and the log does not, one per line."""
+    waiting: Sequence[bytes] | None = None
+    """Messages that the item holds and the log does not, encoded; None if the row of the run has them already."""
 
 
 def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list[int | Exception]:
@@ -50,9 +50,10 @@ def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list
         if isinstance(last, Exception):
             raise last  # its companion is written already: all of it must be rolled back
         outcomes[n] = last
-        if waiting := pairs[n].waiting:
-            lease = pairs[n].append.lease
-            tx.run("keep_waiting_messages", waiting, lease.run_id, lease.tenant, lease.epoch)
+        waiting, lease = pairs[n].waiting, pairs[n].append.lease
+        if waiting is not None:
+            column = b"\n".join(waiting) or None
+            tx.run("keep_waiting_messages", column, lease.run_id, lease.tenant, lease.epoch, column)
     return outcomes
 
 
@@ -78,6 +79,10 @@ class Recorder:
         """Questions of the run, by ask_id. They are stored with its end, as they can be answered only then."""
         self._work: asyncio.Task[None] | None = None
         """What makes ``_landing`` come, held so that it is not lost half-way."""
+        self._encoded: dict[int, tuple[Message, bytes]] = {}
+        """Messages that wait, by the id of the object: each is encoded once, however many checkpoints it waits for."""
+        self._waiting_in_row: Sequence[bytes] | None = None
+        """What the row of the run has of them; None if that is not known."""
         self.calls = OpenCalls()
         self.failure: BaseException | None = None
         """Why ``lost`` was called."""
@@ -101,11 +106,16 @@ class Recorder:
             self._prepare()
 
     async def commit_with(
-        self, operation: Operation[Any, Any], item: Any, told: Iterable[Envelope], waiting: Sequence[Message] = ()
+        self,
+        operation: Operation[Any, Any],
+        item: Any,
+        told: Iterable[Envelope],
+        waiting: Sequence[Message] | None = None,
     ) -> None:
         """Commit the item in one transaction with all that was fed so far, and with what is told of it.
 
-        ``waiting`` are messages that the item holds and that are fed later. Until then they are kept with the run.
+        ``waiting`` are messages that the item holds and that are fed later. Until then they are kept with the run. None
+        leaves those of the last item there.
 
         If it cannot be stored, this raises, and what was fed is stored without it and without a word of it.
         """
@@ -120,18 +130,33 @@ class Recorder:
             await patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []), PATIENCE)
             return
         self._landing = asyncio.get_running_loop().create_future()
-        kept = b"\n".join(entry(message, self.redactor).body for message in waiting)
-        companion = _Companion(append, operation, item, kept)
+        lines = self._waiting_in_row if waiting is None else self._encode_waiting(waiting)
+        companion = _Companion(append, operation, item, None if lines == self._waiting_in_row else lines)
         writing = asyncio.create_task(self._store(append, _append_with_companion, companion, patience=PATIENCE))
         self._work = writing
-        writing.add_done_callback(partial(self._written, append, telling))
+        writing.add_done_callback(partial(self._written, append, telling, lines))
         # If nobody waits any more, what was handed over stands all the same: it is stored whole, or not at all.
         await asyncio.shield(writing)
 
-    def _written(self, append: Append, telling: Sequence[Envelope], done: "asyncio.Task[None]") -> None:
+    def _encode_waiting(self, waiting: Sequence[Message]) -> list[bytes]:
+        known, self._encoded = self._encoded, {}
+        for message in waiting:
+            found = known.get(id(message))
+            self._encoded[id(message)] = found or (message, entry(message, self.redactor).body)
+        return [body for _, body in self._encoded.values()]
+
+    def _written(
+        self,
+        append: Append,
+        telling: Sequence[Envelope],
+        lines: Sequence[bytes] | None,
+        done: "asyncio.Task[None]",
+    ) -> None:
         if not done.cancelled() and done.exception() is None:
+            self._waiting_in_row = lines
             self._land()
         else:  # under the same number: if it was stored after all, it is not stored again
+            self._waiting_in_row = None
             for envelope in reversed(telling):
                 self.calls.unstamp(envelope)
             rest = replace(append, entries=append.entries[: len(append.entries) - len(telling)])

@@ -231,7 +231,7 @@ class _Run:
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         told = () if fact is None else self.adapter.feed(fact)
         is_own = fact is not None and not fact.namespace
-        await self.recorder.commit_with(operation, item, told, self.adapter.waiting if is_own else ())
+        await self.recorder.commit_with(operation, item, told, self.adapter.waiting if is_own else None)
 
     async def stored(self) -> None:
         await self.recorder.stored()

@@ -75,9 +75,9 @@ UPDATE run SET state = 'waiting', epoch = CASE WHEN ? THEN 0 ELSE epoch END,
     seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
--- Stored with the checkpoint that has the messages, by the driver of the run.
+-- Stored with the checkpoint that has the messages, by the driver of the run. A row that has them already is not written.
 -- name: keep_waiting_messages
-UPDATE run SET unrecorded = ? WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
+UPDATE run SET unrecorded = ? WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ? AND unrecorded IS NOT ?;
 
 -- name: waiting_messages
 SELECT unrecorded FROM run WHERE id = ? AND tenant = ? AND unrecorded IS NOT NULL;
