@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 _MOST = 100_000
 """More than any system lets a process have."""
-_LONG = 64 * 1024
+_LONG = 16 * 1024
 """Characters or bytes whose search is worth a thread."""
 _own = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "stellwerk")
 

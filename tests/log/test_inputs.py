@@ -1,6 +1,7 @@
 """What comes from outside stands between the batches of a run, and confuses neither."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -14,6 +15,7 @@ from stellwerk.log import tables
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Entry, Lease, NewSession
 from stellwerk.log.wake import Wakes
+from stellwerk.threads import searched
 from tests.samples import TENANT
 
 LEASE = Lease(TENANT, "s1", "run", 0)
@@ -60,3 +62,9 @@ async def test_the_event_loop_goes_on_while_a_long_input_is_searched_for_secrets
         turns += 1
     assert turns > 20
     assert "".join(await cleaning) == (await redacting).text == "a" * 960_000
+
+
+async def test_texts_of_16_kib_are_searched_in_a_thread() -> None:
+    short, long = "a" * (16 * 1024 - 1), "a" * (16 * 1024)
+    assert await searched(short, threading.get_ident) == threading.get_ident()
+    assert await searched(long, threading.get_ident) != threading.get_ident()

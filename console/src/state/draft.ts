@@ -51,7 +51,7 @@ export function attach(sid: string, file: Attached): void {
   place.set(JSON.stringify({ ...draft, files: [...others, file] }));
 }
 
-/** Puts what was said and not done back into the box, in front of what stands there by now. */
+/** Puts what was said and not done back into the box, in front of what it has by now. */
 export function giveBack(sid: string, said: readonly Draft[]): void {
   if (said.length === 0) return;
   const place = placeOf(`draft.${sid}`);
@@ -64,7 +64,7 @@ export function giveBack(sid: string, said: readonly Draft[]): void {
   place.set(JSON.stringify({ text, files: [...files.values()] }));
 }
 
-/** Empties the box, if this text still stands there. */
+/** Empties the box, if it still has this text. */
 export function take(sid: string, text: string): Draft | null {
   const place = placeOf(`draft.${sid}`);
   const draft = parsed<Draft>(place.get()) ?? NOTHING;
