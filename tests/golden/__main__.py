@@ -8,6 +8,7 @@ from typing import Any
 from stellwerk.envelope.model import json_schema as envelope_schema
 from stellwerk.spec.schema import json_schema as agent_system_schema
 from tests.golden.files import write_all
+from tests.public import surface
 from tests.spec import test_report
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
@@ -19,6 +20,7 @@ def main() -> None:
     for name in test_report.GOLDEN:
         (test_report.HERE / f"{name}.txt").write_text(test_report.golden(name), "utf-8")
     asyncio.run(write_all())
+    surface.write_all()
 
 
 def write_schema(name: str, schema: dict[str, Any]) -> None:
