@@ -48,12 +48,13 @@ node: $(STAMP)
 	@command -v npm >/dev/null || test -e $(BIN)/npm || \
 		$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/node.lock
 
-check: $(STAMP)  ## Lint, types, layers, spelling, and how many promises are kept
+check: $(STAMP)  ## Lint, types, layers, spelling, wording, and how many promises are kept
 	@$(BIN)/ruff format --check --quiet . || (echo "run 'make format'"; exit 1)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell
+	@$(BIN)/python -m tests.wording
 	@$(BIN)/python -m tests.requirements
 
 format: $(STAMP)  ## Format the code and sort its imports

@@ -6,7 +6,7 @@ from statistics import median
 
 from benchmarks.figures import Figure, at_most
 from stellwerk.errors import SpecError
-from stellwerk.spec.load import read_system
+from stellwerk.spec.load import load_system
 from stellwerk.spec.resolve import admit
 from tests.spec.attack_texts import CASES, CATALOGUE
 
@@ -23,7 +23,7 @@ async def measure(_: Path) -> list[Figure]:
 def _seconds(text: str | bytes) -> float:
     start = time.thread_time()
     try:
-        admit(read_system(text, source="attack.yaml"), CATALOGUE)
+        admit(load_system(text, source="attack.yaml"), CATALOGUE)
     except SpecError:
         return time.thread_time() - start
     raise AssertionError("an attack was let in")

@@ -16,7 +16,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypedDict
 
-from stellwerk.agents.checkpoints import EPOCH, DurableSaver
+from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
 
 # isort: split
 from langchain.agents import create_agent

@@ -14,10 +14,10 @@ from typing import Any
 import uvloop
 
 from benchmarks.workload import system_text
-from stellwerk.agents.builtin import get_weather
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tool_calls import langchain_tool
-from stellwerk.serving import collect_seldom
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.tools.builtin import get_weather
+from stellwerk.agents.tools.call import langchain_tool
+from stellwerk.ops.serve import collect_seldom
 from stellwerk.spec.load import load_system
 
 # isort: split
@@ -27,7 +27,7 @@ from langchain_core.messages import HumanMessage
 
 def _graph(tokens: int, pace: float) -> Any:
     """The same model and tool in LangChain's own agent: without our middleware and without a checkpointer."""
-    system = load_system(system_text("limit", tokens=tokens, pace=pace), source="benchmark")
+    system = load_system(system_text("limit", tokens=tokens, pace=pace), source="benchmark").system
     described = system.agents[0].model or system.system.default_model
     model = ScriptedModel(script=described.script, model=described.model, pace=described.pace)
     return create_agent(model, [langchain_tool(get_weather)], system_prompt="You are measured.", name="assistant")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, at_least, seen
 from benchmarks.store import Store, Writer, opened
-from stellwerk.api.credentials import Credentials
-from stellwerk.api.streaming import SSE, Reader, SharedFrames
+from stellwerk.api.http.auth import Credentials
+from stellwerk.api.streams.reader import SSE, Reader, StreamSource
 from stellwerk.envelope import frames
 from stellwerk.ids import SystemClock
 from stellwerk.log.follow import PAGE
-from stellwerk.log.log import Entry
-from stellwerk.tenants.keys import Keys
+from stellwerk.log.log import LogEntry
+from stellwerk.tenants.keys import ApiKeys
 from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
 from stellwerk.tenants.tenants import Tenants
 from stellwerk.tenants.tickets import Tickets
@@ -24,8 +24,8 @@ EVENTS = 120_000
 REPEATS = 5
 BUDGET = 200_000
 _BATCH = 1000
-_OPAQUE = Entry("llm_token", 1.0, b'{"type":"llm_token",' + b"not JSON " * 20)
-_END = Entry("run_end", 1.0, b'{"type":"run_end",')
+_OPAQUE = LogEntry("llm_token", 1.0, b'{"type":"llm_token",' + b"not JSON " * 20)
+_END = LogEntry("run_end", 1.0, b'{"type":"run_end",')
 
 
 async def measure(folder: Path) -> list[Figure]:
@@ -70,8 +70,9 @@ async def _read_pages(store: Store, session_id: str) -> int:
 
 async def _read_stream(store: Store, session_id: str) -> int:
     clock = SystemClock()
-    credentials = Credentials(Keys(store.database, clock), Tenants(store.database, clock), Tickets(clock))
-    reader = Reader(store.log, store.wakes, SharedFrames(), credentials, LOCAL, session_id, SSE, "user")
+    credentials = Credentials(ApiKeys(store.database, clock), Tenants(store.database, clock), Tickets(clock))
+    source = StreamSource(store.database, store.log, store.wakes, credentials)
+    reader = Reader(source, LOCAL, session_id, "user", SSE)
     count = 0
     async for chunk in reader.stream(after=0, head=EVENTS, until_run_end=True):
         count += chunk.count(b"\n\n")

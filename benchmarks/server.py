@@ -12,8 +12,9 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.processes import allow_many_connections
-from stellwerk import app, serving
-from stellwerk.agents.checkpoints import DurableSaver
+from stellwerk import app
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.ops import serve
 from stellwerk.settings import Settings
 
 # isort: split
@@ -34,7 +35,7 @@ def main() -> None:
     if given.profile:
         _profiled(settings, given.profile)
     else:
-        serving.serve(settings, _say)
+        serve.serve(settings, _say)
 
 
 def _say(text: str) -> None:
@@ -50,7 +51,7 @@ def _profiled(settings: Settings, file: Path) -> None:
         profiles[-1].enable()
 
     threading.setprofile(begin)
-    profiles[0].runcall(serving.serve, settings, _say)
+    profiles[0].runcall(serve.serve, settings, _say)
     merged = pstats.Stats(profiles[0])
     for profile in profiles[1:]:
         merged.add(profile)

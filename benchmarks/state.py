@@ -15,8 +15,8 @@ from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken, RunEn
 from stellwerk.envelope.payloads import ModelCalled, ModelEnded, RunEnded, RunStarted, Token, Usage
 from stellwerk.ids import SystemClock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import Lease, NewSession, entry
-from stellwerk.log.wake import Wakes
+from stellwerk.log.log import CreateSession, Lease, entry
+from stellwerk.log.notify import WakeUps
 from stellwerk.tenants.principals import LOCAL_TENANT
 
 EVENTS = 100_000
@@ -62,8 +62,8 @@ async def _fill(path: Path) -> None:
     clock = SystemClock()
     database = Sqlite(path)
     await database.open()
-    log = DurableLog(database, Wakes())
-    await log.create(NewSession(LOCAL_TENANT, _SESSION, "demo", clock.now()))
+    log = DurableLog(database, WakeUps())
+    await log.create(CreateSession(LOCAL_TENANT, _SESSION, "demo", clock.now()))
     lease = Lease(LOCAL_TENANT, _SESSION, "run", 0)
     story, number = _story(), 0
     while batch := list(islice(story, _BATCH)):

@@ -8,11 +8,11 @@ from pathlib import Path
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import Entry, Lease, NewSession
-from stellwerk.log.wake import Wakes
+from stellwerk.log.log import CreateSession, Lease, LogEntry
+from stellwerk.log.notify import WakeUps
 from stellwerk.tenants.principals import LOCAL_TENANT
 
-EVENT = Entry("llm_token", 1.0, b'{"type":"llm_token","ts":1.0,"payload":{"text":"' + b"x" * 148 + b'"}}')
+EVENT = LogEntry("llm_token", 1.0, b'{"type":"llm_token","ts":1.0,"payload":{"text":"' + b"x" * 148 + b'"}}')
 """A body of 200 bytes, which is what a few merged tokens make."""
 
 
@@ -28,7 +28,7 @@ class Writer:
     def __post_init__(self) -> None:
         self.lease = Lease(LOCAL_TENANT, self.session_id, "benchmark", 0)
 
-    async def append(self, entries: Sequence[Entry]) -> int:
+    async def append(self, entries: Sequence[LogEntry]) -> int:
         self._batch_no += 1
         return await self.log.append(self.lease, self._batch_no, entries)
 
@@ -37,12 +37,12 @@ class Writer:
 class Store:
     database: Sqlite
     log: DurableLog
-    wakes: Wakes
+    wakes: WakeUps
     ids: SortableIds
 
     async def begin(self) -> Writer:
         session_id = self.ids.new()
-        await self.log.create(NewSession(LOCAL_TENANT, session_id, "benchmark", 0.0))
+        await self.log.create(CreateSession(LOCAL_TENANT, session_id, "benchmark", 0.0))
         return Writer(self.log, session_id)
 
 
@@ -51,7 +51,7 @@ async def opened(folder: Path) -> AsyncIterator[Store]:
     clock = SystemClock()
     database = Sqlite(folder / "benchmark.db")
     await database.open()
-    wakes = Wakes()
+    wakes = WakeUps()
     try:
         yield Store(database, DurableLog(database, wakes), wakes, SortableIds(clock))
     finally:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, at_most
 from stellwerk.stream.adapter import StreamAdapter
-from stellwerk.stream.facts import ModelBegan, ModelSpoke, ModelWrote
-from stellwerk.stream.sampler import Sampler
+from stellwerk.stream.coalescer import Coalescer
+from stellwerk.stream.facts import ModelStarted, ModelToken, ToolArgsDelta
 
 BUDGET = 4.0
 TOKENS, TURNS = 100_000, 5
@@ -27,14 +27,14 @@ async def measure(_: Path) -> list[Figure]:
     ]
 
 
-def _least(token: Callable[[int], ModelSpoke | ModelWrote]) -> float:
+def _least(token: Callable[[int], ModelToken | ToolArgsDelta]) -> float:
     return min(_cost([token(n) for n in range(TOKENS)]) for _ in range(TURNS)) / TOKENS * 1e6
 
 
-def _cost(facts: Sequence[ModelSpoke | ModelWrote]) -> float:
+def _cost(facts: Sequence[ModelToken | ToolArgsDelta]) -> float:
     """CPU seconds from the facts to the envelopes that would be stored."""
-    adapter, sampler, taken = StreamAdapter(trace_id="trace", run_id="run", agent="root"), Sampler(_WINDOW), 0
-    for envelope in adapter.feed(ModelBegan(0.0, _RUN, None, "scripted", "root", None)):
+    adapter, sampler, taken = StreamAdapter(trace_id="trace", run_id="run", agent="root"), Coalescer(_WINDOW), 0
+    for envelope in adapter.feed(ModelStarted(0.0, _RUN, None, "scripted", "root", None)):
         sampler.feed(envelope, 0.0)
     began = time.process_time()
     for fact in facts:
@@ -48,9 +48,9 @@ def _cost(facts: Sequence[ModelSpoke | ModelWrote]) -> float:
     return took
 
 
-def _word(n: int) -> ModelSpoke:
-    return ModelSpoke(n * _PACE, _RUN, "word ")
+def _word(n: int) -> ModelToken:
+    return ModelToken(n * _PACE, _RUN, "word ")
 
 
-def _piece(n: int) -> ModelWrote:
-    return ModelWrote(n * _PACE, _RUN, 0, '"key": ', *(("call", "search") if n == 0 else ()))
+def _piece(n: int) -> ToolArgsDelta:
+    return ToolArgsDelta(n * _PACE, _RUN, 0, '"key": ', *(("call", "search") if n == 0 else ()))

@@ -4,12 +4,12 @@ import asyncio
 import json
 from pathlib import Path
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.pool import Pool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.ids import SystemClock
-from stellwerk.systems.registry import Systems
+from stellwerk.runs.systems import Systems
 from stellwerk.tenants.principals import LOCAL_TENANT
 
 
@@ -39,7 +39,7 @@ async def register(data: Path, *systems: str) -> None:
     database = Sqlite(data / "stellwerk.db")
     await database.open()
     try:
-        factory = AgentFactory(Pool(saver=DurableSaver(database, tenant=LOCAL_TENANT)))
+        factory = AgentFactory(Resources(saver=DurableSaver(database, tenant=LOCAL_TENANT)))
 
         async def factories(_tenant: str, _system: str) -> AgentFactory:
             return factory

@@ -16,15 +16,16 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from hypothesis import settings
 
-from stellwerk.api.server import listener
+from stellwerk.api.http.server import listener
+from stellwerk.app import Parts
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import built_in
-from stellwerk.serving import serving
+from stellwerk.ops.serve import serving
 from stellwerk.settings import Settings
 from tests import keyed
 from tests.commands import Command
-from tests.runs import floor as floor_of
-from tests.runs.floor import Floor, Gates
+from tests.runs import in_process
+from tests.runs.in_process import Gates, InProcessServer
 
 # No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties; and the same ones
 # each time, so that a change is judged by itself. `--hypothesis-profile=default` looks for others,
@@ -103,18 +104,20 @@ def _what_is_installed_is_looked_up_once() -> Iterator[None]:
         return entry_points(group=group)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("tools", "graphs"):
+        for module in ("tools.registry", "graphs.registry"):
             patch.setattr(f"stellwerk.agents.{module}.entry_points", lambda *, group: found(group, tuple(sys.path)))
         yield
 
 
+def without_pauses() -> dict[str, str]:
+    """The built-in systems without pauses between tokens, for tests that only look at the end of a run."""
+    return {source: re.sub(r"pace: [0-9.]+", "pace: 0", text) for source, text in built_in().items()}
+
+
 @pytest.fixture(scope="module")
-def hurried() -> Iterator[None]:
-    """What comes with the servers of a module speaks without pauses: for tests that only want to hear the end."""
-    with pytest.MonkeyPatch.context() as patch:
-        texts = {source: re.sub(r"pace: [0-9.]+", "pace: 0", text) for source, text in built_in().items()}
-        patch.setattr("stellwerk.app.built_in", lambda: texts)
-        yield
+def parts() -> Parts:
+    """The replaced parts of the servers of a module; a module that replaces some overrides this."""
+    return Parts()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -127,12 +130,12 @@ def _keys_are_shown(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @asynccontextmanager
 async def running_server(
-    settings: Settings, *, own: Mapping[str, str] | None = None, port: int = 0
+    settings: Settings, *, own: Mapping[str, str] | None = None, port: int = 0, parts: Parts = Parts()
 ) -> AsyncIterator[str]:
     """The real server, in this process, on real sockets; yields its address."""
     ready = asyncio.Event()
-    with listener("127.0.0.1", port) as socket:
-        async with serving(settings, ready.set, own=own) as server:
+    with listener("127.0.0.1", port, parts.timings) as socket:
+        async with serving(settings, ready.set, own=own, parts=parts) as server:
             running = asyncio.create_task(server.serve(sockets=[socket]))
             try:
                 async with asyncio.timeout(60):
@@ -146,18 +149,19 @@ async def running_server(
 
 
 @contextmanager
-def server_beside(settings: Settings, *, own: Mapping[str, str] | None = None) -> Iterator[str]:
+def server_beside(settings: Settings, *, own: Mapping[str, str] | None = None, parts: Parts = Parts()) -> Iterator[str]:
     """The same in another thread, so that it outlives the event loop of a test."""
-    serving_one = running_server(settings, own=own)
+    serving_one = running_server(settings, own=own, parts=parts)
     with start_blocking_portal() as another_thread, another_thread.wrap_async_context_manager(serving_one) as found:
         yield found
 
 
 @asynccontextmanager
-async def own_server(settings: Settings) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of a server that nobody else speaks to."""
-    async with running_server(settings) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
-        yield client
+async def own_server(settings: Settings, *, parts: Parts = Parts()) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of a server that no other test uses."""
+    async with running_server(settings, parts=parts) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            yield client
 
 
 @pytest.fixture
@@ -169,15 +173,15 @@ async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
 
 
 @pytest.fixture
-async def address(tmp_path: Path) -> AsyncIterator[str]:
-    async with running_server(Settings(data=tmp_path / "data")) as found:
+async def address(tmp_path: Path, parts: Parts) -> AsyncIterator[str]:
+    async with running_server(Settings(data=tmp_path / "data"), parts=parts) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def shared_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared_address(tmp_path_factory: pytest.TempPathFactory, parts: Parts) -> Iterator[str]:
     """One server for all tests of a module that leave nothing behind that another of them would see."""
-    with server_beside(Settings(data=tmp_path_factory.mktemp("shared") / "data")) as found:
+    with server_beside(Settings(data=tmp_path_factory.mktemp("shared") / "data"), parts=parts) as found:
         yield found
 
 
@@ -197,13 +201,13 @@ async def sid(client: httpx2.AsyncClient) -> str:
 @pytest.fixture
 def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
     made = Gates()  # for this test, as an event loop has its own
-    monkeypatch.setattr(floor_of, "gates", made)
+    monkeypatch.setattr(in_process, "gates", made)
     return made
 
 
 @pytest.fixture
-async def floor(tmp_path: Path) -> AsyncIterator[Floor]:
-    made = Floor(tmp_path)
+async def backend(tmp_path: Path) -> AsyncIterator[InProcessServer]:
+    made = InProcessServer(tmp_path)
     await made.up()
     yield made
     await made.down()

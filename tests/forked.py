@@ -20,7 +20,7 @@ from tempfile import TemporaryFile
 from tests.commands import Done
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["stellwerk.serving", "stellwerk.terminal.run", "tests.forked"])
+_FORKS.set_forkserver_preload(["stellwerk.ops.serve", "stellwerk.cli.run", "tests.forked"])
 
 _PATIENCE = 240
 

@@ -14,12 +14,12 @@ import httpx2
 import pytest
 from websockets.asyncio.client import connect
 
-from stellwerk.offline import make_key
+from stellwerk.ops.offline import make_key
 
 OPEN = {
     "tests.api.test_attacks": "what strangers write, byte for byte; servers with keys are among its subjects",
-    "tests.api.test_browsers": "its server has its first key before it starts, as it lets in another origin",
-    "tests.api.test_credentials": "keys, and servers that have none, are its subject",
+    "tests.api.test_cors": "its server has its first key before it starts, as it lets in another origin",
+    "tests.api.test_auth": "keys, and servers that have none, are its subject",
     "tests.api.test_without_keys": "servers that have no keys are its subject",
     "tests.browser.test_crash": "a plain EventSource shows no key",
     "tests.browser.test_shell": "the page asks for a key, and that is tested here",

@@ -19,6 +19,8 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 LEDGER = "requirements.toml"
 STATES = ("open", "kept")
+MOST_PER_TEST = 5
+"""A test that cites more promises keeps them by their names only."""
 REWRITE = "python -m tests.requirements --write"
 
 _HEADER = re.compile(r"\[(\w+)\]")
@@ -149,6 +151,17 @@ def _mark(node: ast.expr) -> tuple[str, Sequence[ast.expr]]:
             return "", []
 
 
+def overloaded(tests: Path) -> Iterator[str]:
+    """Say which test, file or parameter set cites too many promises."""
+    for path in sorted(tests.rglob("*.py")):
+        for group in _mark_groups(ast.parse(path.read_text("utf-8"))):
+            marks = [_mark(node) for node in group]
+            cited = [argument for name, arguments in marks if name == "requirement" for argument in arguments]
+            if len(cited) > MOST_PER_TEST:
+                where = f"{path.relative_to(tests.parent).as_posix()}:{cited[0].lineno}"
+                yield f"{where}: cites {len(cited)} promises, more than {MOST_PER_TEST}; split the test"
+
+
 def disagreements(promises: Sequence[Promise], citations: Sequence[Citation]) -> Iterator[str]:
     """Say where ledger and tests contradict each other, in both directions."""
     known = {promise.id for promise in promises}
@@ -174,7 +187,8 @@ def unkept(promises: Iterable[Promise]) -> Iterator[str]:
 def find_problems(tests: Path) -> list[str]:
     """Give everything that is wrong with the ledger in a folder and the tests beside it."""
     promises, problems = read_ledger((tests / LEDGER).read_text("utf-8"))
-    return [*problems, *ledger_problems(promises), *disagreements(promises, read_citations(tests))]
+    citations = read_citations(tests)
+    return [*problems, *ledger_problems(promises), *disagreements(promises, citations), *overloaded(tests)]
 
 
 def rewrite(text: str, cited: set[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.api.console_page import BUILT
+from stellwerk.api.routes.pages import BUILT
 from tests.container import copied, parsed
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ import pytest
 
 from stellwerk.demo import demo_yaml
 from stellwerk.envelope.model import decode
-from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
+from stellwerk.testing.order import order_problems
 from tests.conftest import running_server
 
 Told = list[dict[str, Any]]
@@ -33,7 +33,7 @@ async def said(client: httpx2.AsyncClient, text: str) -> Told:
     told = [json.loads(line) for line in whole.text.splitlines()]
     spliced = ("position", "origin", "session_id")
     plain = [{key: value for key, value in one.items() if key not in spliced} for one in told]
-    assert legal([decode(json.dumps(one).encode()) for one in plain]) == []
+    assert order_problems([decode(json.dumps(one).encode()) for one in plain]) == []
     return told
 
 

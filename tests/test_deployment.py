@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from websockets.asyncio.client import connect
 from websockets.typing import Origin
 
-from stellwerk.api.server import listener
+from stellwerk.api.http.server import listener
 from stellwerk.settings import Settings
 from tests import keyed
 from tests.conftest import running_server

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -10,7 +11,6 @@ import pytest
 
 from stellwerk import errors
 from stellwerk.envelope.model import Envelope
-from stellwerk.runs import machine
 from stellwerk.settings import Settings
 from stellwerk.spec.load import load_operator
 from stellwerk.spec.operator import McpServer, Operator, Provider
@@ -24,10 +24,24 @@ def page(name: str) -> str:
     return (REFERENCE / name).read_text("utf-8")
 
 
+def test_every_file_that_the_architecture_names_exists() -> None:
+    named = set(re.findall(r"`([\w./-]+(?:\.py|/))`", (ROOT / "ARCHITECTURE.md").read_text("utf-8")))
+    places = (ROOT / "src/stellwerk", ROOT)
+    missing = {name for name in named if not any((place / name).exists() for place in places)}
+    assert len(named) > 40
+    assert not missing
+
+
+def test_the_architecture_has_the_layers_that_are_checked() -> None:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    layers = [layer.translate(str.maketrans("", "", "()")) for layer in configured["layers"]]
+    assert f"`{' > '.join(layers)}`" in (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+
+
 def raised_codes() -> set[str]:
     """Every code that stands in the source as one."""
     text = "\n".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
-    return set(re.findall(r'code(?: = |=)"(\w+)"', text)) | {code for code, _ in machine._REFUSALS.values()}
+    return set(re.findall(r'code(?: = |=)"(\w+)"', text))
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
@@ -76,6 +90,30 @@ PAGES = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *(RO
 def test_every_link_between_pages_leads_somewhere(path: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / path).read_text("utf-8")):
         assert (ROOT / path).parent.joinpath(target).exists(), f"{path} links to {target}"
+
+
+def test_every_page_of_the_docs_is_linked_from_another_page() -> None:
+    linked = set()
+    for path in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / path).read_text("utf-8")):
+            resolved = (ROOT / path).parent.joinpath(target).resolve()
+            if resolved != (ROOT / path).resolve():
+                linked.add(resolved)
+    missing = [path for path in PAGES if path.startswith("docs/") and (ROOT / path).resolve() not in linked]
+    assert not missing, f"no page links to {missing}"
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings of a page, as GitHub derives them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_link_to_a_heading_leads_to_one(path: str) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", (ROOT / path).read_text("utf-8")):
+        page = (ROOT / path).parent / target if target else ROOT / path
+        assert anchor in anchors(page.read_text("utf-8")), f"{path} links to {target}#{anchor}"
 
 
 async def test_the_tour_of_the_readme_works_as_it_stands(tmp_path: Path) -> None:

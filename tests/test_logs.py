@@ -13,7 +13,7 @@ FORGED = (
 PROGRAM = """
 import logging, sys, warnings
 import structlog
-from stellwerk.envelope.redaction import Redactor
+from stellwerk.redaction.redactor import Redactor
 from stellwerk.logs import configure, redacting
 
 configure(sys.argv[1])
@@ -66,8 +66,8 @@ ANY_SECRETS = """
 import io, json, logging, sys
 import structlog
 from hypothesis import given, settings, strategies as st
-from stellwerk.envelope.redaction import Redactors
-from stellwerk.logs import Fact, configure, redacting
+from stellwerk.redaction.redactor import Redactors
+from stellwerk.logs import NotSecret, configure, redacting
 
 written = sys.stderr = io.StringIO()
 configure(sys.argv[1])
@@ -77,7 +77,7 @@ redactors = Redactors()
 def lines():
     written.seek(0), written.truncate()
     held = {"held": [{"k": "of others 7"}], "odd": {"of others 7"}}
-    logger.warning("request_refused", status=403, origin=Fact("127.0.0.1"), path="/a", **held)
+    logger.warning("request_refused", status=403, origin=NotSecret("127.0.0.1"), path="/a", **held)
     logging.getLogger("some.library").warning("request_refused of others 7")
     try:
         raise ValueError("of others 7")
@@ -92,18 +92,18 @@ PART = st.integers(0, len(whole) - 4).flatmap(lambda at: st.integers(4, 60).map(
 @settings(max_examples=200, deadline=None, database=None)
 @given(st.lists(PART | st.sampled_from(['"event": "request_refused"', '"level": "warning"', "127.0.0.1", "0000"])))
 def keeps_its_form(secrets):
-    redactors.renew("other", secrets)
-    told, before = (list(map(json.loads, text.splitlines())) for text in (lines(), whole))
-    assert [line.keys() for line in told] == [line.keys() for line in before]
+    redactors.set_secrets("other", secrets)
+    shown, before = (list(map(json.loads, text.splitlines())) for text in (lines(), whole))
+    assert [line.keys() for line in shown] == [line.keys() for line in before]
     for number in (0, 2):
-        assert [told[number].get(name) for name in FIXED] == [before[number].get(name) for name in FIXED]
-    assert told[1]["level"] == "warning" and told[0]["timestamp"] > "2" and told[2]["timestamp"] > "2"
+        assert [shown[number].get(name) for name in FIXED] == [before[number].get(name) for name in FIXED]
+    assert shown[1]["level"] == "warning" and shown[0]["timestamp"] > "2" and shown[2]["timestamp"] > "2"
 
 with redacting(redactors.redact_line):
     if sys.argv[1] == "json":
         keeps_its_form()
-    redactors.renew("acme", ["run_failed", "s3cret-7"])
-    redactors.renew("other", ["of others 7"])
+    redactors.set_secrets("acme", ["run_failed", "s3cret-7"])
+    redactors.set_secrets("other", ["of others 7"])
     print(lines())
 """
 
@@ -123,3 +123,22 @@ def test_readable_lines_keep_their_name_and_level_whatever_the_secrets_are() -> 
     assert "[warning  ] request_refused" in refused and "origin=127.0.0.1" in refused and "of others" not in refused
     assert "request_refused [redacted]" in library
     assert "[error    ] run_failed" in failed
+
+
+TEXTS = """
+import logging
+import structlog
+from stellwerk.logs import configure, redacting
+
+configure("json")
+with redacting(lambda text, _: text.replace("secret", "[redacted]")):
+    structlog.get_logger("stellwerk.test").warning("a_secret")
+    structlog.get_logger("stellwerk.test").warning("A secret: 7")
+    logging.getLogger("stellwerk.test").warning("a_secret")
+"""
+
+
+def test_only_a_name_that_we_gave_is_not_redacted() -> None:
+    done = subprocess.run([sys.executable, "-c", TEXTS], capture_output=True, check=True)
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert events == ["a_secret", "A [redacted]: 7", "a_[redacted]"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.agents.operator_file import read_operator
-from stellwerk.agents.targets import systems_of
+from stellwerk.agents.graphs.operator_file import read_operator
+from stellwerk.agents.graphs.serve_targets import systems_of
 from stellwerk.errors import SettingsError, SpecError
 from stellwerk.settings import Settings
 from tests.api.reading import round_with
@@ -43,6 +43,36 @@ async def test_a_graph_that_asks_waits_for_its_user(tmp_path: Path) -> None:
     (asked,) = [one["payload"] for one in told if one["type"] == "ask_user"]
     assert asked["question"] == "That would be 300 euros. Is it all right?"
     assert told[-1]["payload"]["status"] == "awaiting_user"
+
+
+async def test_a_start_without_the_graph_says_how_to_serve_it_again(tmp_path: Path) -> None:
+    own = systems_of([str(EXAMPLE / "desk.py:graph")])
+    async with running_server(Settings(data=tmp_path), own=own):
+        pass
+    async with running_server(Settings(data=tmp_path)) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
+            session = (await client.post("/sessions", json={"agent_system_id": "desk"})).json()
+            refused = await client.post(f"/sessions/{session['id']}/messages", json={"text": "I need a lamp"})
+    assert refused.status_code == 409
+    assert "start it with `desk=path/file.py:graph` again, or remove the system" in refused.json()["detail"]
+
+
+@pytest.mark.requirement("002.practice.graphs-publish-final-state")
+async def test_a_graph_publishes_the_shape_of_its_final_state_also_as_a_sub_agent(tmp_path: Path) -> None:
+    agents = [{"id": "lead", "tools": {"allow": ["sales"]}}]
+    agents += [{"id": "sales", "role": "sub-agent", "kind": "graph", "graph": "desk"}]
+    team = {"version": 1, "system": {"name": "team"}, "agents": agents}
+    async with running_server(Settings(data=tmp_path), own=systems_of([str(EXAMPLE / "desk.py:graph")])) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
+            assert (await client.post("/agent-systems", json=team)).status_code == 201
+            (alone,) = (await client.get("/agent-systems/desk")).json()["agents"]
+            below = (await client.get("/agent-systems/team")).json()["agents"]
+    assert set(alone["output_schema"]["properties"]) == {"messages", "items", "total", "quoted"}
+    assert alone["output_schema"]["properties"]["total"] == {"type": "integer"}
+    assert {agent["id"]: agent.get("output_schema") for agent in below} == {
+        "lead": None,
+        "sales": alone["output_schema"],
+    }
 
 
 def test_two_graphs_of_one_name_are_refused_until_one_is_given_another() -> None:
@@ -80,14 +110,14 @@ async def test_an_agent_system_is_registered_at_the_start_under_the_name_that_it
 
 async def test_an_agent_system_that_is_wrong_stops_the_start_with_all_that_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text("version: 1\nsystem: {nme: echo}\nagents: [{id: a, tools: {allow: [get_wether]}}]\n", "utf-8")
+    file.write_text("version: 1\nsystem: {nme: echo}\nagents: [{id: a, max_stps: 1}]\n", "utf-8")
     with pytest.raises(SpecError) as refused:
         async with running_server(Settings(data=tmp_path / "data"), own=systems_of([str(file)])):
             pass
     assert [problem.field for problem in refused.value.problems] == [
         "system.name",
         "system.nme",
-        "agents[0].tools.allow[0]",
+        "agents[0].max_stps",
     ]
 
 

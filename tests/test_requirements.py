@@ -68,6 +68,9 @@ def test_every_promise_is_a_sentence_of_its_own() -> None:
         pytest.param(KEPT, "@pytest.mark.skip\n" + CITES, "no test cites it", id="cited by a skipped test"),
         pytest.param(KEPT, "@pytest.mark.xfail(raises=OSError)\n" + CITES, "no test cites it", id="expected to fail"),
         pytest.param(OPEN, CITES.replace('"000.area.first"', "*IDS"), "cites '*IDS'", id="not a literal"),
+        pytest.param(
+            KEPT, CITES.replace('"000.area.first"', '"000.area.first", ' * 6), "cites 6 promises", id="too many for one"
+        ),
     ],
 )
 def test_a_planted_problem_is_found_once(tmp_path: Path, ledger: str, test: str, complaint: str) -> None:

@@ -16,9 +16,8 @@ from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import demo_yaml
 from stellwerk.ids import SystemClock
 from stellwerk.log.compaction import Piece, compact_many
-from stellwerk.log.tables import Overtaken
-from stellwerk.retention import Retention
-from stellwerk.runs.commands import Input
+from stellwerk.log.transactions import Overtaken
+from stellwerk.retention import RetentionJob
 from stellwerk.settings import Settings
 from stellwerk.spec.operator import RetentionOfAll
 from stellwerk.tenants.principals import LOCAL_TENANT
@@ -26,7 +25,7 @@ from tests.api.reading import without_origin
 from tests.api.workflow_client import PATH, get
 from tests.conftest import running_server
 from tests.crash.waiting import eventually
-from tests.runs.floor import Floor, Gates
+from tests.runs.in_process import Gates, InProcessServer
 from tests.runs.talking import answer, begin, events, rest_of_run, send
 from tests.samples import StillClock
 
@@ -121,87 +120,87 @@ def stored_bytes(tmp_path: Path, sid: str) -> int:
     return int(size)
 
 
-async def look(floor: Floor, days: float, **wanted: Any) -> None:
+async def look(backend: InProcessServer, days: float, **wanted: Any) -> None:
     """What would be done in so many days."""
-    its = floor.services
+    its = backend.services
     clock = StillClock(SystemClock().now() + days * DAY)
     kept = its.database, its.log, its.documents, its.sessions, its.audit
-    await Retention(*kept, RetentionOfAll(**wanted), clock).look()
+    await RetentionJob(*kept, RetentionOfAll(**wanted), clock).run_once()
 
 
-async def told(floor: Floor, text: str, *documents: str, **expected: Any) -> str:
-    sid = await floor.begin()
-    await floor.sessions.send(LOCAL_TENANT, sid, Input(text=text, documents=documents))
-    await floor.settled(sid, expected or {"is_over": True})
+async def told(backend: InProcessServer, text: str, *documents: str, **expected: Any) -> str:
+    sid = await backend.begin()
+    await backend.sessions.send(LOCAL_TENANT, sid, text, documents=documents)
+    await backend.settled(sid, expected or {"is_over": True})
     return sid
 
 
-async def listed(floor: Floor) -> set[str]:
-    return {session.id for session in await floor.sessions.list(LOCAL_TENANT, before=None, limit=100)}
+async def listed(backend: InProcessServer) -> set[str]:
+    return {session.id for session in await backend.sessions.list(LOCAL_TENANT, before=None, limit=100)}
 
 
 def found(text: bytes, folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
 
 
-async def upload(floor: Floor, text: bytes) -> str:
-    taken = await floor.services.documents.take(LOCAL_TENANT, BytesIO(text), filename="a.txt", mime=None)
+async def upload(backend: InProcessServer, text: bytes) -> str:
+    taken = await backend.services.documents.take(LOCAL_TENANT, BytesIO(text), filename="a.txt", mime=None)
     return taken.document_id
 
 
 @pytest.mark.requirement("trust.I20")
 async def test_a_session_that_nothing_has_happened_in_is_deleted_and_what_it_used_stays_known(
-    floor: Floor, gates: Gates, tmp_path: Path
+    backend: InProcessServer, gates: Gates, tmp_path: Path
 ) -> None:
-    its = floor.services
-    used, unused = await upload(floor, b"a canary that was sent"), await upload(floor, b"a canary that was not")
-    over, asked = await told(floor, "hello", used), await told(floor, "ask", awaiting_user_input=True)
-    working = await told(floor, "work", status="running")
+    its = backend.services
+    used, unused = await upload(backend, b"a canary that was sent"), await upload(backend, b"a canary that was not")
+    over, asked = await told(backend, "hello", used), await told(backend, "ask", awaiting_user_input=True)
+    working = await told(backend, "work", status="running")
     await gates.reached("work", 1)
-    before = await its.usage.page(LOCAL_TENANT, days=2, after=0, limit=50)
-    await look(floor, 89, delete_after="90d")
-    await look(floor, 1000)
-    await look(floor, 1000, delete_after="90d", tenants={LOCAL_TENANT: {"delete_after": "never"}})
-    assert await listed(floor) == {over, asked, working}
-    await look(floor, 91, delete_after="never", tenants={LOCAL_TENANT: {"delete_after": "90d"}})
-    assert await listed(floor) == {working}, "what is at work is left alone, a question has had its time"
+    before = await its.quotas.usage_page(LOCAL_TENANT, days=2, after=0, limit=50)
+    await look(backend, 89, delete_after="90d")
+    await look(backend, 1000)
+    await look(backend, 1000, delete_after="90d", tenants={LOCAL_TENANT: {"delete_after": "never"}})
+    assert await listed(backend) == {over, asked, working}
+    await look(backend, 91, delete_after="never", tenants={LOCAL_TENANT: {"delete_after": "90d"}})
+    assert await listed(backend) == {working}, "what is at work is left alone, a question has had its time"
     assert not found(b"a canary", tmp_path)
     assert await its.documents.find(LOCAL_TENANT, unused) is None
     recorded = await its.audit.page(LOCAL_TENANT, after=0, limit=10)
     entries = [(entry.who, entry.what, *entry.on.values()) for entry in recorded]
     deleted = [("retention", "DELETE /sessions/{sid}", sid) for sid in (over, asked)]
     assert entries == [*deleted, ("retention", "DELETE /files/{file_id}", unused)]
-    assert await its.usage.page(LOCAL_TENANT, days=2, after=0, limit=50) == before
+    assert await its.quotas.usage_page(LOCAL_TENANT, days=2, after=0, limit=50) == before
     gates.open("work")
-    await floor.settled(working, {"is_over": True})
+    await backend.settled(working, {"is_over": True})
 
 
-async def test_a_session_in_which_something_happens_meanwhile_is_not_deleted(floor: Floor) -> None:
-    sid = await told(floor, "hello")
-    seen = (await floor.sessions.find(LOCAL_TENANT, sid)).position
-    await floor.sessions.send(LOCAL_TENANT, sid, Input(text="hello again"))
+async def test_a_session_in_which_something_happens_meanwhile_is_not_deleted(backend: InProcessServer) -> None:
+    sid = await told(backend, "hello")
+    seen = (await backend.sessions.find(LOCAL_TENANT, sid)).position
+    await backend.sessions.send(LOCAL_TENANT, sid, "hello again")
     with pytest.raises(Overtaken):
-        await floor.sessions.delete(LOCAL_TENANT, sid, position=seen)
-    await floor.settled(sid, {"round": 2, "is_over": True})
+        await backend.sessions.delete(LOCAL_TENANT, sid, position=seen)
+    await backend.settled(sid, {"round": 2, "is_over": True})
 
 
-async def test_the_server_does_by_itself_what_its_operator_wants(floor: Floor, tmp_path: Path) -> None:
-    kept, gone = await told(floor, "hello"), await told(floor, "hello")
-    log = await floor.log(kept)
-    await floor.down()
+async def test_the_server_does_by_itself_what_its_operator_wants(backend: InProcessServer, tmp_path: Path) -> None:
+    kept, gone = await told(backend, "hello"), await told(backend, "hello")
+    log = await backend.log(kept)
+    await backend.down()
     with closing(sqlite3.connect(tmp_path / "0" / DATABASE)) as database:
         database.execute("UPDATE event SET ts = 1 WHERE session_id = ?", (gone,))
         database.execute("UPDATE session SET created_at = 1 WHERE id = ?", (gone,))
         database.execute("UPDATE event SET ts = ts - 7200 WHERE session_id = ?", (kept,))
         database.commit()
-    with floor.config.open("a") as file:
+    with backend.config.open("a") as file:
         file.write("retention: {compact_after: 1h, delete_after: 90d, tenants: {nowhere: {delete_after: never}}}\n")
     with structlog.testing.capture_logs() as logged:
-        await floor.up()
+        await backend.up()
     unknown = [line["tenant"] for line in logged if line["event"] == "retention_of_unknown_tenant"]
     assert unknown == ["nowhere"]
-    tally = floor.services.log.tally
+    tally = backend.services.log.metrics
     await eventually(lambda: "_total 0" not in "".join(tally.expired.lines()), within=60, what="nothing was deleted")
     await eventually(lambda: "_total 0" not in "".join(tally.saved.lines()), within=60, what="nothing was compacted")
-    assert await listed(floor) == {kept}
-    assert await floor.log(kept) == log
+    assert await listed(backend) == {kept}
+    assert await backend.log(kept) == log

@@ -5,7 +5,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Toasts } from "./parts/Toast";
 import { router } from "./router";
-import { Outdated } from "./server/chunks";
+import { Outdated } from "./server/lazyChunks";
 import { makeQueryClient } from "./server/queries";
 import { KeyDialog } from "./shell/KeyDialog";
 import { drainAll } from "./state/outbox";
@@ -16,14 +16,14 @@ import "./theme.css";
 showTheme(storedTheme());
 drainAll();
 
-/** A server that is away, or has a newer console, is no fault of this page, which deals with it. */
-function told(error: unknown): void {
+/** An unreachable server or an outdated console is not a bug of this page; it handles both. */
+function reportBug(error: unknown): void {
   if (!(error instanceof Problem || error instanceof Outdated)) console.error(error);
 }
 
 const root = document.getElementById("root");
 if (root)
-  createRoot(root, { onCaughtError: told }).render(
+  createRoot(root, { onCaughtError: reportBug }).render(
     <StrictMode>
       <QueryClientProvider client={makeQueryClient()}>
         <TextsProvider>

@@ -6,15 +6,15 @@ import {
   lazyRouteComponent,
 } from "@tanstack/react-router";
 import { placeFrom, searchOf } from "./pages/events/filter";
-import { chunk } from "./server/chunks";
-import { Broken, NotFound } from "./shell/Elsewhere";
+import { chunk } from "./server/lazyChunks";
+import { Broken, NotFound } from "./shell/ErrorPages";
 import { Shell } from "./shell/Shell";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: Broken });
 const at = <P extends string>(path: P, component: ReturnType<typeof lazyRouteComponent>) =>
   createRoute({ getParentRoute: () => root, path, component });
 
-/** Each page is a chunk of its own, fetched when somebody goes there. */
+/** Each page is a separate chunk, loaded on navigation. */
 const chat = chunk(() => import("./pages/chat/ChatPage"));
 const systems = chunk(() => import("./pages/systems/SystemsPage"));
 const system = chunk(() => import("./pages/systems/SystemPage"));
@@ -26,7 +26,7 @@ const workflows = chunk(() => import("./pages/workflows/WorkflowsPage"));
 const starting = chunk(() => import("./pages/workflows/NewWorkflowPage"));
 const watching = chunk(() => import("./pages/workflows/WorkflowPage"));
 
-/** Addresses that name a position of the log. */
+/** URL parameters that name a position in the log. */
 const conversation = createRoute({
   getParentRoute: () => root,
   path: "/chat/$sid",
@@ -56,7 +56,7 @@ const routeTree = root.addChildren([
 
 export const router = createRouter({
   routeTree,
-  history: createHashHistory(), // the server may be mounted anywhere, and knows one page only
+  history: createHashHistory(), // the server may be mounted anywhere and serves a single page
   defaultPreload: "intent",
   defaultNotFoundComponent: NotFound,
   defaultErrorComponent: Broken,

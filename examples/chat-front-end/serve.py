@@ -1,4 +1,4 @@
-"""The server, with this page beside it at /chat/: a browser lets a page read only the server it came from.
+"""Serves Stellwerk with this page at /chat/, because a browser lets a page read only its own origin.
 
 python examples/chat-front-end/serve.py
 """

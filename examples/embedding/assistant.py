@@ -1,4 +1,4 @@
-"""A plain LangGraph graph with a question to its user; nothing in this file knows of Stellwerk. It needs no key."""
+"""A plain LangGraph graph that asks its user a question. It does not import Stellwerk and needs no key."""
 
 from itertools import repeat
 from typing import Any

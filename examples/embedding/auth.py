@@ -1,4 +1,4 @@
-"""Who may use the app: an auth dependency as anybody may have one. The tokens here are for trying it out."""
+"""A typical auth dependency. The tokens are for trying it out."""
 
 from typing import Annotated
 

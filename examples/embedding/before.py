@@ -1,4 +1,4 @@
-"""An endpoint for a graph, written by hand: what one has before the question "and after a reload?" comes up.
+"""A hand-written streaming endpoint for a graph, before anyone asks "and after a reload?".
 
 python -m uvicorn --app-dir examples/embedding before:app
 """
@@ -81,4 +81,4 @@ async def run(chat: str, given: Any, queue: "asyncio.Queue[dict[str, Any] | None
 
 async def lines(queue: "asyncio.Queue[dict[str, Any] | None]") -> AsyncIterator[str]:
     while (event := await queue.get()) is not None:
-        yield f"data: {json.dumps(event)}\n\n"  # whoever is away when this is sent never gets it
+        yield f"data: {json.dumps(event)}\n\n"  # a disconnected reader never gets it

@@ -1,4 +1,4 @@
-"""An app whose users belong to teams: it says who asks, and no team sees anything of another.
+"""An app whose users belong to isolated teams: it identifies the user of each request.
 
 python -m uvicorn --app-dir examples/embedding teams:app
 """

@@ -167,8 +167,8 @@ def _workspace() -> Workspace:
 def _created(name: str, visibility: str, *, protected: bool) -> dict[str, Any]:
     place = repositories.create(_workspace(), name, visibility, protected=protected)
     kept = ["main"] if protected else []
-    told = {"path": str(place), "clone": f"git clone {quote(str(place))}"}
-    return {"repository": name, "visibility": visibility, "protected": kept, **told}
+    location = {"path": str(place), "clone": f"git clone {quote(str(place))}"}
+    return {"repository": name, "visibility": visibility, "protected": kept, **location}
 
 
 def _files(repository: str) -> dict[str, str]:

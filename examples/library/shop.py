@@ -1,4 +1,4 @@
-"""An agent without a server: a tool of your own, and the whole story of a run. It needs no key."""
+"""An agent without a server: your own tool, and every event of a run. It needs no key."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""An MCP server for the operator's file: it keeps notes as long as it runs, and speaks on its pipes."""
+"""An MCP server for the operator's file: keeps notes while it runs, over stdio."""
 
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations

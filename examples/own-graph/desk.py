@@ -1,6 +1,6 @@
-"""A help desk as a plain LangGraph graph: nothing in this file knows of Stellwerk.
+"""A help desk as a plain LangGraph graph that does not import Stellwerk.
 
-Its state has keys of its own, a part of the work is a graph inside the graph, and no key is needed to try it.
+It has its own state keys and a nested graph, and needs no API key.
 """
 
 import operator
@@ -16,7 +16,7 @@ PRICES = {"lamp": 20, "chair": 80, "desk": 300}
 
 @dataclass
 class Item:
-    """One thing that the customer talks about; it comes back from stored state as what it is."""
+    """An item of the customer's request; stored state restores it as this type."""
 
     name: str
     price: int
@@ -54,7 +54,7 @@ pricing.add_edge(START, "look_up")
 
 
 def quote(state: Desk) -> dict[str, Any]:
-    """Anything expensive is confirmed by the user first."""
+    """Ask the user to confirm an expensive quote."""
     if state["total"] > 100 and interrupt(f"That would be {state['total']} euros. Is it all right?") != "yes":
         return {"messages": [AIMessage("Then we leave it.")]}
     names = [item.name for item in state["items"]]

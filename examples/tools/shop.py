@@ -1,8 +1,8 @@
-"""Tools of a small shop: one function for each way in which a tool can run, and for each kind of result.
+"""Tools of a small shop: one for each way a tool can run, and for each kind of result.
+
+Add ``examples/tools/shop.py:tools`` under ``tools`` in the operator's file, then list them:
 
     stellwerk tools --config operator.yaml
-
-lists them, once the operator's file names them under ``tools``: ``examples/tools/shop.py:tools``.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BaseModel
 
-from stellwerk.agents.tool_spec import tool
+from stellwerk.agents.tools.spec import tool
 
 _STOCK = {"lamp": 12, "chair": 0, "table": 3}
 
@@ -38,7 +38,7 @@ async def get_quote(article: str, pieces: int = 1) -> Quote:
         article: The name, as list_stock gives it.
         pieces: How many are wanted.
     """
-    await asyncio.sleep(0)  # here a real one would ask a supplier
+    await asyncio.sleep(0)  # a real tool would ask a supplier here
     return Quote(article=article, pieces=pieces, cents=1999 * pieces)
 
 

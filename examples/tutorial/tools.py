@@ -32,7 +32,7 @@ def next_version(size: Annotated[Literal["patch", "minor", "major"], "How large 
 @tool(effects="write", idempotent=True)
 def write_notes(
     version: Annotated[str, "Such as 1.5.0."],
-    summary: Annotated[str, "One sentence that stands above the list."],
+    summary: Annotated[str, "One sentence above the list."],
 ) -> str:
     """Write the notes of a release into a file, with all changes in a list."""
     if not version.replace(".", "").isdigit():

@@ -9,23 +9,25 @@ __version__ = "0.1.0"
 # Loaded when first asked for: a command that needs none of them starts in a blink.
 _PUBLIC = {
     "AgentConfig": "stellwerk.spec.model",
-    "AgentFactory": "stellwerk.agents.factory",
+    "AgentFactory": "stellwerk.agents.build.factory",
     "AgentSystem": "stellwerk.spec.model",
-    "ChatMessage": "stellwerk.spec.chat",
+    "ChatMessage": "stellwerk.spec.model",
     "Client": "stellwerk.client.client",
     "CompleteAgent": "stellwerk.spec.model",
-    "CustomStateShared": "stellwerk.agents.state",
+    "CustomStateShared": "stellwerk.agents.runtime.context",
     "Envelope": "stellwerk.envelope.model",
     "Principal": "stellwerk.tenants.principals",
-    "RunnableAgent": "stellwerk.agents.runnable",
+    "RunnableAgent": "stellwerk.agents.runtime.runnable",
     "StreamAdapter": "stellwerk.stream.adapter",
     "StreamChunk": "stellwerk.envelope.chunk",
     "ToolResult": "stellwerk.envelope.results",
     "ToolSchema": "stellwerk.spec.model",
+    "adapt": "stellwerk.agents.recorded.adapt",
     "create_app": "stellwerk.app",
-    "data_folder": "stellwerk.agents.data_folder",
-    "opened": "stellwerk.api.embedding",
-    "tool": "stellwerk.agents.tool_spec",
+    "data_folder": "stellwerk.agents.runtime.context",
+    "event_line": "stellwerk.agents.recorded.adapt",
+    "opened": "stellwerk.api.http.mounting",
+    "tool": "stellwerk.agents.tools.spec",
 }
 
 __all__ = [*sorted(_PUBLIC)]

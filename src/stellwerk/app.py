@@ -1,8 +1,9 @@
 """The composition root: the only place that builds everything from the settings and knows it all."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,78 +14,73 @@ from fastapi_offline import FastAPIOffline
 
 import stellwerk
 from stellwerk import logs
-from stellwerk.agents import graphs, journal, tools
-from stellwerk.agents.checkpoints import prove_strict
-from stellwerk.agents.operator_file import read_operator, redactors_of
-from stellwerk.agents.pools import Pools
-from stellwerk.agents.references import both
-from stellwerk.agents.targets import graphs_among, served, text_of
-from stellwerk.agents.tracing import trace_in_place, tracing
-from stellwerk.agents.user_context import USER_REMEDY
-from stellwerk.api import (
-    console_page,
-    docs_page,
-    embedding,
-    files,
-    guard,
-    health,
-    openapi,
-    parameters,
-    problems,
-    routes,
-    workflow_shortcut,
-)
-from stellwerk.api.audit_trail import RECORDED, AuditTrail
-from stellwerk.api.browsers import Browsers, endpoints
-from stellwerk.api.credentials import Credentials, Identify
-from stellwerk.api.measuring import Measuring, Requests
-from stellwerk.api.overviews import Overviews
-from stellwerk.api.services import Services
+from stellwerk.agents.build.tenant_resources import TenantResources
+from stellwerk.agents.checkpoints.serde import prove_strict
+from stellwerk.agents.graphs import registry
+from stellwerk.agents.graphs.import_reference import load_all
+from stellwerk.agents.graphs.operator_file import read_operator, redactors_of
+from stellwerk.agents.graphs.serve_targets import graphs_among, served, text_of
+from stellwerk.agents.runtime.context import keep
+from stellwerk.agents.runtime.runnable import USER_REMEDY
+from stellwerk.agents.runtime.tracing import trace_in_place, tracing
+from stellwerk.agents.tools import registry as tools
+from stellwerk.api.http import auth, guard, mounting, problems
+from stellwerk.api.http.audit import RECORDED, AuditMiddleware
+from stellwerk.api.http.auth import Credentials, Identify
+from stellwerk.api.http.cors import CorsMiddleware, endpoints
+from stellwerk.api.http.metrics_middleware import MetricsMiddleware, RequestMetrics
+from stellwerk.api.routes import all, files, operations, pages
+from stellwerk.api.schema import openapi
+from stellwerk.api.services import Services, server_plugins
+from stellwerk.api.streams.reader import StreamSource
 from stellwerk.database.folder import DATABASE, DOCUMENTS, locked, refuse_lost_database
 from stellwerk.database.port import Database
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import built_in
-from stellwerk.documents.extraction import Extractor
-from stellwerk.documents.numbers import FileNumbers
-from stellwerk.documents.store import DocumentStore
+from stellwerk.documents.store import DocumentStore, FileNumbers
 from stellwerk.documents.todolists import Todolists
 from stellwerk.errors import SettingsError, StorageFull, StorageGone
 from stellwerk.ids import Clock, SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
+from stellwerk.log.notify import WakeUps
 from stellwerk.log.tick import Tick
-from stellwerk.log.wake import Wakes
-from stellwerk.retention import Retention
-from stellwerk.runs import tables
-from stellwerk.runs.dispatch import Dispatch
+from stellwerk.overviews import Overviews
+from stellwerk.retention import RetentionJob
+from stellwerk.runs import systems as system_rows
+from stellwerk.runs import transactions
 from stellwerk.runs.runner import Runner
+from stellwerk.runs.scheduler import Scheduler
 from stellwerk.runs.sessions import Sessions
-from stellwerk.runs.stores import Stores
+from stellwerk.runs.storage import SessionStorage
+from stellwerk.runs.systems import Systems
 from stellwerk.settings import LOOPBACK, Settings, beyond_loopback, listed
 from stellwerk.spec.operator import Operator
-from stellwerk.systems import rows as system_rows
-from stellwerk.systems.registry import Systems
-from stellwerk.tenants.audit import Audit
-from stellwerk.tenants.audited import AuditedDatabase
-from stellwerk.tenants.keys import Keys
+from stellwerk.tenants.audit import Audit, AuditedDatabase
+from stellwerk.tenants.jwt import Issuer, Tokens
+from stellwerk.tenants.keys import ApiKeys
 from stellwerk.tenants.master_key import key_source
-from stellwerk.tenants.quotas import Quotas
+from stellwerk.tenants.quotas import TenantQuotas
 from stellwerk.tenants.secrets import Secrets, open_secrets
 from stellwerk.tenants.tenants import Tenants
 from stellwerk.tenants.tickets import Tickets
-from stellwerk.tenants.tokens import Issuer, Tokens
-from stellwerk.tenants.usage import UsageBook
 from stellwerk.threads import RunThreads
-from stellwerk.workflows.documents import Documents
-from stellwerk.workflows.folds import Folds
-from stellwerk.workflows.removal import Removals
-from stellwerk.workflows.starting import Starting
-from stellwerk.workflows.workflows import Workflows
+from stellwerk.timings import Timings
 
 logger = structlog.get_logger(__name__)
 
 _LOOK_AROUND = 1.0
-_KEEP_OVERVIEWS = 2.0
 _KEEP_USES = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Parts of the server that tests replace."""
+
+    timings: Timings = Timings()
+    database: Callable[[Path], Sqlite] = Sqlite
+    clock: Clock = SystemClock()
+    demo_systems: Callable[[], Mapping[str, str]] = built_in
+    """By source: the texts of the systems that are there with ``Settings(demo=True)``."""
 
 
 def create_app(
@@ -93,6 +89,7 @@ def create_app(
     own: Mapping[str, str] | None = None,
     dependencies: Sequence[Depends] = (),
     identify: Identify | None = None,
+    parts: Parts = Parts(),
 ) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
 
@@ -100,27 +97,32 @@ def create_app(
     ``own`` are graphs and agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
     ``dependencies`` of yours come before every route but /, /docs and /healthz: who may use it is yours to say.
     Without them and without ``identify``, a server that has no keys takes only requests of its own machine.
-    ``identify`` is told each request and says whose it is, ``stellwerk.Principal(tenant, role, user)``.
+    ``identify`` gets each request and returns its principal, ``stellwerk.Principal(tenant, role, user)``.
     Run it by ``serve``; or mount it, and put ``stellwerk.opened(app)`` into the lifespan of the app it is mounted in.
     """
     chosen = settings or Settings()
-    wakes = Wakes()
+    wakes = WakeUps()
+    plugins = server_plugins()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # LangChain runs synchronous nodes and tools in the default executor of the loop, and in no other.
         asyncio.get_running_loop().set_default_executor(RunThreads())
-        async with _services(chosen, wakes, own or {}, identify, checked_before=bool(dependencies)) as services:
+        async with (
+            _services(chosen, wakes, own or {}, identify, checked_before=bool(dependencies), parts=parts) as services,
+            AsyncExitStack() as running,
+        ):
             app.state.credentials, app.state.audit = services.credentials, services.audit
-            app.state.quotas, app.state.clock = services.quotas, SystemClock()
-            for router in routes.routers(services, frame_limit=chosen.body_limit):
+            app.state.quotas, app.state.clock = services.quotas, services.clock
+            plugged_in = [await running.enter_async_context(plugin.opened(app, services)) for plugin in plugins]
+            for router in all.routers(services, plugged_in, frame_limit=chosen.body_limit):
                 app.include_router(router, dependencies=dependencies)
                 app.state.own_endpoints |= endpoints(router.routes)
-            about_health = health.routes(services)
+            about_health = operations.health_routes(services)
             app.include_router(about_health)
             app.state.own_endpoints |= endpoints(about_health.routes)
-            app.state.opened, app.state.shortcut = True, None if dependencies else services
-            with embedding.ending_with_the_process(wakes):
+            app.state.opened = True
+            with mounting.ending_with_the_process(wakes):
                 yield
 
     app = FastAPIOffline(
@@ -128,31 +130,37 @@ def create_app(
         redoc_url=None,
         title="Stellwerk",
         version=stellwerk.__version__,
-        description=routes.ABOUT,
-        openapi_tags=routes.TAGS,
+        description=openapi.ABOUT,
+        openapi_tags=openapi.tags([tag for plugin in plugins for tag in plugin.tags]),
         swagger_ui_parameters={"defaultModelsExpandDepth": 0},
         lifespan=lifespan,
     )
-    app.state.wakes, app.state.opened, app.state.requests = wakes, False, Requests()
-    app.state.parameters = parameters.of_dependencies(dependencies)
+    app.state.wakes = wakes
+    app.state.opened = False
+    app.state.requests = RequestMetrics()
+    app.state.timings = parts.timings
+    app.state.has_dependencies = bool(dependencies)
+    app.state.parameters = auth.parameters_of(dependencies)
     problems.install(app)
-    openapi.install(app)
-    docs_page.install(app)
-    console_page.install(app)
+    openapi.install(app, [schema for plugin in plugins for schema in plugin.schemas])
+    pages.install_docs(app)
+    pages.install_console(app)
     app.state.own_endpoints = endpoints(app.routes)
-    app.add_middleware(AuditTrail)
-    app.add_middleware(workflow_shortcut.Shortcut)
-    app.add_middleware(embedding.OnlyOpened)
+    app.add_middleware(AuditMiddleware)
+    for plugin in plugins:
+        for middleware in plugin.middleware:
+            app.add_middleware(middleware)
+    app.add_middleware(mounting.NotOpenedMiddleware)
     app.add_middleware(
         guard.Guard,
         hosts=(*LOOPBACK, *listed(chosen.hosts)),
         origins=listed(chosen.origins),
         body_limit=chosen.body_limit,
-        streamed={files.PATH: chosen.file_limit},
+        path_limits={files.PATH: chosen.file_limit},
     )
-    app.add_middleware(problems.Unforeseen)
-    app.add_middleware(Browsers, origins=listed(chosen.origins))
-    app.add_middleware(Measuring, requests=app.state.requests)
+    app.add_middleware(problems.UnexpectedErrors)
+    app.add_middleware(CorsMiddleware, origins=listed(chosen.origins))
+    app.add_middleware(MetricsMiddleware, requests=app.state.requests)
     return app
 
 
@@ -173,12 +181,12 @@ def check_reach(settings: Settings, *, closed: bool) -> None:
 @asynccontextmanager
 async def _services(
     settings: Settings,
-    wakes: Wakes,
+    wakes: WakeUps,
     own: Mapping[str, str],
     identify: Identify | None = None,
     *,
     checked_before: bool = False,
-    clock: Clock | None = None,
+    parts: Parts = Parts(),
 ) -> AsyncIterator[Services]:
     operator = read_operator(settings.config)
     wanted = served(own, operator.graphs)
@@ -187,91 +195,88 @@ async def _services(
         refuse_lost_database(settings.data)
         prove_strict()
         trace_in_place()
-        clock = clock or SystemClock()
-        stores = await _stores(settings.data, operator, wakes, clock, opened)
-        opened.enter_context(logs.redacting(stores.log.redactors.redact_line))
-        await opened.enter_async_context(tracing(stores.log.redactors))
+        clock = parts.clock
+        storage = await _storage(settings.data, operator, wakes, parts, opened)
+        opened.enter_context(logs.redacting(storage.log.redactors.redact_line))
+        await opened.enter_async_context(tracing(storage.log.redactors))
         key = key_source(settings.data, settings.master_key_command)
-        secrets = await open_secrets(stores.database, key, stores.log.redactors, clock)
-        credentials = await _credentials(operator, stores.database, clock, identify, checked_before)
+        secrets = await open_secrets(storage.database, key, storage.log.redactors, clock)
+        credentials = await _credentials(operator, storage.database, clock, identify, checked_before)
         check_reach(settings, closed=checked_before or credentials.asked_for)
-        credentials.keys.when_revoked(wakes.look_again)
-        pools = _pools(operator, stores, secrets, graphs_among(wanted), opened)
-        systems = Systems(stores.database, pools.factory, clock)
+        credentials.keys.when_revoked(wakes.recheck)
+        resources = _tenant_resources(operator, storage, secrets, graphs_among(wanted), opened)
+        systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
-        dispatch = _dispatch(settings, stores, systems, clock, opened)
-        _keep_doing(_look_around(stores.log), "lookout", opened)
-        await _give_built_in(systems, demo=bool(settings.demo))
+        scheduler = _scheduler(settings, storage, systems, clock, opened)
+        _keep_doing(_repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), "lookout", opened)
+        await _give_built_in(systems, parts.demo_systems(), demo=bool(settings.demo))
         await _give(systems, wanted, credentials)
-        await _recover(stores, dispatch)
-        overviews = Overviews(stores.database, systems, stores.todolists)
-        _keep_doing(_keep_overviews(overviews), "overviews", opened)
-        _keep_doing(_keep_uses(credentials.keys), "uses", opened)
-        sessions = Sessions(stores, systems, dispatch, clock, SortableIds(clock))
-        audit = Audit(stores.database, clock, stores.log.redactors)
-        kept = stores.database, stores.log, stores.documents
-        retention = Retention(*kept, sessions, audit, operator.retention, clock)
-        retention.tell_unknown([tenant.name for tenant in credentials.tenants.all()])
-        _keep_doing(retention.keep_doing(), "retention", opened)
+        await _recover(storage, scheduler)
+        overviews = Overviews(storage.database, systems, storage.todolists)
+        catch_up = _repeat(overviews.catch_up, "overviews_not_kept", every=parts.timings.overviews)
+        _keep_doing(catch_up, "overviews", opened)
+        _keep_doing(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), "uses", opened)
+        sessions = Sessions(storage, systems, scheduler, clock, SortableIds(clock))
+        audit = Audit(storage.database, clock, storage.log.redactors)
+        kept = storage.database, storage.log, storage.documents
+        retention = RetentionJob(*kept, sessions, audit, operator.retention, clock)
+        retention.warn_of_unknown([tenant.name for tenant in credentials.tenants.all()])
+        _keep_doing(retention.keep_running(), "retention", opened)
         yield Services(
-            database=stores.database,
-            log=stores.log,
+            database=storage.database,
+            log=storage.log,
             wakes=wakes,
             sessions=sessions,
             systems=systems,
-            documents=stores.documents,
-            numbers=FileNumbers(stores.database),
+            documents=storage.documents,
+            numbers=FileNumbers(storage.database),
             overviews=overviews,
-            workflows=_workflows(stores, sessions, systems, wakes, clock, opened),
             credentials=credentials,
+            streams=StreamSource(storage.database, storage.log, wakes, credentials, parts.timings),
             audit=audit,
             secrets=secrets,
-            quotas=stores.quotas,
-            usage=UsageBook(stores.database, clock),
-            tools=pools.inventory,
+            quotas=storage.quotas,
+            clock=clock,
+            tools=resources.inventory,
         )
 
 
-async def _stores(data: Path, operator: Operator, wakes: Wakes, clock: Clock, opened: AsyncExitStack) -> Stores:
-    stored = Sqlite(data / DATABASE)
+async def _storage(
+    data: Path, operator: Operator, wakes: WakeUps, parts: Parts, opened: AsyncExitStack
+) -> SessionStorage:
+    stored = parts.database(data / DATABASE)
     await stored.open()
     opened.push_async_callback(stored.close)
-    database = AuditedDatabase(stored, RECORDED)
+    audited = dict(RECORDED)
+    for plugin in server_plugins():
+        audited |= plugin.audited
+    database = AuditedDatabase(stored, audited)
     _keep_doing(_watch_database(stored, data / DATABASE), "presence", opened)
     log = DurableLog(database, wakes, redactors_of(operator))
-    quotas = Quotas(database, clock)
+    quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
-    log.tally.when_grown(quotas.grew)
-    documents = DocumentStore(database, data / DOCUMENTS, clock, quotas.look)
-    return Stores(database, log, documents, Extractor(documents), Todolists(data), data, quotas)
+    log.metrics.on_growth(quotas.log_grew)
+    documents = DocumentStore(database, data / DOCUMENTS, parts.clock, quotas.files_changed)
+    return SessionStorage(database, log, documents, Todolists(data), data, quotas, parts.timings)
 
 
-def _dispatch(settings: Settings, stores: Stores, systems: Systems, clock: Clock, opened: AsyncExitStack) -> Dispatch:
-    tick = Tick(asyncio.get_running_loop(), stores.database.when_free)
-    runner = Runner(stores, systems, tick, window=settings.window)
-    dispatch = Dispatch(stores, runner, clock, slots=settings.slots, waiting=settings.waiting)
-    opened.push_async_callback(dispatch.close)
-    return dispatch
-
-
-def _workflows(
-    stores: Stores, sessions: Sessions, systems: Systems, wakes: Wakes, clock: Clock, opened: AsyncExitStack
-) -> Workflows:
-    database, numbers = stores.database, FileNumbers(stores.database)
-    documents = Documents(stores.documents, numbers, stores.extractor)
-    opened.push_async_callback(documents.close)
-    starting, folds = Starting(database, sessions, systems, numbers), Folds(database, wakes)
-    removals = Removals(database, stores.log, stores.documents, systems, folds, clock)
-    return Workflows(database, sessions, stores.documents, starting, folds, documents, removals)
+def _scheduler(
+    settings: Settings, storage: SessionStorage, systems: Systems, clock: Clock, opened: AsyncExitStack
+) -> Scheduler:
+    tick = Tick(asyncio.get_running_loop(), storage.database.when_free)
+    runner = Runner(storage, systems, tick, window=settings.window)
+    scheduler = Scheduler(storage, runner.run, clock, slots=settings.slots, waiting=settings.waiting)
+    opened.push_async_callback(scheduler.close)
+    return scheduler
 
 
 def _keep_doing(work: Coroutine[Any, Any, None], name: str, opened: AsyncExitStack) -> None:
     opened.callback(asyncio.create_task(work, name=name).cancel)
 
 
-async def _give_built_in(systems: Systems, *, demo: bool) -> None:
+async def _give_built_in(systems: Systems, texts: Mapping[str, str], *, demo: bool) -> None:
     """Register what comes with the server, or withdraw what an earlier start registered."""
-    for source, text in built_in().items():
+    for source, text in texts.items():
         if demo:
             await systems.give(text, source=source)
         else:
@@ -286,19 +291,19 @@ async def _give(systems: Systems, wanted: Mapping[str, str], credentials: Creden
             logger.warning("graph_wants_user_id", system=name, remedy=USER_REMEDY)
 
 
-async def _recover(stores: Stores, dispatch: Dispatch) -> None:
+async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
     """Finish what the process before this one left, whether it ended or was killed."""
-    while count := await stores.database.submit(tables.rebuild_standings, None, urgent=True):
-        logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades, and somebody waits
-    await stores.documents.sweep()
-    await stores.database.submit(system_rows.purge, None, urgent=True)
-    await dispatch.recover()
+    while count := await storage.database.submit(transactions.rebuild_statuses, None, urgent=True):
+        logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades, which takes a while
+    await storage.documents.sweep()
+    await storage.database.submit(system_rows.purge, None, urgent=True)
+    await scheduler.recover()
 
 
 async def _credentials(
     operator: Operator, database: Database, clock: Clock, identify: Identify | None, checked_before: bool
 ) -> Credentials:
-    tenants, keys = Tenants(database, clock), Keys(database, clock)
+    tenants, keys = Tenants(database, clock), ApiKeys(database, clock)
     await tenants.open()
     await keys.open()
     issuer = operator.tokens
@@ -306,26 +311,37 @@ async def _credentials(
     return Credentials(keys, tenants, Tickets(clock), tokens, identify, checked_before)
 
 
-def _pools(
-    operator: Operator, stores: Stores, secrets: Secrets, own: Mapping[str, str], opened: AsyncExitStack
-) -> Pools:
+def _tenant_resources(
+    operator: Operator, storage: SessionStorage, secrets: Secrets, own: Mapping[str, str], opened: AsyncExitStack
+) -> TenantResources:
     """What agents are built from: what is installed, and what the operator's file adds."""
     named = {**operator.graphs, **own}
-    found = both(
+    loaders: list[Callable[[], Any]] = [
         lambda: tools.discover(operator.tools),
-        lambda: graphs.discover(named, inputs=operator.graph_inputs, images=operator.graph_images),
+        lambda: registry.discover(named, inputs=operator.graph_inputs, images=operator.graph_images),
+    ]
+    found_tools, found_graphs = load_all(loaders, lambda load: load())
+    return TenantResources(
+        database=storage.database,
+        data=storage.data,
+        operator=operator,
+        tools=found_tools,
+        graphs=found_graphs,
+        keep=keep,
+        secrets=secrets,
+        redactors=storage.log.redactors,
+        opened=opened,
     )
-    redactors = stores.log.redactors
-    return Pools(stores.database, stores.data, operator, *found, journal.keep, secrets, redactors, opened)
 
 
-async def _look_around(log: DurableLog) -> None:
+async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: float) -> None:
+    """Do it now and then, also while the disk is full or gone; ``failed`` is the event in the operator's log."""
     while True:
-        await asyncio.sleep(_LOOK_AROUND)
         try:
-            await log.look_around()
+            await work()
         except (StorageFull, StorageGone) as error:
-            logger.warning("look_around_failed", error=error.message)
+            logger.warning(failed, error=error.message)
+        await asyncio.sleep(every)
 
 
 async def _watch_database(database: Sqlite, path: Path) -> None:
@@ -340,21 +356,3 @@ async def _watch_database(database: Sqlite, path: Path) -> None:
             if not gone:
                 logger.error("database_gone", path=str(path), error=error.message)
             gone = True
-
-
-async def _keep_uses(keys: Keys) -> None:
-    while True:
-        await asyncio.sleep(_KEEP_USES)
-        try:
-            await keys.keep_uses()
-        except (StorageFull, StorageGone) as error:
-            logger.warning("uses_not_kept", error=error.message)
-
-
-async def _keep_overviews(overviews: Overviews) -> None:
-    while True:
-        try:
-            await overviews.catch_up()
-        except StorageGone as error:
-            logger.warning("overviews_not_kept", error=error.message)
-        await asyncio.sleep(_KEEP_OVERVIEWS)

@@ -1,8 +1,4 @@
-"""Ids, digests and the clock: the one place where time and chance enter.
-
-Everything that decides takes these as arguments, so that tests can pin both
-and the same log always gives the same bytes.
-"""
+"""Ids, digests and the clock: the only source of time and randomness, passed in so that tests can fix both."""
 
 import hashlib
 import os
@@ -32,24 +28,17 @@ class SystemClock:
 
 
 class AnchoredClock:
-    """The time at which it was made, and what has passed since: whatever the other clock is set to meanwhile.
-
-    A run is told by one, so that the differences of its times are how long it took.
-    """
+    """The time at which it was made plus a monotonic duration: differences between its times are durations."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock, self._ahead = clock, clock.now() - clock.steady()
+        self._clock = clock
+        self._ahead = clock.now() - clock.steady()
 
     def now(self) -> float:
         return self._ahead + self._clock.steady()
 
     def steady(self) -> float:
         return self._clock.steady()
-
-
-class IdSource(Protocol):
-    def new(self) -> str:
-        """A fresh id of 22 characters that sorts after those made a millisecond ago."""
 
 
 class SortableIds:
@@ -59,13 +48,14 @@ class SortableIds:
         self._clock = clock
 
     def new(self) -> str:
+        """A fresh id of 22 characters that sorts after those made a millisecond ago."""
         milliseconds = int(self._clock.now() * 1000)
         chance = int.from_bytes(os.urandom(_RANDOM_BITS // 8))
         return _base62((milliseconds << _RANDOM_BITS) | chance)
 
 
-def chance(length: int) -> str:
-    """Letters and digits that nobody can guess, almost six bits in each."""
+def random_token(length: int) -> str:
+    """Random letters and digits, almost six bits in each."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(length))
 
 

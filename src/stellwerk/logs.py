@@ -1,8 +1,8 @@
 """The operator's log: one JSON object per line on standard error; readable lines on a terminal.
 
-Values are rendered, never formatted into a text, so that no input can forge a line; and secrets are taken out of
-values, never out of a line, so that none can break it. In readable lines whatever controls a terminal is spelled out,
-and a traceback is indented: nothing in it begins like a line of its own.
+Values are rendered, never formatted into a text, so no input can forge a line. Secrets are removed from values, never
+from a whole line, so none can break its structure. In readable lines control characters are spelled out and tracebacks
+are indented, so nothing in them looks like a line of its own.
 """
 
 import logging
@@ -24,24 +24,24 @@ _SHARED: list[Any] = [
 ]
 
 Redact = Callable[[str, object], str]
-"""Is given a text and the tenant whom the line is about, if the line says so."""
+"""Takes a text, and the tenant of the line if it names one."""
 _OURS = frozenset({"level", "timestamp", "logger", "exc_info", "_record", "_from_structlog"})
-"""What no input can be in; an exception is redacted as the text that is made of it."""
+"""Keys without input; an exception is redacted once it is rendered."""
 _NAME = re.compile(r"[a-z][a-z_ ]*")
 _ID = re.compile(r"[0-9A-Za-z]{22}")
 
 _redactions: list[Redact] = []
 
 
-class Fact(str):
-    """What the server itself found out, such as an address: it is no secret, though a tenant may say that it is one."""
+class NotSecret(str):
+    """A value that the server determined itself, such as an address: never redacted."""
 
     __slots__ = ()
 
 
 @contextmanager
 def redacting(redact: Redact) -> Iterator[None]:
-    """As long as this lasts, no text is written without passing through ``redact``."""
+    """Pass every text through ``redact`` before it is written."""
     _redactions.append(redact)
     try:
         yield
@@ -62,20 +62,19 @@ def _is_id(key: str, value: Any) -> bool:
 
 def _is_named(logger: Any, event: MutableMapping[str, Any]) -> bool:
     """Whether ``event`` is a name that we gave; what others log is a text."""
-    record = event.get("_record")
-    source = getattr(logger, "name", None) if record is None else record.name
+    source = getattr(event.get("_record", logger), "name", None)
     ours = isinstance(source, str) and source.startswith("stellwerk.") and event.get("_from_structlog", True)
     return bool(ours) and _NAME.fullmatch(str(event.get("event"))) is not None
 
 
 def _clean(value: Any, tenant: object) -> Any:
-    if value is None or isinstance(value, bool | int | float | Fact):
+    if value is None or isinstance(value, bool | int | float | NotSecret):
         return value
     if isinstance(value, Mapping):
         return {_clean(key, tenant): _clean(item, tenant) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_clean(item, tenant) for item in value]
-    written = value if isinstance(value, str) else repr(value)  # as whoever renders it would
+    written = value if isinstance(value, str) else repr(value)  # as the renderer would
     clean = _clean_text(written, tenant)
     return value if clean == written else clean
 
@@ -88,8 +87,13 @@ def _clean_text(text: str, tenant: object = None) -> str:
 
 def configure(form: Form = "auto", level: int = logging.INFO) -> None:
     """Send our own lines, those of the libraries and Python's warnings the same way."""
-    readable = form == "text" or (form == "auto" and sys.stderr.isatty())
-    renderers = _readable() if readable else _json()
+    without_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    if form == "text" or (form == "auto" and sys.stderr.isatty()):
+        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_indented)
+        renderers: list[Any] = [_redacted, without_meta, _spelled_out, renderer]
+    else:
+        as_json = structlog.processors.JSONRenderer()
+        renderers = [structlog.processors.format_exc_info, _redacted, without_meta, as_json]
     formatter = structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_SHARED, processors=renderers)
     output = logging.StreamHandler(sys.stderr)
     output.setFormatter(formatter)
@@ -107,8 +111,7 @@ def configure(form: Form = "auto", level: int = logging.INFO) -> None:
 
 
 def get_logger(name: str) -> Any:
-    """For what is used as a library, too: then its lines go to the standard logging, where the host decides; nothing is
-    printed by itself."""
+    """A logger for code that is also used as a library: without a server it writes to standard logging only."""
     if not structlog.is_configured():
         structlog.configure(
             processors=[
@@ -123,19 +126,8 @@ def get_logger(name: str) -> Any:
     return structlog.get_logger(name)
 
 
-def _json() -> list[Any]:
-    without_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    return [structlog.processors.format_exc_info, _redacted, without_meta, structlog.processors.JSONRenderer()]
-
-
-def _readable() -> list[Any]:
-    without_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_indented)
-    return [_redacted, without_meta, _spelled_out, renderer]
-
-
 def _spelled_out(_: Any, __: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
-    """Texts without what controls a terminal; everything else is shown as Python writes it, which has none."""
+    """Spell out control characters of texts; other values are shown by ``repr``, which has none."""
     return {_plain(key): _plain(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
@@ -144,6 +136,6 @@ def _plain(text: str) -> str:
 
 
 def _indented(output: TextIO, exc_info: Any) -> None:
-    told = structlog.processors.ExceptionRenderer()(None, "", {"exc_info": exc_info})["exception"]
-    lines = _clean_text(told).splitlines()  # indented, a secret of several lines would not be found
+    rendered = structlog.processors.ExceptionRenderer()(None, "", {"exc_info": exc_info})["exception"]
+    lines = _clean_text(rendered).splitlines()  # indented, a secret of several lines would not be found
     output.write("\n" + indent("\n".join(map(_plain, lines)), "    "))

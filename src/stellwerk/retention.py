@@ -1,8 +1,8 @@
-"""Retention: old sessions in less room, and older ones no more, as the operator says for each tenant.
+"""Retention: compacts old sessions and deletes older ones, as the operator configured for each tenant.
 
-Done beside everything else and in small pieces, with a pause after each. It
-goes by what is stored, so whatever cuts it off costs nothing: the next round
-finds what is left. A session that is at work is never touched.
+A background job that works in small pieces, with a pause after each. It depends on stored data
+only, so an interruption costs nothing: the next round finds what is left. A session with a run
+under way is never touched.
 """
 
 import asyncio
@@ -19,11 +19,10 @@ from stellwerk.errors import Conflict, NotFound, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.log.compaction import Piece, compact_many
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.tables import Overtaken
+from stellwerk.log.transactions import Overtaken
 from stellwerk.runs.sessions import Sessions
 from stellwerk.spec.operator import RetentionOfAll, seconds
-from stellwerk.tenants.audit import Audit
-from stellwerk.tenants.audited import recording
+from stellwerk.tenants.audit import Action, Audit, recording
 from stellwerk.tenants.principals import Principal
 
 logger = structlog.get_logger(__name__)
@@ -32,11 +31,11 @@ _EVERY = 300.0
 _PAUSE = 0.01
 _PAGE = 100
 _WHO = "retention"
-"""So the audit calls whoever deletes by age."""
+"""The name in the audit for deletions by age."""
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class RetentionJob:
     database: Database
     log: DurableLog
     documents: DocumentStore
@@ -45,21 +44,21 @@ class Retention:
     wanted: RetentionOfAll
     clock: Clock
 
-    def tell_unknown(self, tenants: Collection[str]) -> None:
-        """What is said of a tenant that there is not: it may be made later, or be misspelled."""
+    def warn_of_unknown(self, tenants: Collection[str]) -> None:
+        """Log each configured tenant that does not exist: it may be created later, or be misspelled."""
         for name in sorted(self.wanted.tenants.keys() - set(tenants)):
             logger.warning("retention_of_unknown_tenant", tenant=name)
 
-    async def keep_doing(self) -> None:
+    async def keep_running(self) -> None:
         while True:
             try:
-                await self.look()
+                await self.run_once()
             except (StellwerkError, OSError) as error:  # a disk that is full or gone, or a file that cannot be removed
                 logger.warning("retention_failed", error=str(error))
             await asyncio.sleep(_EVERY)
 
-    async def look(self) -> None:
-        """Do what is due by now: first what must be gone, as the rest may take long."""
+    async def run_once(self) -> None:
+        """Do what is due: deletions first, because compaction may take long."""
         tenants = await self.database.read(
             lambda tx: {*tx.rows("tenants_of_sessions"), *tx.rows("tenants_of_documents")}
         )
@@ -78,9 +77,9 @@ class Retention:
                 await self.documents.give_up_uploads(tenant, session_id)
                 with self._recording(tenant, "DELETE /sessions/{sid}", sid=session_id):
                     await self.sessions.delete(tenant, session_id, position=position)
-            except (NotFound, Overtaken):  # somebody was faster
+            except (NotFound, Overtaken):  # deleted or continued meanwhile
                 continue
-            self.log.tally.expired.add()
+            self.log.metrics.expired.add()
         async for (document_id,) in self._found("uploads_to_delete", tenant, before, ("",)):
             with suppress(Conflict), self._recording(tenant, "DELETE /files/{file_id}", file_id=document_id):
                 await self.documents.drop(tenant, document_id)
@@ -89,12 +88,11 @@ class Retention:
         async for _, session_id in self._found("sessions_to_compact", tenant, before, (0, "")):
             piece = Piece(tenant, session_id, before)
             while (saved := await self.database.submit(compact_many, piece)) is not None:
-                self.log.tally.saved.add(by=saved)
+                self.log.metrics.saved.add(by=saved)
                 await asyncio.sleep(_PAUSE)
 
     async def _found(self, query: str, tenant: str, before: float, cursor: Row) -> AsyncIterator[Row]:
-        """Page by page, in the order of the cursor, with which each row begins. What cannot be done now is passed over
-        until the next round."""
+        """Read page by page, in the order of the cursor, with which each row begins."""
         while page := await self.database.read(partial(_page, query, tenant, before, cursor)):
             for row in page:
                 yield row
@@ -102,7 +100,7 @@ class Retention:
             cursor = page[-1][: len(cursor)]
 
     def _recording(self, tenant: str, what: str, **on: str) -> AbstractContextManager[None]:
-        return recording(self.audit.due(Principal(tenant, "admin", _WHO), what, 204, on=on, origin=""))
+        return recording(self.audit.due(Action(Principal(tenant, "admin", _WHO), what, on), 204))
 
 
 def _page(query: str, tenant: str, before: float, cursor: Row, tx: Transaction) -> list[Row]:

@@ -32,7 +32,7 @@ class Settings(BaseSettings):
     data: HomePath = Path("./data")
     """Folder below which everything lies that the server keeps."""
     config: HomePath | None = None
-    """The operator's file: MCP servers, model providers, tools and graphs of his own."""
+    """The operator's file: MCP servers, model providers, tools and graphs."""
     demo: bool | None = None
     """Whether the systems demo and office are offered; by default they are by ``serve``, and not by an embedded app."""
     slots: int = Field(default=200, ge=1)

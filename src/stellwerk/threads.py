@@ -1,11 +1,11 @@
-"""Threads: some for the graphs of the operator's own, others for short work of the server itself.
+"""Thread pools: one for synchronous nodes and tools of graphs, one for short work of the server itself.
 
-LangChain runs every plain ``def`` node and tool in the event loop's default
-executor. A thread cannot be ended: one whose run was stopped goes on for as
-long as its function likes. ``RunThreads`` is that executor. It has a thread for
-whatever comes, so that none of these keeps another waiting; what bounds them is
-the number of runs, and of tasks in each. ``in_thread`` is for our own work: a
-small pool of its own, which no graph can fill.
+LangChain runs every plain ``def`` node and tool in the event loop's default executor. A thread
+cannot be ended: after a stop of its run it continues until its function returns. ``RunThreads`` is
+that executor. It creates a thread whenever one is needed, so no thread waits for another; their
+number is bounded by the number of runs and of tasks in each. ``in_thread`` is for work of the
+server: a small separate pool, which no graph can fill. ``exits_contained`` makes the tasks of an
+event loop on which graphs run.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 P = ParamSpec("P")
@@ -30,22 +30,22 @@ _own = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "stellwerk")
 
 
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Short work of the server's own, in a thread and in the caller's context. It must wait for no other thread."""
+    """Do short work of the server in a thread, in the caller's context. It must not wait for another thread."""
     work = partial(copy_context().run, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_own, work)
 
 
 async def searched(text: Sized, search: Callable[[], R]) -> R:
-    """What a search through a text gives: a long one takes its time, and the event loop goes on meanwhile."""
+    """Search a text: a short one in place, a long one in a thread, so that it does not block the event loop."""
     return search() if len(text) < _LONG else await in_thread(search)
 
 
 class RunWork:
-    """What one run does in threads."""
+    """The threads of one run."""
 
     def __init__(self) -> None:
         self.threads = 0
-        """At work now."""
+        """Running now."""
         self.is_over = False
 
 
@@ -56,7 +56,7 @@ _counting = threading.Lock()
 
 @contextmanager
 def working(work: RunWork) -> Iterator[None]:
-    """What goes to a thread in the block is work of this run. Threads that do not return before its end are left."""
+    """Count threads started in the block as those of this run; those that outlive the block are abandoned."""
     _all.add(work)
     token = _work.set(work)
     try:
@@ -67,12 +67,12 @@ def working(work: RunWork) -> Iterator[None]:
 
 
 def left() -> int:
-    """Threads of this process that still work for a run that is over."""
+    """The number of abandoned threads: their run is over, their function has not returned."""
     return sum(work.threads for work in list(_all) if work.is_over)
 
 
 def counted(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call the function in this thread, which counts as one of the run in whose context it is."""
+    """Call the function, and count this thread for the run of its context meanwhile."""
     work = _work.get()
     if work is None:
         return function(*args, **kwargs)
@@ -95,5 +95,17 @@ class RunThreads(ThreadPoolExecutor):
         return super().submit(partial(copy_context().run, counted, fn, *args, **kwargs))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Threads that are left are not waited for: they may never return."""
+        """Abandoned threads are not waited for: they may never return."""
         super().shutdown(wait=wait and not left(), cancel_futures=cancel_futures)
+
+
+def exits_contained(loop: asyncio.AbstractEventLoop, coro: Any, **given: Any) -> "asyncio.Task[Any]":
+    """A task in which ``sys.exit`` is an error like others: one graph must not end the process."""
+
+    async def containing() -> Any:
+        try:
+            return await coro
+        except SystemExit as left:
+            raise RuntimeError(f"the code called sys.exit({left.code!r})") from left
+
+    return asyncio.Task(containing(), loop=loop, **given)

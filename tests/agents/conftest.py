@@ -2,7 +2,7 @@
 
 import pytest
 
-from stellwerk.agents.checkpoints import DurableSaver
+from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.database.sqlite import Sqlite
 
 TENANT = "acme"

@@ -7,13 +7,13 @@ from typing import Any
 import httpx2
 
 from stellwerk.demo import office_yaml
-from stellwerk.documents.producing import produce
-from stellwerk.views.workflow import Workflow
+from stellwerk.workflows.documents.writers import write_document
+from stellwerk.workflows.views.workflow import Workflow
 from tests.api.reading import Event
 from tests.runs.talking import begin, log_of, rest_of_run, send
 
-ROWS: list[list[object]] = [["region", "amount", "units"], ["north", 100.5, 3], ["south", 200, 4], ["north", 50, 1]]
-SHEET = produce("sales.xlsx", ROWS).data
+TABLE = "region,amount,units\nnorth,100.5,3\nsouth,200,4\nnorth,50,1\n"
+SHEET = write_document("sales.xlsx", TABLE).data
 NOTES = b"The north was weak in spring. We should look at it again in autumn.\n"
 FILES = (("my sales.xlsx", SHEET), ("notes.txt", NOTES))
 FIGURES = "| amount | 3 | 350.5 | 116.8333 | 50 | 200 |"

@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from stellwerk.agents.tool_spec import tool
+from stellwerk.agents.tools.spec import tool
 
 NAP = "sleep 1000"
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(1000)"

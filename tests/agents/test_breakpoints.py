@@ -8,13 +8,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from stellwerk.agents.graph_input import find_intake
-from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.agents.graphs.input import find_input
+from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.envelope.model import Envelope, RunEnd
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField
-from stellwerk.views.answering import BREAKPOINT, check_answer
-from tests.agents.driving import Conversation, asks, ended, result
+from stellwerk.views.questions import BREAKPOINT, check_answer
+from tests.agents.agent_runs import Conversation, asks, ended, result
 
 
 class Desk:
@@ -26,7 +26,7 @@ class Desk:
         builder: Any = StateGraph(MessagesState)
         builder.add_sequence([("draft", self._draft), ("send", self._send)]).add_edge(START, "draft")
         graph = builder.compile(checkpointer=InMemorySaver(), **compiled)
-        self.session = Conversation(RunnableAgent("own", graph, intake=find_intake(graph, name="own")))
+        self.session = Conversation(RunnableAgent("own", graph, graph_input=find_input(graph, name="own")))
 
     def _draft(self, state: MessagesState) -> dict[str, Any]:
         self.ran.append("draft")

@@ -12,15 +12,15 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.tool_spec import tool
-from stellwerk.agents.tools import Tools
-from stellwerk.agents.turn import Turn
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.agents.tools.registry import Tools
+from stellwerk.agents.tools.spec import tool
 from stellwerk.ids import SystemClock
 from stellwerk.spec.model import AgentAsTool
-from tests.agents.driving import agent, call, say
+from tests.agents.agent_runs import agent, call, say
 
 MOST_STEPS = 5000
 """Turns of the event loop; a run takes some hundred."""
@@ -61,7 +61,7 @@ async def delegating() -> RunnableAgent:
     inner = agent("inner", call("look", where="there"), say("seen"), tools=["look"])
     outer = agent("outer", call("inner", task="look"), say("done"))
     outer = outer.model_copy(update={"agents_as_tools": [AgentAsTool(agent=inner)]})
-    return await AgentFactory(Pool(tools=Tools([look]), saver=SlowSaver())).build(outer)
+    return await AgentFactory(Resources(tools=Tools([look]), saver=SlowSaver())).build(outer)
 
 
 async def speaking() -> RunnableAgent:

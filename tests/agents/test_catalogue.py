@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.mcp import McpServers
-from stellwerk.agents.models import chat_model, missing_packages
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.tools import discover
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.models import chat_model, missing_packages
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.tools.registry import discover
 from stellwerk.errors import SpecError, UnknownProvider
-from stellwerk.spec.load import read_system
+from stellwerk.spec.load import load_system
 from stellwerk.spec.model import ModelSpec
 from stellwerk.spec.operator import McpServer, Provider
 
@@ -21,15 +21,15 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 async def test_effects_are_those_that_tools_and_mcp_servers_declare() -> None:
     server = McpServer(command=[sys.executable, str(EXAMPLES / "mcp/server.py")])
     mcp = McpServers({"notes": server})
-    pool = Pool(tools=discover([f"{EXAMPLES}/tools/shop.py:tools"]), mcp=mcp)
+    resources = Resources(tools=discover([f"{EXAMPLES}/tools/shop.py:tools"]), mcp=mcp)
     try:
-        effects = (await pool.catalogue(["notes_write"])).effects
+        effects = (await resources.catalogue(["notes_write"])).effects
         agent = (
             "{id: a, effects: [read], tools: {allow: [stock, plan_tasks, notes_search, notes_write, print_invoice]}}"
         )
-        loaded = read_system(f"version: 1\nsystem: {{name: s}}\nagents: [{agent}]\n", source="s.yaml")
+        loaded = load_system(f"version: 1\nsystem: {{name: s}}\nagents: [{agent}]\n", source="s.yaml")
         with pytest.raises(SpecError) as refused:
-            await AgentFactory(pool).admitted(loaded)
+            await AgentFactory(resources).admitted(loaded)
     finally:
         await mcp.close()
     assert {name: effects[name] for name in ("list_stock", "print_invoice", "notes_search", "notes_write")} == {
@@ -51,7 +51,7 @@ async def test_a_provider_without_its_package_is_known_with_what_to_install(monk
     assert "openai" not in missing
     monkeypatch.setitem(sys.modules, "langchain_openai", None)
     assert missing_packages({})["openai"] == "path/to/stellwerk[openai]"
-    loaded = read_system(
+    loaded = load_system(
         "version: 1\nsystem: {name: s}\nagents: [{id: a, model: {provider: groq, model: x}}]\n", source="s.yaml"
     )
     with pytest.raises(SpecError, match=r"s\.yaml:3:26: agents\[0\]\.model\.provider: .* pip install 'langchain-groq'"):

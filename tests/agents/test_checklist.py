@@ -13,13 +13,14 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from stellwerk.agents.checklist import CHECKLIST_TOOLS, ChecklistMiddleware, checklist_tools, lent
-from stellwerk.agents.checkpoint_serde import StrictSerializer
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tools import ARTIFACT_KEY
+from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, ChecklistMiddleware, checklist_tools, shared_checklist
+from stellwerk.agents.checkpoints.serde import StrictSerializer
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.envelope.model import State
 from stellwerk.envelope.payloads import StateChanged
-from stellwerk.envelope.results import ToolResult, to_result
+from stellwerk.envelope.results import ToolResult
+from stellwerk.envelope.to_json import to_result
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 from stellwerk.views.checklist import Checklist, fold, from_json, markdown, to_json
 from tests.samples import place
@@ -158,7 +159,9 @@ async def test_a_user_interface_gets_the_tasks_as_a_table() -> None:
         ),
     ],
 )
-async def test_a_model_is_told_why_it_may_not_and_nothing_changes(attempt: ScriptStep, explanation: str) -> None:
+async def test_a_rejected_patch_explains_itself_to_the_model_and_changes_nothing(
+    attempt: ScriptStep, explanation: str
+) -> None:
     checklist, (_, answer) = await played(agent(PLAN, attempt))
     assert answer.status == "error"
     assert answer.text.startswith(f"Nothing was changed: {explanation}")
@@ -184,7 +187,7 @@ async def test_a_finished_task_stays_finished() -> None:
 # Several at once
 
 
-async def test_of_two_changes_in_one_turn_the_first_is_made_and_the_second_is_told_to_come_again() -> None:
+async def test_of_two_changes_in_one_turn_the_first_is_made_and_the_second_is_rejected() -> None:
     changes = [as_call(update(1, id="t1", note=note)) for note in ("first", "second")]
     turn = ScriptStep(calls=[*changes, ScriptCall(call="read_tasks")])
     checklist, (_, first, second, read) = await played(agent(PLAN, turn))
@@ -193,7 +196,7 @@ async def test_of_two_changes_in_one_turn_the_first_is_made_and_the_second_is_to
     assert (checklist.version, checklist.tasks[0].note, checklist.lost) == (2, "first", ())
 
 
-async def test_a_call_that_was_refused_before_it_was_made_is_in_nobodys_way() -> None:
+async def test_a_refused_call_does_not_block_a_later_one() -> None:
     limit = ToolCallLimitMiddleware(tool_name="plan_tasks", run_limit=1)
     again = ScriptStep(calls=[as_call(PLAN), as_call(update(1, id="t1", note="x"))])
     checklist, (_, *answers) = await played(agent(PLAN, again, limits=[limit]))
@@ -209,7 +212,7 @@ def delegate(*steps: ScriptStep, name: str, known_as: str = "", tools: Any = ())
     async def work(runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         "Hand work over."
         call_id = str(runtime.tool_call_id)
-        done = await inner.ainvoke({"messages": [("user", "go")], **lent(runtime.state, call_id)})
+        done = await inner.ainvoke({"messages": [("user", "go")], **shared_checklist(runtime.state, call_id)})
         message = ToolMessage(done["messages"][-1].text, tool_call_id=call_id)
         return Command(update={"checklist": done["checklist"], "messages": [message]})
 
@@ -265,7 +268,7 @@ async def test_a_checklist_goes_on_in_the_next_round_as_it_was_stored() -> None:
 
 
 @pytest.mark.requirement("004.markdown.state-leads", "004.markdown.deterministic")
-async def test_the_list_folded_from_what_the_graph_told_renders_to_the_same_bytes() -> None:
+async def test_the_checklist_folded_from_the_log_renders_to_the_same_bytes() -> None:
     docs = delegate(PLAN, name="docs")
     parallel = ScriptStep(calls=[as_call(PLAN), ScriptCall(call="docs")])
     graph = agent(PLAN, parallel, tools=[docs], saver=strict())

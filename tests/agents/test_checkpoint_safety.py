@@ -21,15 +21,15 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel
 
-from stellwerk.agents.checkpoint_serde import StrictSerializer
-from stellwerk.agents.checkpoints import DurableSaver, prove_strict
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.pool import Pool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.checkpoints.serde import StrictSerializer, prove_strict
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import CorruptStore
+from tests.agents.agent_runs import Conversation, agent, ended, say
 from tests.agents.conftest import TENANT
-from tests.agents.driving import Conversation, agent, ended, say
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "session-1", "checkpoint_ns": ""}}
 
@@ -66,7 +66,8 @@ def test_the_proof_at_start_up_holds_here() -> None:
 
 def test_the_proof_fails_where_langgraph_came_first() -> None:
     program = (
-        "import langgraph.checkpoint.memory; from stellwerk.agents.checkpoints import prove_strict; prove_strict()"
+        "import langgraph.checkpoint.memory; "
+        "from stellwerk.agents.checkpoints.serde import prove_strict; prove_strict()"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={}, timeout=60)
     assert ended.returncode != 0
@@ -89,7 +90,7 @@ async def test_a_crafted_blob_runs_nothing_and_is_an_error(
     await database.submit(plant, stored["configurable"]["checkpoint_id"])
     with pytest.raises(CorruptStore, match=r"os\.system"):
         await saver.aget_tuple(CONFIG)
-    going_on = Conversation(await AgentFactory(Pool(saver=saver)).build(agent("a", say("hi"))), "session-1")
+    going_on = Conversation(await AgentFactory(Resources(saver=saver)).build(agent("a", say("hi"))), "session-1")
     assert ended(await going_on.send("go on")) == "failed"
     assert not witness.exists()
 

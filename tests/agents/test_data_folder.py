@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 import stellwerk
-from stellwerk.agents.data_folder import working_in
+from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.settings import Settings
 from tests.api.reading import round_with
 from tests.conftest import running_server
@@ -44,11 +44,11 @@ def test_without_a_server_it_is_the_one_of_the_settings(monkeypatch: pytest.Monk
     assert stellwerk.data_folder() == tmp_path / "data/files"
     monkeypatch.setenv("STELLWERK_DATA", "elsewhere")
     assert stellwerk.data_folder() == tmp_path / "elsewhere/files"
-    with working_in(Path("mine")):
+    with running_in(RunContext(data=Path("mine"))):
         assert stellwerk.data_folder() == tmp_path / "mine/files"
 
 
-async def test_a_tool_is_told_the_folder_of_its_server_in_a_thread_and_in_a_process(
+async def test_a_tool_finds_the_data_folder_of_its_server_in_a_thread_and_in_a_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STELLWERK_DATA", str(tmp_path / "another"))

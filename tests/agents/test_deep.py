@@ -13,18 +13,19 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
-from stellwerk.agents.checkpoint_serde import StrictSerializer
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.deep import DeepParts, SubAgentGraph, build_deep
-from stellwerk.agents.middleware.assembly import guards_for
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.build.kinds import KindParts, build_deep
+from stellwerk.agents.build.subagent import BuiltAgent
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.checkpoints.serde import StrictSerializer
+from stellwerk.agents.graphs.state_types import state_types
+from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
+from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, ToolEnd, ToolStart
-from stellwerk.envelope.order import legal
 from stellwerk.errors import SpecError
-from stellwerk.spec.chat import ChatMessage
-from stellwerk.spec.model import AgentConfig, CompleteAgent
+from stellwerk.spec.model import AgentAsTool, AgentConfig, ChatMessage, CompleteAgent
 from stellwerk.spec.script import ScriptRule, ScriptStep
+from stellwerk.testing.order import order_problems
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 DEEP = CompleteAgent(name="boss", kind="deep", config=AgentConfig(system_prompt="You lead.", mission="Write a report."))
@@ -46,8 +47,16 @@ def todos(status: str) -> ScriptStep:
     return ScriptStep(call="write_todos", args={"todos": [{"content": "the report", "status": status}]})
 
 
-def subagent(name: str, *steps: ScriptStep, **options: Any) -> SubAgentGraph:
-    return SubAgentGraph(name, f"Does what {name} does.", create_agent(model(*steps), [], name=name, **options))
+SubAgent = tuple[AgentAsTool, BuiltAgent]
+
+
+def used(name: str, graph: Any) -> SubAgent:
+    described = CompleteAgent(name=name, description=f"Does what {name} does.")
+    return AgentAsTool(agent=described), BuiltAgent(graph, MESSAGES, untrusted=False)
+
+
+def subagent(name: str, *steps: ScriptStep, **options: Any) -> SubAgent:
+    return used(name, create_agent(model(*steps), [], name=name, **options))
 
 
 async def say(graph: Any, text: str = "go") -> Any:
@@ -56,10 +65,8 @@ async def say(graph: Any, text: str = "go") -> Any:
 
 async def test_files_todos_and_sub_agents_last_over_three_turns(saver: DurableSaver) -> None:
     boss = model(todos("in_progress"), writer("/notes.md", "found"), asking("finder"), ScriptStep(say="done"))
-    parts = DeepParts(
-        boss, subagents=[subagent("finder", ScriptStep(say="it is here"))], middleware=[TodoListMiddleware()]
-    )
-    graph = build_deep(DEEP, parts, saver=saver)
+    finder = subagent("finder", ScriptStep(say="it is here"))
+    graph = build_deep(DEEP, KindParts(boss, below=[finder], middleware=[TodoListMiddleware()], saver=saver))
     for turn in (1, 2, 3):
         await say(graph, f"turn {turn}")
         state = (await graph.aget_state(THREAD)).values
@@ -76,7 +83,9 @@ class Findings(BaseModel):
 
 async def test_a_sub_agent_may_answer_in_a_form_of_its_own(saver: DurableSaver) -> None:
     finder = subagent("finder", ScriptStep(call="Findings", args={"place": "here"}), response_format=Findings)
-    graph = build_deep(DEEP, DeepParts(model(asking("finder"), ScriptStep(say="ok")), subagents=[finder]), saver=saver)
+    strict = saver.with_allowlist(state_types(finder[1].graph))
+    boss = model(asking("finder"), ScriptStep(say="ok"))
+    graph = build_deep(DEEP, KindParts(boss, below=[finder], saver=strict))
     assert (await say(graph))["messages"][-2].text == '{"place":"here"}'
 
 
@@ -93,24 +102,25 @@ async def report(state: Survey) -> dict[str, Any]:
     return {"messages": [AIMessage(f"{heard.text}: {state['seen'][0]}")]}
 
 
-def survey() -> SubAgentGraph:
+def survey() -> SubAgent:
     builder = StateGraph(Survey)
     builder.add_sequence([look, report])
     builder.add_edge(START, "look")
-    return SubAgentGraph("survey", "Looks around.", builder.compile())
+    return used("survey", builder.compile())
 
 
 async def story(graph: Any) -> list[Envelope]:
     told = [envelope async for envelope in RunnableAgent("boss", graph).envelopes([ChatMessage(content="go")])]
-    assert legal(told) == []
+    assert order_problems(told) == []
     return told
 
 
 @pytest.mark.requirement("002.adapter.root-agent-with-nested-graphs")
 async def test_hand_written_graphs_below_a_deep_agent_stream_as_one_run() -> None:
     boss = model(asking("survey", "the garden"), asking("finder"), ScriptStep(say="all done"))
-    parts = DeepParts(boss, subagents=[survey(), subagent("finder", ScriptStep(say="it is here"))])
-    told = await story(build_deep(DEEP, parts, saver=InMemorySaver(serde=StrictSerializer())))
+    below = [survey(), subagent("finder", ScriptStep(say="it is here"))]
+    saver = InMemorySaver(serde=StrictSerializer())
+    told = await story(build_deep(DEEP, KindParts(boss, below=below, saver=saver)))
     tasks = [e for e in told if isinstance(e, ToolStart) and e.payload.tool_name == "task"]
     spoken = {e.call_id: (e.agent, e.parent_id) for e in told if isinstance(e, LlmStart)}
     texts: dict[tuple[str | None, str | None], str] = {}
@@ -136,7 +146,7 @@ async def test_the_prompt_is_the_agents_own() -> None:
                 yield chunk
 
     boss = Listening(script=[ScriptRule(steps=[ScriptStep(say="ok")])])
-    await story(build_deep(DEEP, DeepParts(boss), saver=InMemorySaver()))
+    await story(build_deep(DEEP, KindParts(boss, saver=InMemorySaver())))
     assert heard[0].startswith("You lead.")
     assert "Write a report." in heard[0]
 
@@ -155,8 +165,8 @@ async def test_guards_also_bind_the_general_purpose_sub_agent(saver: DurableSave
         ScriptRule(steps=[asking("general-purpose", "ring quietly"), ScriptStep(say="done")]),
     ]
     boss, limited = ScriptedModel(script=script), AgentConfig(tool_call_limits={"ring": 1})
-    guards = guards_for(limited, agent="boss", judge=boss)
-    await say(build_deep(DEEP, DeepParts(boss, [ring], guards=guards), saver=saver))
+    guards = middleware_for(without_answer_settings(limited), agent="boss", judge=boss)
+    await say(build_deep(DEEP, KindParts(boss, [ring], guards=guards, saver=saver)))
     assert rung == ["ring"]
 
 
@@ -169,7 +179,7 @@ async def test_the_files_of_the_host_are_out_of_reach(saver: DurableSaver, tmp_p
         ScriptStep(call="execute", args={"command": f"touch {target}"}),
         ScriptStep(say="done"),
     ]
-    state = await say(build_deep(DEEP, DeepParts(model(*steps)), saver=saver))
+    state = await say(build_deep(DEEP, KindParts(model(*steps), saver=saver)))
     answers = [m.text for m in state["messages"] if isinstance(m, ToolMessage)]
     assert "not found" in answers[0] or "not allowed" in answers[0]
     assert not target.exists()
@@ -185,9 +195,9 @@ async def test_a_sub_agent_that_cannot_answer_is_refused(saver: DurableSaver) ->
     builder = StateGraph(Silent, output_schema=Seen)
     builder.add_node("look", lambda state: {"seen": "x"})
     builder.add_edge(START, "look")
-    silent = SubAgentGraph("silent", "Says nothing.", builder.compile())
+    silent = used("silent", builder.compile())
     with pytest.raises(SpecError, match="'silent' does not return 'messages'.*add them to its output schema"):
-        build_deep(DEEP, DeepParts(model(ScriptStep(say="ok")), subagents=[silent]), saver=saver)
+        build_deep(DEEP, KindParts(model(ScriptStep(say="ok")), below=[silent], saver=saver))
 
 
 async def test_without_the_extra_the_error_says_what_to_install(
@@ -195,4 +205,4 @@ async def test_without_the_extra_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "deepagents", None)
     with pytest.raises(SpecError, match=r"'boss' is of kind deep.*pip install 'path/to/stellwerk\[deep\]'"):
-        build_deep(DEEP, DeepParts(model(ScriptStep(say="ok"))), saver=saver)
+        build_deep(DEEP, KindParts(model(ScriptStep(say="ok")), saver=saver))

@@ -8,15 +8,14 @@ import httpx2
 import pytest
 from msgspec.structs import replace
 
-from stellwerk.agents.digest_words import digest_words
-from stellwerk.agents.document_digest import _counted, _section
-from stellwerk.agents.documents import Known
-from stellwerk.agents.table_figures import figures
-from stellwerk.documents.contents import ContentItem
-from stellwerk.documents.reading.source import Source
-from stellwerk.documents.reading.tables import read_csv
 from stellwerk.envelope.results import Column
 from stellwerk.errors import InvalidField
+from stellwerk.workflows.documents.bulk_summary import _counted, _section, texts_for
+from stellwerk.workflows.documents.contents import ContentItem
+from stellwerk.workflows.documents.readers.items import Source
+from stellwerk.workflows.documents.readers.tables import read_csv
+from stellwerk.workflows.documents.session import SessionDocument
+from stellwerk.workflows.documents.tools import figures
 from tests.agents.office import FILES, SHEET, given
 from tests.runs.talking import begin, rest_of_run, send
 
@@ -160,14 +159,14 @@ def test_a_cell_that_is_too_long_for_a_table_is_refused() -> None:
 )
 def test_a_digest_shows_what_can_be_shown_of_a_table_with_a_cell_that_is_too_long(text: str, rows: int) -> None:
     item = replace(table("a,b\nx,y\n"), data_extracted=text)
-    shown = _section(Known("id", "people.csv", "text/csv", 1), [item], digest_words("en"), 6000)
+    shown = _section(SessionDocument("id", "people.csv", "text/csv", 1), [item], texts_for("en"), 6000)
     assert shown.count("| Ann | Rome |") == rows
     assert [row[1] for row in _counted(item)] == [rows] * 2 * rows
 
 
 def test_a_digest_shows_no_more_of_a_wide_table_than_people_look_at() -> None:
     wide = table("\n".join(",".join(["x" * 300] * 600) for _ in range(30)))
-    shown = _section(Known("id", "wide.csv", "text/csv", 1), [wide], digest_words("en"), 6000)
+    shown = _section(SessionDocument("id", "wide.csv", "text/csv", 1), [wide], texts_for("en"), 6000)
     assert len(shown) < 200_000
 
 

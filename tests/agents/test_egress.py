@@ -16,24 +16,24 @@ import pytest
 from google.genai.errors import APIError
 from pydantic import SecretStr
 
-from stellwerk.agents import models, tools
-from stellwerk.api.conversation import NewAnswer, NewMessage
-from stellwerk.api.stream_test import StreamAgentRequest
-from stellwerk.api.workflows import UserInputRequest
+import stellwerk
+from stellwerk.agents.build import models
+from stellwerk.agents.tools import registry
+from stellwerk.api.routes.stream import StreamAgentRequest
+from stellwerk.api.schema.requests import NewAnswer, NewMessage
 from stellwerk.spec.model import AgentSystem, ModelSpec
 from stellwerk.spec.operator import Provider
+from stellwerk.workflows.routes.workflows import UserInputRequest
 
-PACKAGE = Path(tools.__file__).parents[1]
+PACKAGE = Path(stellwerk.__file__).parent
 CONNECTING = {"httpx2", "httpx", "requests", "aiohttp", "urllib", "urllib3", "http", "socket", "websockets", "mcp"}
 OUTGOING = {
-    "agents/mcp_call.py": "MCP servers of the operator's file",
-    "agents/mcp_http.py": "MCP servers of the operator's file",
-    "agents/mcp_pipes.py": "MCP servers of the operator's file",
-    "agents/mcp_session.py": "MCP servers of the operator's file",
+    "agents/mcp/call.py": "MCP servers of the operator's file",
+    "agents/mcp/transports.py": "MCP servers of the operator's file",
+    "agents/mcp/session.py": "MCP servers of the operator's file",
     "client/client.py": "commands, which are no part of the server",
-    "client/following.py": "commands, which are no part of the server",
-    "client/problems.py": "commands, which are no part of the server",
-    "api/server.py": "the socket it listens on",
+    "client/responses.py": "commands, which are no part of the server",
+    "api/http/server.py": "the socket it listens on",
 }
 ADDRESSES = ("url", "uri", "host", "endpoint", "proxy", "address", "base", "header", "webhook", "port")
 LIVE = {"port"}
@@ -67,7 +67,7 @@ def test_of_a_model_a_tenant_sets_nothing_that_could_be_one() -> None:
 
 
 def test_no_tool_that_comes_with_the_server_takes_an_address() -> None:
-    found = tools.discover()
+    found = registry.discover()
     assert len(found.names()) > 5
     for spec in found.specs():
         assert [field for field in named(spec.input_schema) if is_address(field)] == [], spec.name
@@ -117,10 +117,10 @@ def sending_on(elsewhere: socket.socket) -> Iterator[str]:
     ("kind", "refusal"),
     [("openai", openai.APIStatusError), ("anthropic", anthropic.APIStatusError), ("google_genai", APIError)],
 )
-async def test_whoever_a_provider_sends_us_on_to_hears_nothing(
+async def test_a_redirect_of_a_provider_is_not_followed(
     sending_on: str, elsewhere: socket.socket, kind: str, refusal: type[Exception]
 ) -> None:
-    keys = models.EnvironmentKeys({"house_api_key": SecretStr("sk-4711-4711-4711")})
+    keys = models.EnvironmentSecrets({"house_api_key": SecretStr("sk-4711-4711-4711")})
     spec = ModelSpec(provider="house", model="tiny-1", timeout=5)
     model = models.chat_model(spec, providers={"house": Provider(kind=kind, base_url=sending_on)}, keys=keys)
     with pytest.raises(refusal, match="307"):
@@ -143,6 +143,6 @@ def test_a_document_is_read_by_somebody_who_can_call_nobody() -> None:
         "import subprocess; subprocess.run(['true'])",
     )
     caught = "\n".join(f"try: exec({line!r})\nexcept PermissionError as e: print(e)" for line in tries)
-    code = f"from stellwerk.documents.reading.worker import limit\nlimit(1 << 30, 20)\n{caught}"
+    code = f"from stellwerk.workflows.documents.readers.worker import limit\nlimit(1 << 30, 20)\n{caught}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.count("a document is read without ") == len(tries), done.stdout

@@ -9,21 +9,20 @@ from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.graph.state import CompiledStateGraph
 
 import stellwerk
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.graphs import GraphEntry, Graphs
-from stellwerk.agents.mcp import McpServers
-from stellwerk.agents.models import EnvironmentKeys
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.tools import Tools, tool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.models import EnvironmentSecrets
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.graphs.registry import GraphEntry, Graphs
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.tools.registry import Tools, tool
 from stellwerk.envelope.model import LlmStart, State
 from stellwerk.envelope.results import Table
 from stellwerk.errors import MissingSecret, SpecError, StellwerkError, UnknownTool
-from stellwerk.spec.chat import ChatMessage
-from stellwerk.spec.load import read_system
-from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, ModelSpec, SystemSpec, ToolSchema
+from stellwerk.spec.load import load_system
+from stellwerk.spec.model import AgentAsTool, AgentConfig, ChatMessage, CompleteAgent, ModelSpec, SystemSpec, ToolSchema
 from stellwerk.spec.operator import McpServer
-from tests.agents.driving import Conversation, agent, call, ended, ends, result, say, starts
+from tests.agents.agent_runs import Conversation, agent, call, ended, ends, result, say, starts
 
 
 @tool(aliases=["multiply_by_two"])
@@ -32,8 +31,8 @@ async def double(number: int) -> int:
     return 2 * number
 
 
-def factory(**pool: Any) -> AgentFactory:
-    return AgentFactory(Pool(tools=Tools([double]), **pool))
+def factory(**resources: Any) -> AgentFactory:
+    return AgentFactory(Resources(tools=Tools([double]), **resources))
 
 
 @pytest.mark.requirement(
@@ -49,6 +48,7 @@ async def test_a_complete_agent_becomes_a_runnable_agent() -> None:
     assert isinstance(built.graph, CompiledStateGraph)
     assert {"model", "tools"} <= set(built.graph.nodes)
     assert built.initial_state == {}
+    assert await built.run([ChatMessage(content="Double four.")]) == "It is 8."
 
 
 @pytest.mark.requirement(
@@ -134,7 +134,7 @@ async def test_an_unknown_tool_is_refused_with_what_was_meant() -> None:
 async def test_a_missing_key_is_named() -> None:
     described = CompleteAgent(name="a", model=ModelSpec(provider="openai", model="gpt-4.1"))
     with pytest.raises(MissingSecret, match="openai_api_key"):
-        await factory(keys=EnvironmentKeys({})).build(described)
+        await factory(keys=EnvironmentSecrets({})).build(described)
 
 
 SERVER = """
@@ -190,10 +190,10 @@ agents:
 @pytest.mark.requirement("004.yaml.sub-agent-in-allow", "004.yaml.agent-id-and-role")
 async def test_a_yaml_document_becomes_a_running_system() -> None:
     made = factory()
-    loaded = read_system(SYSTEM, source="office.yaml")
+    loaded = load_system(SYSTEM, source="office.yaml")
     resolved = await made.admitted(loaded)
     built = await made.build(resolved.root, loaded.system.system)
-    assert (built.habits.window, built.habits.quotas.steps) == (0, 4)
+    assert (built.options.window, built.options.quotas.steps) == (0, 4)
     told = await Conversation(built).send("go")
     assert result(told) == "I listened"
     assert starts(told, "clerk")[0].payload.kind == "agent"

@@ -10,14 +10,14 @@ from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from stellwerk.agents.graph_input import find_intake
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.graphs.input import find_input
+from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.dialects import chunks, events
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, Message
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from tests.agents.driving import Conversation, asks, ended, result
+from tests.agents.agent_runs import Conversation, asks, ended, result
 
 Builder = StateGraph[Any, Any, Any, Any]
 
@@ -29,7 +29,7 @@ def model(say: str) -> ScriptedModel:
 def served(graph: Any) -> Conversation:
     if isinstance(graph, StateGraph):
         graph = graph.compile(checkpointer=InMemorySaver())
-    return Conversation(RunnableAgent("own", graph, intake=find_intake(graph, name="own")))
+    return Conversation(RunnableAgent("own", graph, graph_input=find_input(graph, name="own")))
 
 
 def steps(schema: type, *nodes: tuple[str, Any], **schemas: Any) -> Builder:
@@ -84,7 +84,7 @@ async def test_a_message_that_a_node_made_is_the_answer_although_a_model_speaks_
     assert messages(told)[0] == ("Booked.", "step"), "it was shown before the model began"
 
 
-async def test_two_agents_that_speak_in_turn_are_told_in_turn() -> None:
+async def test_two_agents_that_alternate_are_recorded_in_order() -> None:
     async def second(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await model("And dry.").ainvoke(state["messages"])]}
 
@@ -161,7 +161,7 @@ async def test_an_output_of_one_text_is_that_text() -> None:
     assert answers(await served(graph).send("lamps")) == {"Lamps are bright."}
 
 
-async def test_an_output_that_a_model_has_just_said_is_told_once() -> None:
+async def test_an_output_that_equals_a_model_message_is_recorded_once() -> None:
     async def sum_up(state: Research) -> dict[str, Any]:
         return {"summary": str((await model("Short.").ainvoke(state["topic"])).text)}
 

@@ -10,10 +10,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from stellwerk.agents.graph_input import find_intake
-from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.agents.graphs.input import find_input
+from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.envelope.model import Warning
-from tests.agents.driving import Conversation, asks, result
+from tests.agents.agent_runs import Conversation, asks, result
 
 THREAD: Any = {"configurable": {"thread_id": "s1"}}
 
@@ -40,7 +40,7 @@ def speaking(schema: type = MessagesState) -> tuple[Conversation, Any]:
     builder: Any = StateGraph(schema)
     builder.add_node("speak", lambda state: {"messages": [AIMessage(f"{len(state['messages'])} seen")]})
     graph = builder.add_edge(START, "speak").compile(checkpointer=InMemorySaver())
-    return Conversation(RunnableAgent("own", graph, intake=find_intake(graph, name="own"))), graph
+    return Conversation(RunnableAgent("own", graph, graph_input=find_input(graph, name="own"))), graph
 
 
 async def left_with(graph: Any, *messages: BaseMessage) -> None:
@@ -48,7 +48,7 @@ async def left_with(graph: Any, *messages: BaseMessage) -> None:
 
 
 @pytest.mark.parametrize("schema", [MessagesState, Sums], ids=["add_messages", "operator.add"])
-async def test_a_missing_result_stands_between_its_call_and_the_next_message(schema: type) -> None:
+async def test_a_missing_result_goes_between_its_call_and_the_next_message(schema: type) -> None:
     session, graph = speaking(schema)
     await left_with(graph, HumanMessage("x"), calling("a", "b"), ToolMessage("done", tool_call_id="a"))
     told = await session.send("hello?")
@@ -100,7 +100,7 @@ async def test_after_an_answer_that_a_graph_cannot_take_the_next_message_works()
     builder.add_edge(START, "ask")
     builder.add_conditional_edges("ask", lambda s: "decide" if s["messages"][-1].tool_calls else "__end__")
     graph = builder.compile(checkpointer=InMemorySaver())
-    session = Conversation(RunnableAgent("own", graph, intake=find_intake(graph, name="own")))
+    session = Conversation(RunnableAgent("own", graph, graph_input=find_input(graph, name="own")))
     (question,) = asks(await session.send("do it"))
     with pytest.raises(TypeError):
         await session.answer({question.payload.ask_id: "hmm, what does that do?"})

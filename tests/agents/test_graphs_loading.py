@@ -12,8 +12,8 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.memory import InMemoryStore
 
-from stellwerk.agents.graphs import ENTRY_POINTS, GraphEntry, Graphs, discover, open_graph
-from stellwerk.agents.references import load_reference
+from stellwerk.agents.graphs.import_reference import load_reference
+from stellwerk.agents.graphs.registry import ENTRY_POINTS, GraphEntry, Graphs, discover, open_graph
 from stellwerk.errors import BrokenReference, NotFound
 
 EXAMPLE = Path(__file__).parents[2] / "examples/own-graph"
@@ -92,7 +92,7 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
     assert [load_reference(f"{tmp_path / folder / 'agent.py'}:WHO") for folder in ("a", "b")] == ["a", "b"]
 
 
-def test_two_packages_of_one_name_are_told_apart_by_an_error(tmp_path: Path) -> None:
+def test_two_packages_of_one_name_are_an_error(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         write(tmp_path / folder / "helpdesk_two/__init__.py", "")
         write(tmp_path / folder / "helpdesk_two/agent.py", "VALUE = 1")
@@ -109,7 +109,7 @@ def test_two_packages_of_one_name_are_told_apart_by_an_error(tmp_path: Path) -> 
         ("not a module:graph", "write it as"),
         ("agnt.py:graph", "there is no file .*agnt.py; did you mean 'agent.py'?"),
         ("agent.py:graf", "there is no 'graf' in it; did you mean 'graph'?"),
-        ("agent.py:x", "there is no 'x' in it; there are: builder, graph"),
+        ("agent.py:x", "there is no 'x' in it; there are: builder, graph$"),
         ("other.py:graph", "there is no file .*other.py; there are: agent.py, agent.v2.py, broken.py"),
         ("nowhere/agent.py:graph", "there is no file .*; nor is there a folder .*nowhere$"),
         ("bare/agent.py:graph", "there is no file .*; there is no .py file in that folder$"),
@@ -221,7 +221,7 @@ def test_installed_packages_bring_graphs_by_entry_point(tmp_path: Path, monkeypa
     assert graphs.find("third").input_key == "messages"
 
 
-def test_a_graph_that_nobody_registered_says_what_there_is() -> None:
+def test_an_unknown_graph_is_an_error_that_lists_the_known_ones() -> None:
     graphs = discover({"desk": f"{EXAMPLE / 'desk.py'}:graph"})
     with pytest.raises(NotFound, match="no graph 'dsek'; did you mean 'desk'?"):
         graphs.find("dsek")
@@ -233,7 +233,7 @@ def test_a_graph_that_nobody_registered_says_what_there_is() -> None:
         discover({}, inputs={"other": "question"})
 
 
-def test_all_graphs_that_cannot_be_loaded_are_told_at_once(tmp_path: Path) -> None:
+def test_all_graphs_that_cannot_be_loaded_are_reported_together(tmp_path: Path) -> None:
     write(tmp_path / "broken.py", "1 / 0")
     with pytest.raises(BrokenReference) as refused:
         discover({"a": f"{tmp_path}/broken.py:graph", "b": f"{EXAMPLE}/desk.py:graph", "c": "no_such_package:graph"})

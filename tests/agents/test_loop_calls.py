@@ -6,10 +6,10 @@ from contextvars import ContextVar
 
 import pytest
 
-from stellwerk.agents.loop_calls import LoopCalls
+from stellwerk.agents.checkpoints.saver import LoopCalls
 from stellwerk.errors import BlockedLoop, StorageGone
 
-name: ContextVar[str] = ContextVar("name", default="nobody")
+name: ContextVar[str] = ContextVar("name", default="none")
 
 
 async def who() -> str:
@@ -25,7 +25,7 @@ async def test_the_work_is_done_on_the_loop_in_the_context_of_the_thread() -> No
         return calls.wait_for(who())
 
     assert await asyncio.to_thread(work) == f"ann on {threading.current_thread().name}"
-    assert name.get() == "nobody"
+    assert name.get() == "none"
 
 
 async def test_what_the_work_raises_is_raised_in_the_thread() -> None:
@@ -44,7 +44,7 @@ async def test_on_the_loop_itself_it_is_refused_at_once() -> None:
 
 
 async def test_a_thread_that_the_loop_waits_for_is_let_go() -> None:
-    calls, raised = LoopCalls(silent=0.1), list[BaseException]()
+    calls, raised = LoopCalls(check_after=0.1), list[BaseException]()
 
     def work() -> None:
         try:

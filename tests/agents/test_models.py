@@ -11,33 +11,33 @@ from typing import Any
 
 import openai
 import pytest
+import yaml
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
-from ruamel.yaml import YAML
 
-from stellwerk.agents.models import EnvironmentKeys, Keys, chat_model, known_providers, needed_secret
-from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.build.models import EnvironmentSecrets, SecretSource, chat_model, known_providers, needed_secret
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.envelope.model import LlmEnd, LlmStart, ToolEnd
-from stellwerk.envelope.order import legal
 from stellwerk.errors import MissingPackage, MissingSecret, SettingsError, SpecError, UnknownProvider
 from stellwerk.settings import provider_keys
 from stellwerk.spec.catalogue import plain
 from stellwerk.spec.model import AgentSystem, ModelSpec
 from stellwerk.spec.operator import Operator, Provider
-from tests.agents.graph_stories import story, text
+from stellwerk.testing.order import order_problems
+from tests.agents.agent_runs import run_graph, text
 from tests.openai_server import OpenAiServer, Reply, openai_server
 
 __all__ = ["openai_server"]
 
 CANARY = "sk-canary-8a61f0"
-NO_KEYS = EnvironmentKeys({})
+NO_KEYS = EnvironmentSecrets({})
 
 
-def keys(**found: str) -> Keys:
-    return EnvironmentKeys({name: SecretStr(value) for name, value in found.items()})
+def keys(**found: str) -> SecretSource:
+    return EnvironmentSecrets({name: SecretStr(value) for name, value in found.items()})
 
 
 def served(server: OpenAiServer, *, key: str | None = None, **settings: Any) -> BaseChatModel:
@@ -65,11 +65,11 @@ async def test_an_agent_speaks_with_a_provider_and_calls_its_tools_natively(open
         Reply(say="Let me look. ", calls=(("look_up", {"city": "Ulm", "days": 3}),)),
         Reply(say="It is sunny there."),
     ]
-    told = await story(agent(served(openai_server, temperature=0.25, top_p=0.5, max_tokens=77)))
+    envelopes = await run_graph(agent(served(openai_server, temperature=0.25, top_p=0.5, max_tokens=77)))
 
-    assert legal(told) == []
-    assert text(told) == "Let me look. It is sunny there."
-    (result,) = [e.payload.result for e in told if isinstance(e, ToolEnd)]
+    assert order_problems(envelopes) == []
+    assert text(envelopes) == "Let me look. It is sunny there."
+    (result,) = [e.payload.result for e in envelopes if isinstance(e, ToolEnd)]
     assert result is not None and result.as_text() == "sunny in Ulm for 3"
 
     first, second = openai_server.received
@@ -82,9 +82,9 @@ async def test_an_agent_speaks_with_a_provider_and_calls_its_tools_natively(open
 
 async def test_what_a_provider_counts_is_in_the_envelopes(openai_server: OpenAiServer) -> None:
     openai_server.replies = [Reply(say="one two three")]
-    told = await story(agent(served(openai_server, temperature=0.25)))
-    (start,) = [e.payload for e in told if isinstance(e, LlmStart)]
-    (end,) = [e.payload for e in told if isinstance(e, LlmEnd)]
+    envelopes = await run_graph(agent(served(openai_server, temperature=0.25)))
+    (start,) = [e.payload for e in envelopes if isinstance(e, LlmStart)]
+    (end,) = [e.payload for e in envelopes if isinstance(e, LlmEnd)]
     assert (start.model, start.params) == ("tiny-1", {"temperature": 0.25})
     assert end.usage is not None
     # The server counts messages and words: a system prompt and the user's message in, three words out.
@@ -124,7 +124,7 @@ def test_vendors_differ_by_a_word_in_the_spec_only(provider: str) -> None:
     assert made._get_ls_params()["ls_temperature"] == 0.5
 
 
-def test_the_operator_can_give_a_known_name_an_address_of_his_own() -> None:
+def test_the_operator_can_give_a_known_provider_another_base_url() -> None:
     providers = {"openai": Provider(kind="openai", base_url="http://127.0.0.1:9/v1")}
     made: Any = chat_model(
         ModelSpec(provider="openai", model="m"), providers=providers, keys=keys(openai_api_key=CANARY)
@@ -146,7 +146,7 @@ def test_another_spelling_is_no_way_around_the_operators_address(operators: str,
 
 @pytest.mark.parametrize("names", [("my-house", "My_House"), ("Scripted",)])
 def test_names_that_differ_in_spelling_only_are_refused(names: tuple[str, ...]) -> None:
-    with pytest.raises(SettingsError, match=f"{names[-1]!r} cannot be told from .* give it another name"):
+    with pytest.raises(SettingsError, match=f"{names[-1]!r} has the same name as .* give it another name"):
         known_providers({name: Provider(kind="openai") for name in names})
 
 
@@ -192,7 +192,7 @@ def test_a_model_that_cannot_be_made_says_why_and_keeps_its_key() -> None:
 def test_local_mode_takes_the_keys_of_the_operators_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_HOUSE_API_KEY", CANARY)
     monkeypatch.setenv("EMPTY_API_KEY", "")
-    found = EnvironmentKeys(provider_keys())
+    found = EnvironmentSecrets(provider_keys())
     spec = ModelSpec(provider="my-house", model="m")
     secret = needed_secret(spec, providers={"my-house": Provider(kind="openai")})
     assert secret is not None
@@ -213,19 +213,19 @@ async def test_a_place_that_wants_no_key_does_not_get_the_operators(
 
 
 @pytest.mark.parametrize("tool_calling", ["native", "schema"])
-async def test_a_key_is_seen_by_nobody_but_its_provider(
+async def test_a_key_is_sent_only_to_its_provider(
     openai_server: OpenAiServer, caplog: pytest.LogCaptureFixture, tool_calling: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
     openai_server.key = CANARY
     openai_server.replies = [Reply(say="hello")]
     made = served(openai_server, tool_calling=tool_calling)
-    told = await story(agent(made))
+    envelopes = await run_graph(agent(made))
     openai_server.key = "another"
     with pytest.raises(openai.AuthenticationError) as caught:
         await served(openai_server, key=CANARY, tool_calling=tool_calling).ainvoke("hello")
     assert [received.authorization for received in openai_server.received] == [f"Bearer {CANARY}"] * 2
-    for shown in (repr(made), str(made), str(made.to_json()), repr(told), repr(caught.value), caplog.text):
+    for shown in (repr(made), str(made), str(made.to_json()), repr(envelopes), repr(caught.value), caplog.text):
         assert CANARY not in shown
     child = await asyncio.create_subprocess_exec("env", stdout=asyncio.subprocess.PIPE)
     assert CANARY not in (await child.communicate())[0].decode()
@@ -233,9 +233,9 @@ async def test_a_key_is_seen_by_nobody_but_its_provider(
 
 def test_a_provider_package_is_not_imported_until_it_is_used() -> None:
     program = (
-        "import sys; from stellwerk.agents.models import EnvironmentKeys, chat_model;"
+        "import sys; from stellwerk.agents.build.models import EnvironmentSecrets, chat_model;"
         "from stellwerk.spec.model import ModelSpec;"
-        "chat_model(ModelSpec(), providers={}, keys=EnvironmentKeys({}));"
+        "chat_model(ModelSpec(), providers={}, keys=EnvironmentSecrets({}));"
         "assert not {'langchain_openai', 'openai'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
@@ -246,7 +246,7 @@ def test_the_examples_of_the_guide_are_valid() -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
     assert len(blocks) == 5
     for block in blocks:
-        match YAML(typ="safe").load(dedent(block)):
+        match yaml.safe_load(dedent(block)):
             case {"model": model}:
                 ModelSpec.model_validate(model)
             case {"providers": _} as operator:

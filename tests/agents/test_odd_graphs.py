@@ -10,18 +10,18 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, RetryPolicy, interrupt
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.graph_input import find_intake
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.questions import ask_user
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.tools import Tools, discover
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.graphs.input import find_input
+from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.agents.tools.builtin import ask_user
+from stellwerk.agents.tools.registry import Tools, discover
 from stellwerk.envelope.model import Envelope, LlmToken, Message, State, Update
 from stellwerk.errors import InvalidField, InvalidInput, SpecError
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec
 from stellwerk.spec.script import ScriptRule
-from tests.agents.driving import (
+from tests.agents.agent_runs import (
     Conversation,
     agent,
     asks,
@@ -37,7 +37,7 @@ from tests.agents.driving import (
 
 def conversation(builder: StateGraph[Any, Any, Any, Any], **options: Any) -> Conversation:
     graph = builder.compile(checkpointer=InMemorySaver(), **options)
-    return Conversation(RunnableAgent("own", graph, intake=find_intake(graph, name="own")))
+    return Conversation(RunnableAgent("own", graph, graph_input=find_input(graph, name="own")))
 
 
 def says(words: str) -> Any:
@@ -70,7 +70,7 @@ async def test_a_graph_that_hands_over_to_the_one_around_it_has_ended() -> None:
     assert [(end.payload.tool_name, end.payload.status) for end in ends(told)] == [("inner", "ok")]
 
 
-async def test_a_tool_that_is_retried_and_then_asks_is_told_as_two_calls_and_goes_on() -> None:
+async def test_a_tool_that_is_retried_and_then_asks_is_recorded_as_two_calls_and_continues() -> None:
     tries: list[int] = []
 
     @langchain_tool
@@ -136,7 +136,7 @@ async def test_a_graph_without_messages_answers_with_its_output() -> None:
     assert [e.payload.status for e in told if isinstance(e, Message)] == ["first", "last"]
 
 
-async def test_two_tools_of_one_node_that_each_run_a_graph_are_told_apart() -> None:
+async def test_two_tools_of_one_node_that_each_run_a_graph_are_separate_calls() -> None:
     def graph(name: str) -> Any:
         builder = StateGraph(Sum)
         builder.add_node(name, lambda state: {"a": 1})
@@ -171,7 +171,7 @@ async def test_two_tools_of_one_node_that_each_run_a_graph_are_told_apart() -> N
     assert placed == {"in_left": owners["left"], "in_right": owners["right"]}
 
 
-async def test_a_key_called_files_that_is_not_a_deep_agents_is_told_whole() -> None:
+async def test_a_state_key_named_files_of_another_graph_is_recorded_whole() -> None:
     builder = StateGraph(Sum).add_sequence(
         [("one", lambda state: {"files": {"a": 1}}), ("two", lambda state: {"files": {"c": 1}})]
     )
@@ -182,7 +182,7 @@ async def test_a_key_called_files_that_is_not_a_deep_agents_is_told_whole() -> N
 
 @pytest.fixture
 def factory(saver: DurableSaver) -> AgentFactory:
-    return AgentFactory(Pool(tools=Tools(discover().specs()), saver=saver))
+    return AgentFactory(Resources(tools=Tools(discover().specs()), saver=saver))
 
 
 def judged(name: str, answer: str) -> CompleteAgent:
@@ -201,6 +201,7 @@ async def test_validated_agents_side_by_side_do_not_lose_each_others_answers(fac
     assert {"apples", "pears"} <= {e.payload.text for e in told if isinstance(e, LlmToken)}
 
 
+@pytest.mark.requirement("002.completion.normalised-output")
 async def test_what_an_agent_did_before_its_question_counts_for_its_outcome(factory: AgentFactory) -> None:
     steps = [call("write_report", title="A", text="b"), call("ask_user", question="More?"), say("that is all")]
     clerk = agent("clerk", *steps, tools=["write_report", "ask_user"])
@@ -239,7 +240,7 @@ async def test_a_rule_for_a_tool_that_the_agent_does_not_have_is_refused(factory
 
 async def test_questions_are_answered_once_all_at_once_and_from_their_options() -> None:
     both = calls(("ask_user", {"question": "Colour?", "options": ["red", "blue"]}), ("ask_user", {"question": "Size?"}))
-    made = AgentFactory(Pool(tools=Tools([ask_user]), saver=InMemorySaver()))
+    made = AgentFactory(Resources(tools=Tools([ask_user]), saver=InMemorySaver()))
     session = Conversation(await made.build(agent("boss", both, say("ok"), tools=["ask_user"])))
     ids = {ask.payload.question: ask.payload.ask_id for ask in asks(await session.send("go"))}
     with pytest.raises(InvalidInput, match="answer them all at once"):
@@ -251,7 +252,7 @@ async def test_questions_are_answered_once_all_at_once_and_from_their_options() 
         await session.answer({ids["Size?"]: "large", ids["Colour?"]: "red"})
 
 
-async def test_the_library_remembers_a_question_without_being_told_how() -> None:
+async def test_the_library_keeps_an_open_question_by_default() -> None:
     built = await AgentFactory().build(
         agent("boss", call("ask_user", question="Why?"), say("{result}"), tools=["ask_user"])
     )
@@ -261,7 +262,7 @@ async def test_the_library_remembers_a_question_without_being_told_how() -> None
     assert result(more) == "so"
 
 
-async def test_an_error_of_ones_own_graph_reaches_whoever_runs_it() -> None:
+async def test_an_error_of_an_operators_graph_reaches_the_caller() -> None:
     def broken(state: MessagesState) -> Any:
         raise ValueError("details here")
 

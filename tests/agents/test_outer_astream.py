@@ -8,18 +8,17 @@ from typing import Any
 import pytest
 from langgraph.config import get_stream_writer
 
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.tool_spec import tool
-from stellwerk.agents.tools import Tools
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.agents.tools.registry import Tools
+from stellwerk.agents.tools.spec import tool
 from stellwerk.dialects.base import translate
 from stellwerk.dialects.events import Events
 from stellwerk.envelope.chunk import StreamChunk, StreamEvent, StreamLevel
-from stellwerk.spec.chat import ChatMessage
-from stellwerk.spec.model import AgentConfig, CompleteAgent, ModelSpec
+from stellwerk.spec.model import AgentConfig, ChatMessage, CompleteAgent, ModelSpec
 from stellwerk.spec.script import ScriptRule
-from tests.agents.driving import agent, call, say
+from tests.agents.agent_runs import agent, call, say
 
 Line = dict[str, Any]
 heard, stopped = asyncio.Event(), asyncio.Event()
@@ -48,11 +47,11 @@ async def wait() -> str:
 
 
 async def built(described: CompleteAgent) -> RunnableAgent:
-    return await AgentFactory(Pool(tools=Tools([dig, wait]))).build(described)
+    return await AgentFactory(Resources(tools=Tools([dig, wait]))).build(described)
 
 
 @pytest.mark.requirement("000.runnable.outer-astream-yields-ndjson", "000.stream.custom-chunks-validated", "fault-43")
-async def test_a_tool_may_write_chunks_but_not_say_where_it_stands() -> None:
+async def test_a_tool_may_write_chunks_but_not_choose_their_level() -> None:
     heard.clear()
     lines: list[Line] = []
     made = await built(agent("digger", call("dig", depth=3), say("We found stones."), tools=["dig"]))
@@ -92,7 +91,7 @@ async def _numbered(made: RunnableAgent) -> Any:
         yield position, envelope
 
 
-async def test_whoever_stops_reading_stops_the_run() -> None:
+async def test_closing_the_iterator_stops_the_run() -> None:
     stopped.clear()
     made = await built(agent("waiter", call("wait"), say("done"), tools=["wait"]))
     async with asyncio.timeout(20), aclosing(made.outer_astream([ChatMessage(content="go")])) as lines:

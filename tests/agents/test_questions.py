@@ -7,19 +7,19 @@ import pytest
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.graphs import GraphEntry, Graphs
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.questions import ask_user
-from stellwerk.agents.tools import Tools, tool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.graphs.registry import GraphEntry, Graphs
+from stellwerk.agents.tools.builtin import ask_user
+from stellwerk.agents.tools.registry import Tools, tool
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField, InvalidInput
 from stellwerk.spec.model import CompleteAgent
 from stellwerk.stream.facts import Interrupted
-from stellwerk.stream.questions import asked
-from stellwerk.views.answering import check_answer
-from tests.agents.driving import Conversation, agent, asks, call, calls, ended, ends, result, say, starts
+from stellwerk.stream.states import question_of
+from stellwerk.views.questions import check_answer
+from tests.agents.agent_runs import Conversation, agent, asks, call, calls, ended, ends, result, say, starts
 
 paid: Counter[str] = Counter()
 
@@ -47,7 +47,7 @@ def careful() -> Any:
 def factory(saver: DurableSaver) -> AgentFactory:
     paid.clear()
     graphs = Graphs([GraphEntry("careful", careful(), "here")])
-    return AgentFactory(Pool(tools=Tools([pay, ask_user]), graphs=graphs, saver=saver))
+    return AgentFactory(Resources(tools=Tools([pay, ask_user]), graphs=graphs, saver=saver))
 
 
 async def test_a_question_has_options_and_a_default_and_its_answer_reaches_the_tool(factory: AgentFactory) -> None:
@@ -65,7 +65,7 @@ async def test_a_question_has_options_and_a_default_and_its_answer_reaches_the_t
     assert len(ends(second, "ask_user")) == 1
 
 
-async def test_two_questions_at_once_are_told_apart_and_answered_together(factory: AgentFactory) -> None:
+async def test_two_questions_at_once_are_separate_and_answered_together(factory: AgentFactory) -> None:
     both = calls(("ask_user", {"question": "Name?"}), ("ask_user", {"question": "Town?"}))
     session = Conversation(await factory.build(agent("boss", both, say("ok"), tools=["ask_user"])))
     first = await session.send("go")
@@ -117,7 +117,11 @@ async def test_an_approval_is_a_question_with_the_call_and_its_four_decisions(
         ("yes", "data", 'answer {"data":{"type":"approve"}} or {"data":{"type":"edit","edited_action":{"name":"pay",'),
         ({"type": ["approve"]}, "data", 'or {"data":{"type":"reject"}}'),
         ({"type": "edit"}, "data", '\'edited_action\' is a required property; for example {"data":{"type":"edit",'),
-        ({"type": "edit", "edited_action": {"name": "rm"}}, "data.edited_action.name", 'the arguments of "pay"'),
+        (
+            {"type": "edit", "edited_action": {"name": "rm", "args": {"to": "Bob", "amount": 1}}},
+            "data.edited_action.name",
+            "'pay' was expected",
+        ),
         (
             {"type": "edit", "edited_action": {"name": "pay", "args": {"to": "Bob", "amount": "x"}}},
             "data.edited_action.args.amount",
@@ -126,7 +130,7 @@ async def test_an_approval_is_a_question_with_the_call_and_its_four_decisions(
         ({"type": "respond"}, "data", "not one of the decisions that are open"),
     ],
 )
-async def test_an_answer_that_is_no_decision_is_told_which_are_open(
+async def test_an_answer_that_is_no_decision_is_an_error_that_lists_the_decisions(
     factory: AgentFactory, given: Any, field: str, said: str
 ) -> None:
     rules = {"pay": ["approve", "edit", "reject"]}
@@ -167,7 +171,7 @@ async def test_two_approvals_are_decided_one_by_one_and_nothing_is_paid_twice(fa
     assert sorted(end.payload.status for end in ends(told, "pay")) == ["error", "ok"]
 
 
-async def test_a_node_of_somebodys_own_graph_may_ask_too(factory: AgentFactory) -> None:
+async def test_a_node_of_an_operators_graph_may_ask(factory: AgentFactory) -> None:
     session = Conversation(await factory.build(CompleteAgent(name="careful", kind="graph", graph="careful")))
     (ask,) = asks(await session.send("go"))
     assert ask.payload.question == "Go on?"
@@ -178,13 +182,13 @@ async def test_a_node_of_somebodys_own_graph_may_ask_too(factory: AgentFactory) 
 
 def test_a_form_of_which_one_field_is_fixed_is_no_choice() -> None:
     form = {"type": "object", "properties": {"type": {"const": "invoice"}, "total": {"type": "number"}}}
-    question, _ = asked(
+    question, _ = question_of(
         "a", Interrupted(ts=0, ask_id="a", value={"question": "Which invoice?"}, schema=form, namespace="")
     )
     assert question.options is None
 
 
-async def test_an_answer_to_a_question_that_nobody_asked_is_refused(factory: AgentFactory) -> None:
+async def test_an_answer_to_an_unknown_question_is_rejected(factory: AgentFactory) -> None:
     session = Conversation(await factory.build(agent("boss", say("hi"))))
     await session.send("go")
     with pytest.raises(InvalidInput, match="these questions wait for an answer: none"):

@@ -1,4 +1,4 @@
-"""Quotes of a script: parts of the user's text, results by their tool, choices, failures; and how much of each."""
+"""Placeholders of a script: the user's text, tool results, choices and failures, and how much of each is shown."""
 
 from typing import Any
 
@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from stellwerk.agents.quoting import Quotes, has_word
-from stellwerk.agents.scripted import ScriptedModel, next_step
+from stellwerk.agents.scripted.model import ScriptedModel, next_step
+from stellwerk.agents.scripted.templates import TemplateFiller, has_word
 from stellwerk.errors import ScriptedFailure
-from stellwerk.spec.quotes import well_quoted
-from stellwerk.spec.script import ScriptRule, ScriptStep
+from stellwerk.spec.script import ScriptRule, ScriptStep, check_placeholders
 
 
 def used(name: str, found: str, *, failed: bool = False, call_id: str = "c1") -> list[BaseMessage]:
@@ -22,7 +21,7 @@ def used(name: str, found: str, *, failed: bool = False, call_id: str = "c1") ->
 
 
 def quoted(text: str, *said: BaseMessage, asked: str = "hi") -> Any:
-    return Quotes([HumanMessage(asked), *said]).filled(text)
+    return TemplateFiller([HumanMessage(asked), *said]).fill(text)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +49,8 @@ def test_what_follows_a_word_is_quoted_as_typed(asked: str, name: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="'", exclude_categories=["Cs"]), min_size=1, max_size=50))
-def test_whatever_stands_between_quotes_comes_through_unchanged(name: str) -> None:
-    assert Quotes([HumanMessage(f"a service '{name}' for me")]).filled({"name": ["{message:service}"]}) == {
+def test_quoted_text_is_filled_in_unchanged(name: str) -> None:
+    assert TemplateFiller([HumanMessage(f"a service '{name}' for me")]).fill({"name": ["{message:service}"]}) == {
         "name": [name[:200]]
     }
 
@@ -125,15 +124,15 @@ def test_long_parts_are_cut_like_whole_texts() -> None:
     ],
 )
 def test_what_begins_like_a_quote_and_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no quote; write"):
-        well_quoted({"deep": [text]})
+    with pytest.raises(ValueError, match="is not a placeholder; write"):
+        check_placeholders({"deep": [text]})
 
 
 @pytest.mark.parametrize(
     "text", ["{message}", "{messages:x}", "{ message:x}", "{resulting}", "{a: 1}", "{result", "{}"]
 )
 def test_what_scripts_said_before_there_were_such_quotes_is_taken(text: str) -> None:
-    assert well_quoted(text) == text
+    assert check_placeholders(text) == text
 
 
 RULE = ScriptRule(
@@ -161,7 +160,7 @@ def test_of_a_failure_only_what_it_says_is_quoted_and_not_what_it_is_called() ->
 def test_a_failure_of_an_earlier_round_is_forgotten() -> None:
     round_before = [HumanMessage("go"), *used("make", "no", failed=True), AIMessage("It did not work")]
     assert next_step([RULE], [*round_before, HumanMessage("again")]).call == "make"
-    assert Quotes([*round_before, HumanMessage("again")]).filled("{failure}!") == "!"
+    assert TemplateFiller([*round_before, HumanMessage("again")]).fill("{failure}!") == "!"
 
 
 def test_without_such_steps_a_failure_changes_nothing() -> None:

@@ -10,22 +10,21 @@ from langgraph.channels.base import BaseChannel
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.graphs import adopted
-from stellwerk.agents.journal import keeping
-from stellwerk.agents.models import chat_model
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.turn import Turn
+from stellwerk.agents.build.models import chat_model
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.graphs.registry import adopted
+from stellwerk.agents.runtime.context import RunContext, Turn, running_in
+from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.database.port import Operation
 from stellwerk.database.sqlite import Sqlite
+from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.model import Envelope, Message, SubgraphCheckpoint, ToolStart, Update
 from stellwerk.envelope.payloads import TextPart
 from stellwerk.envelope.results import ToolResult
-from stellwerk.envelope.shapes import Blob
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.facts import CheckpointSaved, Fact
-from tests.agents.driving import say, scripted
+from tests.agents.agent_runs import say, scripted
 from tests.samples import SteadyClock
 
 
@@ -52,7 +51,7 @@ def discount(state: Till) -> Till:
 
 
 async def thank(state: Till) -> Till:
-    model = chat_model(scripted(say("thank you")), providers={}, keys=Pool().keys)
+    model = chat_model(scripted(say("thank you")), providers={}, keys=Resources().keys)
     return {"messages": [await model.ainvoke(state["messages"])]}
 
 
@@ -123,10 +122,10 @@ def seen(values: dict[str, Any]) -> dict[str, Any]:
 async def test_the_state_rebuilt_from_the_log_equals_the_graphs_after_every_step(
     saver: DurableSaver, database: Sqlite
 ) -> None:
-    graph = adopted(shop(), name="shop", saver=saver, store=Pool().store)
+    graph = adopted(shop(), name="shop", saver=saver, store=Resources().store)
     teller = Teller(database)
     config: Any = {"configurable": {"thread_id": "s1"}}
-    with keeping(teller):
+    with running_in(RunContext(journal=teller)):
         await RunnableAgent("shop", graph).drive(Turn("s1", message_id="m1", text="hello"), teller.tell, SteadyClock())
     teller.log += teller.adapter.finish()
 
@@ -146,9 +145,9 @@ async def test_the_state_rebuilt_from_the_log_equals_the_graphs_after_every_step
 
 
 async def test_a_graph_inside_a_graph_is_a_call_of_its_own(saver: DurableSaver, database: Sqlite) -> None:
-    graph = adopted(shop(), name="shop", saver=saver, store=Pool().store)
+    graph = adopted(shop(), name="shop", saver=saver, store=Resources().store)
     teller = Teller(database)
-    with keeping(teller):
+    with running_in(RunContext(journal=teller)):
         await RunnableAgent("shop", graph).drive(Turn("s1", message_id="m1", text="hello"), teller.tell, SteadyClock())
     (start,) = [e for e in teller.log if isinstance(e, ToolStart)]
     assert start.payload.kind == "graph"
@@ -156,13 +155,13 @@ async def test_a_graph_inside_a_graph_is_a_call_of_its_own(saver: DurableSaver, 
     assert {type(e).__name__ for e in inside} == {"LlmStart", "LlmToken", "LlmEnd"}
 
 
-async def test_old_messages_that_a_node_gives_back_are_not_told_again(saver: DurableSaver, database: Sqlite) -> None:
-    graph = adopted(shop(), name="shop", saver=saver, store=Pool().store)
+async def test_old_messages_that_a_node_returns_are_not_recorded_again(saver: DurableSaver, database: Sqlite) -> None:
+    graph = adopted(shop(), name="shop", saver=saver, store=Resources().store)
     agent = RunnableAgent("shop", graph)
     told = []
     for number in (1, 2):
         teller = Teller(database)
-        with keeping(teller):
+        with running_in(RunContext(journal=teller)):
             await agent.drive(Turn("s1", message_id=f"m{number}", text="hello"), teller.tell, SteadyClock())
         told.append([e.payload.message_id for e in [*teller.log, *teller.adapter.finish()] if isinstance(e, Message)])
     assert len(told[0]) == 2, "the sub-graph's answer, and what the last node says"

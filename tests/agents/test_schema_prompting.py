@@ -14,16 +14,15 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from stellwerk.agents.models import EnvironmentKeys, chat_model
-from stellwerk.agents.schema_actions import ActionReader, ToolSchemas
-from stellwerk.agents.schema_prompting import SchemaPrompted, as_plain_text
-from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.build.models import EnvironmentSecrets, chat_model
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.scripted.schema_prompting import ToolCallParser, ToolSchemas, as_plain_text
 from stellwerk.envelope.model import LlmEnd, Message, ToolStart
-from stellwerk.envelope.order import legal
 from stellwerk.spec.model import ModelSpec
 from stellwerk.spec.operator import Provider
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from tests.agents.graph_stories import story, text, types
+from stellwerk.testing.order import order_problems
+from tests.agents.agent_runs import run_graph, text, types
 from tests.openai_server import OpenAiServer, Reply, openai_server
 
 __all__ = ["openai_server"]
@@ -53,7 +52,7 @@ def saying(openai_server: OpenAiServer) -> Saying:
         return chat_model(
             ModelSpec(provider="house", model="tiny-1", tool_calling="schema", temperature=0.5),
             providers={"house": Provider(kind="openai", base_url=openai_server.address, needs_key=False)},
-            keys=EnvironmentKeys({}),
+            keys=EnvironmentSecrets({}),
         )
 
     return make
@@ -71,10 +70,10 @@ def calls(message: AIMessage) -> list[tuple[str, dict[str, Any]]]:
 async def test_a_server_that_refuses_tools_serves_an_agent_with_tools(
     saying: Saying, openai_server: OpenAiServer
 ) -> None:
-    told = await story(agent(saying(f"```json\n{ACTION}\n```", "It is sunny there.")))
-    assert legal(told) == []
-    assert text(told) == "It is sunny there."
-    first, second = (e.payload for e in told if isinstance(e, LlmEnd))
+    envelopes = await run_graph(agent(saying(f"```json\n{ACTION}\n```", "It is sunny there.")))
+    assert order_problems(envelopes) == []
+    assert text(envelopes) == "It is sunny there."
+    first, second = (e.payload for e in envelopes if isinstance(e, LlmEnd))
     assert (first.finish_reason, second.finish_reason) == ("tool_calls", "stop")
     asked, answered = (received.body for received in openai_server.received)
     assert (asked["model"], asked["temperature"]) == ("tiny-1", 0.5)
@@ -85,13 +84,13 @@ async def test_a_server_that_refuses_tools_serves_an_agent_with_tools(
 async def test_the_envelopes_are_those_of_a_model_with_functions(saying: Saying) -> None:
     called = ScriptStep(say="Look.\n", call="look_up", args={"city": "Ulm"})
     native = ScriptedModel(script=[ScriptRule(steps=[called, ScriptStep(say="Sunny it is.")])])
-    expected = await story(agent(native))
-    told = await story(agent(saying(f"Look.\n{ACTION}", "Sunny it is.")))
-    assert legal(told) == []
-    assert types(told) == types(expected)
-    assert text(told) == text(expected) == "Look.\nSunny it is."
-    (start,) = [e.payload for e in told if isinstance(e, ToolStart)]
-    (ended, _) = [e.payload for e in told if isinstance(e, LlmEnd)]
+    expected = await run_graph(agent(native))
+    envelopes = await run_graph(agent(saying(f"Look.\n{ACTION}", "Sunny it is.")))
+    assert order_problems(envelopes) == []
+    assert types(envelopes) == types(expected)
+    assert text(envelopes) == text(expected) == "Look.\nSunny it is."
+    (start,) = [e.payload for e in envelopes if isinstance(e, ToolStart)]
+    (ended, _) = [e.payload for e in envelopes if isinstance(e, LlmEnd)]
     assert ended.tool_calls is not None
     assert (start.args, start.tool_call_id) == ({"city": "Ulm"}, ended.tool_calls[0].tool_call_id)
 
@@ -142,7 +141,7 @@ async def test_several_actions_are_several_calls_with_ids_of_their_own(saying: S
     ],
     ids=["cut off", "second cut off", "unknown tool", "missing", "wrong type", "no object", "too deep", "no number"],
 )
-async def test_a_bad_action_is_explained_to_the_model_once_and_seen_by_nobody(
+async def test_an_invalid_call_is_explained_to_the_model_once_and_not_streamed(
     saying: Saying, openai_server: OpenAiServer, said: str, complaint: str
 ) -> None:
     chunks = [chunk async for chunk in saying(said, ACTION).bind_tools([look_up]).astream("go")]
@@ -150,15 +149,15 @@ async def test_a_bad_action_is_explained_to_the_model_once_and_seen_by_nobody(
     message: Any = sum(chunks[1:], start=chunks[0])
     assert calls(message) == [("look_up", {"city": "Ulm"})]
     assert message.response_metadata["model_name"] == "tiny-1"
-    *_, wrong, told = openai_server.received[1].body["messages"]
+    *_, wrong, envelopes = openai_server.received[1].body["messages"]
     assert (wrong["role"], wrong["content"]) == ("assistant", said)
-    assert told["role"] == "user" and complaint in told["content"]
+    assert envelopes["role"] == "user" and complaint in envelopes["content"]
 
 
 async def test_what_is_bad_a_second_time_is_the_answer(saying: Saying) -> None:
-    told = await story(agent(saying('{"tool": "look_down"}', '{"tool": "look_sideways"}')))
-    (answer,) = [e.payload for e in told if isinstance(e, Message)]
-    assert text(told) == '{"tool": "look_sideways"}'
+    envelopes = await run_graph(agent(saying('{"tool": "look_down"}', '{"tool": "look_sideways"}')))
+    (answer,) = [e.payload for e in envelopes if isinstance(e, Message)]
+    assert text(envelopes) == '{"tool": "look_sideways"}'
     assert answer.status == "last"
 
 
@@ -180,13 +179,7 @@ async def test_without_tools_nothing_is_read_into_the_text(saying: Saying) -> No
     assert (await saying(ACTION).ainvoke("go")).text == ACTION
 
 
-def test_a_synchronous_graph_gets_the_same() -> None:
-    inner = ScriptedModel(script=[ScriptRule(steps=[ScriptStep(say=f"Look.\n{ACTION}")])])
-    message = SchemaPrompted(inner=inner).bind_tools([look_up]).invoke("go")
-    assert (message.text, calls(message)) == ("Look.\n", [("look_up", {"city": "Ulm"})])
-
-
-def test_the_history_is_told_in_plain_text_only() -> None:
+def test_the_history_is_sent_as_plain_text_only() -> None:
     call = {"name": "look_up", "args": {"city": "Ulm"}, "id": "c1", "type": "tool_call"}
     talk = [
         SystemMessage("Be brief."),
@@ -229,18 +222,18 @@ LINES = st.lists(st.sampled_from(["", "plain", "{", '{"a": 1}', "`x` is", "```js
 @given(LINES, PLACES)
 def test_a_text_without_an_action_comes_out_whole_however_it_is_cut(lines: list[str], places: list[int]) -> None:
     whole = "\n".join(lines)
-    reader = ActionReader(ToolSchemas(TOOLS))
-    told = "".join(reader.feed(piece) for piece in cut(whole, places))
+    reader = ToolCallParser(ToolSchemas(TOOLS))
+    envelopes = "".join(reader.feed(piece) for piece in cut(whole, places))
     reading = reader.finish()
-    assert told + reading.held == reading.said == whole
+    assert envelopes + reading.held == reading.said == whole
     assert (list(reading.calls), reading.problem) == ([], None)
 
 
 @settings(deadline=None)
 @given(st.sampled_from(["", "Let me see.\n", "First:\n\n"]), PLACES, st.text())
-def test_of_an_action_nothing_is_told_however_it_is_cut(before: str, places: list[int], city: str) -> None:
-    reader = ActionReader(ToolSchemas(TOOLS))
+def test_no_part_of_a_call_is_streamed_however_it_is_split(before: str, places: list[int], city: str) -> None:
+    reader = ToolCallParser(ToolSchemas(TOOLS))
     action = json.dumps({"tool": "look_up", "args": {"city": city}})
-    told = "".join(reader.feed(piece) for piece in cut(f"{before}```json\n{action}\n```", places))
-    assert told.strip() == before.strip()
+    envelopes = "".join(reader.feed(piece) for piece in cut(f"{before}```json\n{action}\n```", places))
+    assert envelopes.strip() == before.strip()
     assert list(reader.finish().calls) == [("look_up", {"city": city})]

@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import tool
 from pydantic import ValidationError
 
-from stellwerk.agents.middleware.conversation import GIVEN, VALIDATOR
-from stellwerk.agents.scripted import ScriptedModel, next_step
+from stellwerk.agents.runtime.conversation import INPUT_NOTE, VALIDATOR
+from stellwerk.agents.scripted.model import ScriptedModel, next_step
 from stellwerk.errors import ScriptedFailure
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 
@@ -60,7 +60,7 @@ def test_of_a_task_the_prompt_is_heard_and_of_its_documents_what_they_are() -> N
     kinds = [("d1", "txt", False), ("d2", "csv", False), ("d3", "xlsx", True)]
     given = {"wish": len("Write."), "documents": [{"id": id_, "ext": e, "made": made} for id_, e, made in kinds]}
     told = "Write.\n\nDocuments for this task:\n- fail.txt (d1): Text, 4 words: Please ask a question."
-    task = HumanMessage(told, response_metadata={GIVEN: given})
+    task = HumanMessage(told, response_metadata={INPUT_NOTE: given})
     words = [ScriptRule(when=word, steps=[ScriptStep(say="obeyed")]) for word in ("ask", "fail", "documents", "text")]
     quoted = "{document:xlsx,csv} {document} / {documents} / {documents:xlsx,csv}"
     by_kind = ScriptRule(when=["read", "write"], documents=["xlsx", "csv"], steps=[ScriptStep(say=quoted)])

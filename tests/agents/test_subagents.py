@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.questions import ask_user
-from stellwerk.agents.tools import Tools, tool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.tools.builtin import ask_user
+from stellwerk.agents.tools.registry import Tools, tool
 from stellwerk.envelope.model import Envelope, LlmStart, ToolStart
 from stellwerk.envelope.results import Json
 from stellwerk.errors import SpecError
 from stellwerk.spec.model import AgentAsTool, CompleteAgent
 from stellwerk.spec.script import ScriptStep
-from tests.agents.driving import Conversation, agent, asks, call, calls, ended, ends, result, say, starts
+from tests.agents.agent_runs import Conversation, agent, asks, call, calls, ended, ends, result, say, starts
 
 done: Counter[str] = Counter()
 
@@ -30,7 +30,7 @@ async def note(text: str) -> str:
 @pytest.fixture
 def factory(saver: DurableSaver) -> AgentFactory:
     done.clear()
-    return AgentFactory(Pool(tools=Tools([note, ask_user]), saver=saver))
+    return AgentFactory(Resources(tools=Tools([note, ask_user]), saver=saver))
 
 
 def using(who: CompleteAgent, *others: CompleteAgent, **terms: Any) -> CompleteAgent:
@@ -60,9 +60,19 @@ def path(told: list[Envelope], call_id: str | None) -> list[str]:
     return names
 
 
-@pytest.mark.requirement(
-    "fault-32", "004.answers.resumes-sub-agent", "000.agents.direct-or-as-tool", "000.factory.loads-agents-as-tools"
-)
+@pytest.mark.requirement("000.agents.direct-or-as-tool")
+async def test_the_same_agent_runs_by_itself_and_as_a_tool(factory: AgentFactory) -> None:
+    same = leaf("w1")
+    alone = await Conversation(await factory.build(same)).send("go")
+    assert result(alone) == "w1 is done"
+    assert path(alone, starts(alone)[-1].call_id) == ["note"]
+    boss = using(agent("boss", call("w1", task="x"), say("{result}")), same)
+    inside = await Conversation(await factory.build(boss)).send("go")
+    assert result(inside) == "w1 is done"
+    assert path(inside, starts(inside)[-1].call_id) == ["w1", "note"]
+
+
+@pytest.mark.requirement("fault-32", "004.answers.resumes-sub-agent", "000.factory.loads-agents-as-tools")
 async def test_three_levels_two_at_a_time_one_asks_and_nothing_runs_twice(factory: AgentFactory) -> None:
     west = middle("west", leaf("w1"), leaf("w2"))
     east = middle("east", leaf("e1"), asking("e2"))

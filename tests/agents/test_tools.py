@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel, Field
 
-from stellwerk.agents.tools import tool
+from stellwerk.agents.tools.registry import tool
 from stellwerk.envelope.results import Table
 from stellwerk.errors import InvalidTool
 
@@ -239,7 +239,7 @@ def with_runtime(runtime: ToolRuntime[Any, Any]) -> int:
         (plain, {"effects": "none"}, "has effects 'none'; known are: read, write, external"),
         (plain, {"runs_in": "cloud"}, "is to run in 'cloud'; known are: loop, thread, process"),
         (plain, {"runs_in": "loop"}, "would block everything else in the loop; make it an async def"),
-        (plain, {"retries": 3}, "is told retries, which means nothing; known are: aliases"),
+        (plain, {"retries": 3}, "has unknown options: retries; known are: aliases"),
         (asynchronous, {"runs_in": "process"}, "is async and is to run in a process"),
         (asynchronous, {"runs_in": "thread"}, "is async and is to run in a thread"),
         (with_runtime, {"runs_in": "process"}, "where there is no runtime"),

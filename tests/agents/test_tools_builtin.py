@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 
-from stellwerk.agents.builtin import calculate, time_in, wait_a_while, write_report
-from stellwerk.agents.tool_calls import langchain_tool
-from stellwerk.agents.tools import discover
-from stellwerk.envelope.shapes import Blob
+from stellwerk.agents.tools.builtin import calculate, time_in, wait_a_while, write_report
+from stellwerk.agents.tools.call import langchain_tool
+from stellwerk.agents.tools.registry import discover
+from stellwerk.envelope.introspection import Blob
 from tests.agents.tool_runs import called, graph_calling, result_of
 
 
@@ -59,7 +59,7 @@ async def test_a_report_is_a_markdown_file() -> None:
     assert kept[0].data.decode() == "# ../../etc: The State of Things\n\nAll is well.\n"
 
 
-def test_the_time_is_told_for_a_zone() -> None:
+def test_the_time_is_given_for_a_zone() -> None:
     assert time_in("UTC", 1_700_000_000.9) == "2023-11-14T22:13:20+00:00"
     assert time_in("Europe/Berlin", 1_700_000_000) == "2023-11-14T23:13:20+01:00"
 

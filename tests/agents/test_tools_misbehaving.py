@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.tool_calls import langchain_tool
-from stellwerk.agents.tools import tool
+from stellwerk.agents.tools.call import langchain_tool
+from stellwerk.agents.tools.registry import tool
 from stellwerk.errors import ToolFailed, ToolTimeout
 from tests.agents.tool_runs import Ends, called, graph_calling
 from tests.crash.waiting import eventually
@@ -23,25 +23,23 @@ async def swallow_the_cancellation(released: asyncio.Event) -> None:
 
 @pytest.mark.requirement("004.tools.timeouts")
 @pytest.mark.parametrize("kind", ["loop", "thread"])
-@pytest.mark.parametrize("limit", ["its own", "the agent's"])
-async def test_a_tool_that_takes_too_long_is_one_error(kind: str, limit: str) -> None:
-    released, asked = threading.Event(), 0.05
+async def test_a_tool_that_takes_too_long_is_one_error(kind: str) -> None:
+    released = threading.Event()
 
-    @tool(timeout=asked if limit == "its own" else 60)
+    @tool(timeout=0.05)
     def block() -> str:
         """Block a thread."""
         released.wait(60)
         return "late"
 
-    @tool(timeout=asked if limit == "its own" else 60)
+    @tool(timeout=0.05)
     async def wait() -> str:
         """Wait for ever."""
         await asyncio.Event().wait()
         return "never"
 
     ends, spec = Ends(), wait if kind == "loop" else block
-    offered = langchain_tool(spec, timeout=60 if limit == "its own" else asked)
-    graph = graph_calling([offered], spec.name, {})
+    graph = graph_calling([langchain_tool(spec)], spec.name, {})
     with pytest.raises(ToolTimeout, match="took longer than 0.05 s"):
         await graph.ainvoke({"messages": [("user", "go")]}, {"callbacks": [ends]})
     released.set()  # the thread goes on until it comes to its end; nobody waits for it

@@ -1,20 +1,20 @@
 """Tools in processes of their own: whatever they do, the server gets a result or one error, and no process is left."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
 from collections.abc import Awaitable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from stellwerk.agents import tool_process
-from stellwerk.agents.tool_process import run_in_process
-from stellwerk.agents.tools import ToolSpec, discover
+from stellwerk.agents.tools.process import run_in_process
+from stellwerk.agents.tools.registry import ToolSpec, discover
 from stellwerk.errors import ToolFailed, ToolTimeout
-from stellwerk.processes import kept as kept_processes
-from stellwerk.processes.kept import MARK
+from stellwerk.processes.supervised_process import MARK
 from tests.agents import process_tools
 from tests.agents.living import lives
 from tests.agents.tool_runs import called, result_of
@@ -56,7 +56,7 @@ async def test_at_its_timeout_it_is_killed_with_its_children(tool: ToolSpec, tmp
     before = below_this_process()
     for seconds in (1.5, 10, 30):  # on a busy machine it may take some time until there are children
         with pytest.raises(ToolTimeout, match=f"longer than {seconds:g} s"):
-            await called(tool, {"path": str(path)}, within=seconds)
+            await called(replace(tool, timeout=seconds), {"path": str(path)})
         if path.exists():
             break
     assert [pid for pid in await noted(path) if lives(pid)] == []
@@ -77,7 +77,7 @@ async def test_when_the_run_is_stopped_it_is_killed_with_its_children(tool: Tool
 
 SERVER = """
 import sys, uvloop
-from stellwerk.agents.tool_process import run_in_process
+from stellwerk.agents.tools.process import run_in_process
 from tests.agents import process_tools
 uvloop.run(run_in_process(getattr(process_tools, sys.argv[1]), sys.argv[2]))
 """
@@ -105,11 +105,9 @@ async def test_what_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=lambda how: how.name)
-async def test_whoever_ends_his_keeper_does_not_get_away(
-    how: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept_processes, "_ENDING", 0.5)
-    run = asyncio.create_task(called(process_tools.attack_the_keeper, {"path": str(tmp_path / "pids"), "how": how}))
+async def test_a_tool_that_kills_or_stops_its_supervisor_is_ended_as_well(how: signal.Signals, tmp_path: Path) -> None:
+    arguments = json.dumps({"path": str(tmp_path / "pids"), "how": how})
+    run = asyncio.create_task(run_in_process(process_tools.attack_the_keeper, arguments, patience=0.5))
     pids = await noted(tmp_path / "pids")
     if how == signal.SIGKILL:
         assert "its process ended with SIGKILL" in await failure(run)
@@ -125,19 +123,20 @@ async def test_a_thread_that_goes_on_does_not_cost_the_answer() -> None:
     assert "LookupError: no" in await failure(called(process_tools.leave_a_thread_behind, {"raising": True}))
 
 
-async def test_only_so_many_run_at_once_and_to_wait_is_a_part_of_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tool_process, "AT_ONCE", 2)
+async def test_processes_are_limited_and_a_call_waits_for_a_free_slot(tmp_path: Path) -> None:
+    slots = asyncio.Semaphore(2)
     places = [tmp_path / str(number) for number in range(2)]
-    busy = [asyncio.create_task(called(process_tools.wait_for_the_end, {"path": str(place)})) for place in places]
+    arguments = [json.dumps({"path": str(place)}) for place in places]
+    busy = [
+        asyncio.create_task(run_in_process(process_tools.wait_for_the_end, given, slots=slots)) for given in arguments
+    ]
     for place in places:
         await noted(place)
-    with pytest.raises(ToolTimeout, match="longer than 0.5 s"):
-        await called(process_tools.leave, {"code": 0}, within=0.5)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(run_in_process(process_tools.leave, '{"code": 0}', slots=slots), 0.5)
     busy[0].cancel()
     await asyncio.wait(busy[:1])
-    assert "exit code 0" in await failure(called(process_tools.leave, {"code": 0}))
+    assert "exit code 0" in await failure(run_in_process(process_tools.leave, '{"code": 0}', slots=slots))
     for call in busy:
         call.cancel()
     await all_over()
@@ -158,7 +157,7 @@ async def failure(call: Awaitable[object]) -> str:
         (
             process_tools.leave,
             {"code": 3},
-            "'leave' gave no answer; its process ended with exit code 3; its last words: I am off",
+            "'leave' gave no answer; its process ended with exit code 3; its last output: I am off",
         ),
         (process_tools.leave, {"code": 0}, "gave no answer; its process ended with exit code 0"),
         (process_tools.babble, {}, "'babble' gave an answer that cannot be read"),
@@ -192,7 +191,7 @@ async def test_it_sees_no_environment_no_input_and_nothing_that_the_server_impor
 
 OPEN = """
 import os, sys, uvloop
-from stellwerk.agents.tool_process import run_in_process
+from stellwerk.agents.tools.process import run_in_process
 from tests.agents import process_tools
 os.dup2(2, 50, inheritable=True)
 result, _, _ = uvloop.run(run_in_process(process_tools.look_around, "{}"))

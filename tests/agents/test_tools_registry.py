@@ -9,12 +9,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from langchain_core.tools import StructuredTool
 
-from stellwerk.agents.builtin import BUILTIN_TOOLS
-from stellwerk.agents.document_tools import read_document
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.inventory import chosen, listing
-from stellwerk.agents.tools import GROUP, Tools, ToolSpec, described, discover, tool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.tools.builtin import BUILTIN_TOOLS
+from stellwerk.agents.tools.inventory import as_text, select
+from stellwerk.agents.tools.registry import ENTRY_POINT_GROUP, Tools, ToolSpec, describe, discover, tool
 from stellwerk.errors import BrokenReference, InvalidTool, UnknownTool
+from stellwerk.workflows.documents.tools import read_document
 
 ROOT = Path(__file__).parents[2]
 SHOP = f"{ROOT}/examples/tools/shop.py"
@@ -67,11 +67,9 @@ def test_two_tools_that_claim_one_name_are_refused_naming_both() -> None:
 
 
 def test_what_is_no_tool_yet_is_refused_with_what_makes_it_one() -> None:
-    with pytest.raises(InvalidTool, match="the tool 'plain' is none yet; decorate it with stellwerk.tool"):
-        AgentFactory(tools=[plain])  # type: ignore[list-item]
-    theirs = StructuredTool.from_function(plain)
-    with pytest.raises(InvalidTool, match="'plain' is a tool of LangChain; decorate the function behind it with"):
-        AgentFactory(tools=[theirs])  # type: ignore[list-item]
+    for given in (plain, StructuredTool.from_function(plain)):
+        with pytest.raises(InvalidTool, match="'plain' is none yet; decorate its function with stellwerk.tool"):
+            AgentFactory(tools=[given])  # type: ignore[list-item]
 
 
 def test_one_tool_that_is_found_twice_is_one_tool() -> None:
@@ -107,7 +105,7 @@ def test_a_reference_to_no_tool_is_refused(reference: str, remedy: str) -> None:
     assert remedy in refused.value.message
 
 
-def test_all_references_that_lead_nowhere_are_told_at_once() -> None:
+def test_all_broken_references_are_reported_at_once() -> None:
     with pytest.raises(BrokenReference) as refused:
         discover([f"{SHOP}:tolls", f"{SHOP}:tools", f"{__name__}:plain"])
     first, second = refused.value.message.splitlines()
@@ -124,7 +122,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
         about = tmp_path / "acme-1.0.dist-info"
         about.mkdir()
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text(f"[{GROUP}]\nours = {entry}\n")
+        (about / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\nours = {entry}\n")
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.delitem(sys.modules, "acme_tools", raising=False)
 
@@ -132,7 +130,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 
 
 SOURCE = '''
-from stellwerk.agents.tools import tool
+from stellwerk.agents.tools.registry import tool
 
 @tool
 def acme_search(words: str) -> str:
@@ -171,7 +169,7 @@ def test_a_package_whose_tools_cannot_be_loaded_is_named(
 
 @pytest.mark.requirement("004.tools.schemas-as-declared")
 def test_what_is_published_is_the_schema_of_the_tool_itself() -> None:
-    (shown,) = described([price_of_lamp])
+    (shown,) = describe([price_of_lamp])
     assert shown == {
         "name": "price_of_lamp",
         "description": "Say what lamps cost.",
@@ -192,21 +190,21 @@ def test_what_is_published_is_the_schema_of_the_tool_itself() -> None:
 
 
 def test_one_tool_is_chosen_by_its_name_or_alias_and_a_near_miss_is_answered() -> None:
-    tools = described([*BUILTIN_TOOLS, price_of_lamp])
-    assert [tool["name"] for tool in chosen(tools, ["quote", "calculate"])] == ["calculate", "price_of_lamp"]
-    assert chosen(tools, []) == tools
+    tools = describe([*BUILTIN_TOOLS, price_of_lamp])
+    assert [tool["name"] for tool in select(tools, ["quote", "calculate"])] == ["calculate", "price_of_lamp"]
+    assert select(tools, []) == tools
     with pytest.raises(UnknownTool, match="'get_wether' is not registered; did you mean 'get_weather'?"):
-        chosen(tools, ["calculate", "get_wether"])
+        select(tools, ["calculate", "get_wether"])
 
 
 def test_a_terminal_shows_each_tool_in_a_few_lines() -> None:
-    assert listing(described([price_of_lamp])) == (
+    assert as_text(describe([price_of_lamp])) == (
         "price_of_lamp  Say what lamps cost.\n"
         "    pieces: integer, required\n"
         "    also called lamp_price, quote\n"
         "    timeout 60 s, effects: read, runs in: thread"
     )
-    assert listing(described([read_document])).endswith("timeout 150 s, effects: read, untrusted, runs in: loop")
+    assert as_text(describe([read_document])).endswith("timeout 150 s, effects: read, untrusted, runs in: loop")
 
 
 @pytest.mark.parametrize("spec", BUILTIN_TOOLS, ids=lambda spec: spec.name)

@@ -5,10 +5,10 @@ from typing import Any
 
 import langsmith
 
-from stellwerk.agents.tracing import traced_as, tracing
-from stellwerk.envelope.redaction import Redactors
+from stellwerk.agents.runtime.tracing import traced_as, tracing
 from stellwerk.log.log import Lease
-from tests.client.commands import stellwerk
+from stellwerk.redaction.redactor import Redactors
+from tests.cli.processes import stellwerk
 from tests.collector import serving_collector
 from tests.samples import run_start
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from langgraph.graph import MessagesState, StateGraph
 
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.graphs import GraphEntry, Graphs
-from stellwerk.agents.memory import memory_saver
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.tools import Tools, tool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import memory_saver
+from stellwerk.agents.graphs.registry import GraphEntry, Graphs
+from stellwerk.agents.tools.registry import Tools, tool
 from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, Log, Message, RunEnd, State, Update
 from stellwerk.errors import SpecError
-from stellwerk.spec.load import read_system
+from stellwerk.spec.load import load_system
 from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, ModelSpec, Quotas, SystemSpec
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from tests.agents.driving import Conversation, agent, asks, call, ended, ends, result, say, starts
+from tests.agents.agent_runs import Conversation, agent, asks, call, ended, ends, result, say, starts
 
 
 def planned(*tasks: dict[str, Any], final: Sequence[str] = (), **more: Any) -> str:
@@ -40,7 +40,7 @@ def manager(reply: str, *agents: CompleteAgent, again: str | None = None) -> Com
 
 
 async def talk(boss: CompleteAgent, **system: Any) -> Conversation:
-    factory = AgentFactory(Pool(saver=memory_saver()))
+    factory = AgentFactory(Resources(saver=memory_saver()))
     return Conversation(await factory.build(boss, SystemSpec(name="office", **system)))
 
 
@@ -53,40 +53,44 @@ def messages(told: Sequence[Envelope]) -> list[tuple[str, str, str]]:
     return [(author, status, getattr(part, "text", "")) for author, status, part in said if author]
 
 
-@pytest.mark.requirement(
-    "003.plan.step-message",
-    "003.plan.log-analyzing",
-    "003.plan.log-created",
-    "003.task.agent-runs",
-    "003.task.step-message",
-    "003.task.log",
-    "003.final.status-last",
-    "003.final.log",
-)
-async def test_tasks_are_done_by_their_agents_in_the_order_of_their_documents() -> None:
+async def run_of_two_tasks() -> list[Envelope]:
+    """The writer needs a document of the counter, and so comes second, though it is planned first."""
     plan = planned(task("writer", reads=["sums.csv"]), task("counter", writes=["sums.csv"]))
     office = await talk(manager(plan, agent("writer", say("Written.")), agent("counter", say("Counted."))))
-    told = await office.send("Count, and write.")
-    assert messages(told) == [
+    return list(await office.send("Count, and write."))
+
+
+@pytest.mark.requirement("003.plan.step-message", "003.task.step-message", "003.final.status-last")
+async def test_the_plan_each_task_and_the_end_have_a_message() -> None:
+    assert messages(await run_of_two_tasks()) == [
         ("manager", "step", "I begin."),
         ("counter", "step", "Counted."),
         ("writer", "step", "Written."),
         ("manager", "last", "Written."),
     ]
-    assert lines(told) == [
+
+
+@pytest.mark.requirement("003.plan.log-analyzing", "003.plan.log-created", "003.task.log", "003.final.log")
+async def test_each_step_of_a_plan_is_logged_with_its_progress() -> None:
+    assert lines(await run_of_two_tasks()) == [
         (10, "Analyzing request and planning work"),
         (25, "Work plan created"),
         (30, "Running task 1/2: counter"),
         (60, "Running task 2/2: writer"),
         (90, "Creating final response"),
     ]
-    calls = [start for start in starts(told) if start.payload.kind == "agent"]
+
+
+@pytest.mark.requirement("003.task.agent-runs")
+async def test_tasks_are_done_by_their_agents_in_the_order_of_their_documents() -> None:
+    envelopes = await run_of_two_tasks()
+    calls = [start for start in starts(envelopes) if start.payload.kind == "agent"]
     assert [(start.payload.tool_name, start.payload.args["prompt"]) for start in calls] == [
         ("counter", "Do it."),
         ("writer", "Do it."),
     ]
-    (plan_told,) = [e.payload for e in told if isinstance(e, State)]
-    assert (plan_told.name, sorted(plan_told.snapshot)) == (
+    (plan,) = [e.payload for e in envelopes if isinstance(e, State)]
+    assert (plan.name, sorted(plan.snapshot)) == (
         "plan",
         ["objFinalDocuments", "objUserResponse", "objWorkplan", "userLanguage"],
     )
@@ -103,7 +107,7 @@ async def test_tasks_that_do_not_wait_for_each_other_run_side_by_side() -> None:
 
     shy = agent("shy", call("meet"), say("Met."), tools=["meet"])
     boss = manager(planned(task("shy"), task("shy")), shy)
-    office = Conversation(await AgentFactory(Pool(tools=Tools([meet]))).build(boss, SystemSpec(name="office")))
+    office = Conversation(await AgentFactory(Resources(tools=Tools([meet]))).build(boss, SystemSpec(name="office")))
     async with asyncio.timeout(60):
         told = await office.send("Go.")
     assert ended(told) == "completed"
@@ -208,7 +212,7 @@ async def test_any_kind_of_agent_can_do_a_task() -> None:
     deep = agent("digger", say("Dug.")).model_copy(update={"kind": "deep"})
     plan = planned(task("shouter", "hey"), task("office"), task("digger"))
     graphs = Graphs([GraphEntry("shout", own, "here")])
-    factory = AgentFactory(Pool(saver=memory_saver(), graphs=graphs))
+    factory = AgentFactory(Resources(saver=memory_saver(), graphs=graphs))
     told = await Conversation(await factory.build(manager(plan, graph, inner, deep))).send("Go.")
     replies = {author: text for author, status, text in messages(told) if status == "step"}
     assert replies["shouter"].startswith("HEY")
@@ -245,7 +249,7 @@ async def test_quotas_count_what_was_done_beside_a_task_that_had_to_wait() -> No
 
 async def test_documents_without_a_server_are_refused_clearly() -> None:
     lister = agent("lister", call("list_documents"), say("{result}"), tools=["list_documents"])
-    told = await Conversation(await AgentFactory(Pool(saver=memory_saver())).build(lister)).send("Go.")
+    told = await Conversation(await AgentFactory(Resources(saver=memory_saver())).build(lister)).send("Go.")
     assert "there is no place for documents here" in result(told)
     assert "stellwerk workflow run" in result(told)
 
@@ -259,10 +263,10 @@ agents:
   - {id: other, role: sub-agent, document_summaries: model}
 """
     with pytest.raises(SpecError) as refused:
-        await AgentFactory().admitted(read_system(text, source="lonely.yaml"))
+        await AgentFactory().admitted(load_system(text, source="lonely.yaml"))
     said = str(refused.value)
     assert "give the tool 'get_weather' to a sub-agent that needs it" in said
-    assert "nobody does the tasks of this plan" in said
+    assert "no agent does the tasks of this plan" in said
     assert "only an agent of kind workplan has documents summed up" in said
     assert "max_steps" in said and "set this at the sub-agents" in said
 
@@ -294,6 +298,6 @@ async def test_a_task_asks_before_it_acts_once_something_untrusted_was_read(
     plan = planned(task(tasks[0], writes=["a.md"]), task(tasks[1], reads=["a.md"]))
     boss = manager(plan, reader, writer)
     boss = boss.model_copy(update={"config": AgentConfig(approvals_after_reading=["write"])})
-    office = Conversation(await AgentFactory(Pool(tools=Tools([read_mail, write]))).build(boss))
+    office = Conversation(await AgentFactory(Resources(tools=Tools([read_mail, write]))).build(boss))
     told = await office.send(text)
     assert [len(asks(told)), len(ends(told, "write"))] == ([0, 1] if written else [1, 0])

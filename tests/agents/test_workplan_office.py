@@ -10,7 +10,7 @@ import pytest
 from docx import Document as Word
 from python_calamine import CalamineWorkbook
 
-from stellwerk.envelope.order import legal
+from stellwerk.testing.order import order_problems
 from tests.agents.office import FIGURES, FILES, NOTES, SHEET, delivered, given, payloads, quick_office, seen, worked
 from tests.api.workflow_client import finished, start, upload
 from tests.crash.process import server_process
@@ -54,7 +54,7 @@ async def test_a_spreadsheet_and_a_text_become_a_report_and_a_table_with_their_f
     assert [cell.text for cell in word.tables[0].rows[1].cells] == ["amount", "3", "350.5", "116.8333", "50", "200"]
     table = CalamineWorkbook.from_filelike(io.BytesIO(documents["figures.xlsx"])).get_sheet_by_index(0).to_python()
     assert table[1] == ["amount", 3, 350.5, 116.8333, 50, 200]
-    assert not legal(log_of(await events(office, sid)))
+    assert not order_problems(log_of(await events(office, sid)))
 
 
 async def test_documents_of_a_task_go_with_its_message_and_those_of_all_with_the_last(
@@ -102,7 +102,7 @@ async def test_a_question_of_a_task_is_answered_and_only_what_is_left_is_done(of
     rest = await rest_of_run(office, sid, accepted["after"])
     assert [p["tool_name"] for p in payloads(rest, "tool_start") if p.get("kind") == "agent"] == []
     assert (await delivered(office, rest))["report.md"].decode().startswith("# Spring\n")
-    assert not legal(log_of(await events(office, sid)))
+    assert not order_problems(log_of(await events(office, sid)))
 
 
 @pytest.mark.requirement("003.interrupt.stopped-breaks-off")
@@ -113,7 +113,7 @@ async def test_a_stop_in_the_middle_of_a_task_ends_it_and_the_next_round_works(o
     assert (await stop(office, sid))["status"] == "stopped"
     log = await events(office, sid)
     assert seen(log).logs[-1].message == "Workflow stopped by user"
-    assert not legal(log_of(log))
+    assert not order_problems(log_of(log))
     _, told = await worked(office, "Write a report.", sid=sid)
     assert FIGURES in (await delivered(office, told))["report.md"].decode()
 
@@ -121,7 +121,7 @@ async def test_a_stop_in_the_middle_of_a_task_ends_it_and_the_next_round_works(o
 BROKEN = ("broken.xlsx", SHEET[:900])
 PEOPLE = ("people.csv", b"name,city\nAnn,Rome\n")
 PRICES = ("prices.csv", b"name,price\na,1000.5\nb,2\n")
-GIVEN: list[tuple[str, list[tuple[str, bytes]], list[str], list[str]]] = [
+INPUT_NOTE: list[tuple[str, list[tuple[str, bytes]], list[str], list[str]]] = [
     ("What is in it?", [FILES[1]], ["report.md", "report.docx"], ["There is one document.", NOTES.decode().strip()]),
     ("Bericht!", [FILES[1]], ["bericht.md", "bericht.docx"], ["Es liegt ein Dokument vor.", "*14 Wörter*"]),
     (
@@ -134,7 +134,9 @@ GIVEN: list[tuple[str, list[tuple[str, bytes]], list[str], list[str]]] = [
 """What is asked with which files, what is delivered, and what the report says."""
 
 
-@pytest.mark.parametrize(("text", "files", "names", "says"), GIVEN, ids=[f"{text} {len(f)}" for text, f, *_ in GIVEN])
+@pytest.mark.parametrize(
+    ("text", "files", "names", "says"), INPUT_NOTE, ids=[f"{text} {len(f)}" for text, f, *_ in INPUT_NOTE]
+)
 async def test_whatever_is_given_there_is_a_report_on_it(
     office: httpx2.AsyncClient, text: str, files: list[tuple[str, bytes]], names: list[str], says: list[str]
 ) -> None:
@@ -234,7 +236,7 @@ async def test_killed_the_workflow_goes_on_and_what_was_done_is_not_done_again(
     agents = [p["tool_name"] for p in payloads(told, "tool_start") if p.get("kind") == "agent"]
     assert {agent: agents.count(agent) for agent in begun} == begun
     assert (accepted["run_id"], payloads(told, "run_end")[0]["status"]) == (told[-1]["run_id"], "stopped")
-    assert not legal(log_of(told))
+    assert not order_problems(log_of(told))
 
 
 async def until_told(client: httpx2.AsyncClient, sid: str, *parts: str) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.workplan_plan import Workplan, plain, read_plan, schema
-from stellwerk.agents.workplan_words import Job, Review, words_for
 from stellwerk.errors import PlanRefused
+from stellwerk.workflows.workplan.plan import Review, Workplan, plain, read_plan, schema, task_prompt, texts_for
 
 AGENTS = ("analyst", "writer")
 
@@ -33,6 +32,7 @@ def test_a_plan_has_exactly_the_four_names_of_the_contract() -> None:
     plan = read(written(task(writes=["a.md"]), final=("a.md",)))
     assert sorted(plain(plan)) == ["objFinalDocuments", "objUserResponse", "objWorkplan", "userLanguage"]
     assert plain(plan)["objWorkplan"] == [task(writes=["a.md"])]
+    assert [document["name"] for document in plain(plan)["objFinalDocuments"]] == ["a.md"]
     assert json.loads(schema())["required"] == ["objUserResponse"]
 
 
@@ -93,16 +93,16 @@ def test_a_star_stands_for_what_the_user_gave_and_a_document_may_be_named_by_its
     ],
 )
 def test_an_agent_is_asked_in_the_language_of_the_user(language: str, begins: str) -> None:
-    asked = Job("Tu es.", ["- a.csv (1): Table"], ["b.md"]).text(language).split("\n\n")
+    asked = task_prompt("Tu es.", ["- a.csv (1): Table"], ["b.md"], language).split("\n\n")
     assert asked[0] == "Tu es."
     assert asked[1].startswith(begins)
     assert asked[2].endswith("- b.md")
     assert len(asked) == (4 if language else 3)
-    assert words_for("xx") == words_for("en")
+    assert texts_for("xx") == texts_for("en")
 
 
 def test_a_language_that_has_no_words_here_is_named_to_the_agent() -> None:
-    assert Job("Tee.").text("fi").endswith("in this language: Finnish.")
+    assert task_prompt("Tee.", [], [], "fi").endswith("in this language: Finnish.")
 
 
 def test_a_review_tells_what_is_there_and_what_is_not() -> None:

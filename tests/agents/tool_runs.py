@@ -8,9 +8,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tool_calls import Keep, langchain_tool
-from stellwerk.agents.tools import ARTIFACT_KEY, ToolSpec
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.tools.call import SaveFiles, langchain_tool
+from stellwerk.agents.tools.registry import ARTIFACT_KEY, ToolSpec
 from stellwerk.spec.script import ScriptRule, ScriptStep
 
 
@@ -24,12 +24,10 @@ async def called(
     spec: ToolSpec,
     args: dict[str, Any] | None = None,
     *,
-    name: str | None = None,
-    within: float | None = None,
-    keep: Keep | None = None,
+    keep: SaveFiles | None = None,
 ) -> ToolMessage:
     """What the graph holds after a model has called the tool."""
-    offered = langchain_tool(spec, name=name, timeout=within, keep=keep)
+    offered = langchain_tool(spec, keep=keep)
     state = await graph_calling([offered], offered.name, args or {}).ainvoke({"messages": [("user", "go")]})
     (message,) = (message for message in state["messages"] if isinstance(message, ToolMessage))
     return message

@@ -28,7 +28,7 @@ def examples(media: Described) -> dict[str, Any]:
 
 
 def complaints(published: Described) -> list[str]:
-    """Everything that a reader of the document would miss in it, or would be told wrong."""
+    """Everything that a reader of the document would miss in it, or would find wrong."""
     found = []
     for method, path, described in operations(published):
         found += [f"{method} {path}: {lack}" for lack in _lacks(published, described)]

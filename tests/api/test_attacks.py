@@ -1,11 +1,12 @@
 """What a hostile client or network tries: each attempt gets an answer that gives nothing away, and changes nothing.
 
-What pages try is in ``test_browsers.py``. Uploads are attacked in ``tests/documents``, descriptions of agent systems
+What pages try is in ``test_cors.py``. Uploads are attacked in ``tests/documents``, descriptions of agent systems
 in ``tests/spec``, ids in ``test_isolation.py``.
 """
 
 import asyncio
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from stellwerk.api import patience
+from stellwerk.app import Parts
+from stellwerk.settings import Settings
+from stellwerk.timings import Timings
 from tests.api.documented import examples, operations
 from tests.api.tenants import shared_server
+from tests.conftest import running_server, server_beside
 
 JSON = {"Content-Type": "application/json"}
 BEGIN = {"agent_system_id": "demo"}
@@ -142,32 +146,36 @@ SLOW = {
 }
 
 
+@pytest.fixture(scope="module")
+def impatient_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    parts = Parts(timings=Timings(request_headers=0.2, request_body=0.2))
+    with server_beside(Settings(data=tmp_path_factory.mktemp("impatient")), parts=parts) as found:
+        yield found
+
+
 @pytest.mark.parametrize("said, status", SLOW.values(), ids=SLOW)
-async def test_whoever_does_not_say_what_he_wants_is_let_go(
-    address: str, said: bytes, status: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+async def test_a_client_that_sends_no_complete_request_is_disconnected(
+    impatient_address: str, said: bytes, status: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(patience, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(patience, "BODY_SECONDS", 0.2)
-    answer = await raw(address, said)  # to the end of the connection: it was closed for us
+    answer = await raw(impatient_address, said)  # to the end of the connection: it was closed for us
     assert [*answer.split(b" ", 2), b"", b""][1] == status, answer
     assert "request_failed" not in "".join(capfd.readouterr())
 
 
-async def test_whoever_sends_slowly_and_steadily_is_heard(
-    address: str, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_client_that_sends_slowly_and_steadily_is_served(tmp_path: Path) -> None:
     """Its time is over at once; but what has come buys more than this test takes."""
-    monkeypatch.setattr(patience, "BODY_SECONDS", 0.0)
-    monkeypatch.setattr(patience, "PACE", 1)
+    parts = Parts(timings=Timings(request_body=0.0, body_pace=1))
     body = json.dumps(BEGIN).encode() + b" " * 1000
     head = b"POST /sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
-    writer.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body[:-9])
-    assert (await client.get("/healthz")).status_code == 200  # meanwhile its time is looked at
-    writer.write(body[-9:])
-    async with asyncio.timeout(60):
-        answer = await reader.read()
-    writer.close()
+    async with running_server(Settings(data=tmp_path), parts=parts) as address:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        writer.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body[:-9])
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            assert (await client.get("/healthz")).status_code == 200  # meanwhile its time is checked
+        writer.write(body[-9:])
+        async with asyncio.timeout(60):
+            answer = await reader.read()
+        writer.close()
     assert answer.startswith(b"HTTP/1.1 201")
 
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from websockets.asyncio.client import connect
 
-from stellwerk.offline import verified
+from stellwerk.ops.offline import verified
 from tests.api.tenants import Shared, shared_server, using
 from tests.crash.process import server_process
 from tests.runs.talking import rest_of_run
@@ -123,7 +123,7 @@ async def test_what_cannot_be_recorded_is_not_done(shared: Shared, tmp_path: Pat
             answer = await ask(shared, ids)
         assert answer.status_code >= 500, what
         after = stored(tmp_path / "data")
-        if what in FROM_NOTHING:  # an empty session may stay, of which nobody was told
+        if what in FROM_NOTHING:  # an empty session may stay, of which nobody was recorded
             before.pop("session"), after.pop("session")
         if after != before:
             done.append(what)
@@ -173,8 +173,8 @@ async def test_the_start_of_a_workflow_is_recorded_with_its_id_also_if_it_is_ref
     assert (await shared.acme.post(start, json={"prompt": "blue"}, params={"id": made})).status_code == 200
     assert (await shared.acme.post(start, json={"prompt": "x"}, params={"id": "nowhere"})).status_code == 404
     assert (await shared.acme.post(start, json={"prompt": "x", "agentSystemId": "nowhere"})).status_code == 404
-    told = (await shared.acme.get("/audit", params={"limit": 500})).json()["entries"]
-    assert [(each["outcome"], each.get("on", {})) for each in told if each["what"] == f"POST {start}"] == [
+    recorded = (await shared.acme.get("/audit", params={"limit": 500})).json()["entries"]
+    assert [(each["outcome"], each.get("on", {})) for each in recorded if each["what"] == f"POST {start}"] == [
         (200, {"made": made}),
         (200, {"workflow_id": made}),
         (404, {"workflow_id": "nowhere"}),
@@ -198,8 +198,8 @@ async def test_a_message_that_interrupts_a_run_has_one_entry_and_a_refused_one_s
             await ws.send(json.dumps(frame))
             while not {"ok", "problem"} & json.loads(await ws.recv()).keys():
                 pass
-    told = (await shared.acme.get("/audit", params={"limit": 500})).json()["entries"]
-    assert [(each["what"], each["outcome"]) for each in told if each.get("on", {}).get("sid") == sid] == [
+    recorded = (await shared.acme.get("/audit", params={"limit": 500})).json()["entries"]
+    assert [(each["what"], each["outcome"]) for each in recorded if each.get("on", {}).get("sid") == sid] == [
         ("POST /sessions/{sid}/messages", 202),
         ("POST /sessions/{sid}/messages", 409),
         ("POST /sessions/{sid}/messages", 202),

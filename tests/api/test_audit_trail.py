@@ -19,7 +19,7 @@ async def shared(tmp_path: Path) -> AsyncIterator[Shared]:
 
 
 @pytest.mark.requirement("004.security.audit-trail")
-async def test_the_audit_tells_who_did_what_and_outlives_it_without_its_content(shared: Shared) -> None:
+async def test_the_audit_log_records_who_did_what_and_outlives_it_without_its_content(shared: Shared) -> None:
     async with shared.client("acme", name="ada's", user="ada", role="member") as ada:
         sid = (await ada.post("/sessions", json=BEGIN)).json()["id"]
         await ada.post(f"/sessions/{sid}/messages", json={"text": "canary-in-a-message"})

@@ -1,4 +1,4 @@
-"""The canary scan: secrets that a run uses and gives away are found nowhere that the server writes or tells."""
+"""The canary scan: secrets that a run uses and gives away are found nowhere that the server writes or sends."""
 
 import asyncio
 from base64 import b64encode
@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from stellwerk.backups import backup
+from stellwerk.ops.backup import backup
 from tests.agents.mcp.vault import serving_vault
 from tests.collector import serving_collector
 from tests.crash.process import start
@@ -26,14 +26,14 @@ from stellwerk import tool
 
 @tool
 def echo(text: str) -> dict:
-    '''Give back what it is told, in every form.'''
+    '''Return its input in every form.'''
     logging.getLogger("echo").warning("called with %s", text)
     return {"plain": text, text: 1, "url": "https://example.org/?key=" + quote(text, safe=""),
             "auth": "Basic " + b64encode(("user:" + text).encode()).decode()}
 
 @tool
 def burst(text: str) -> str:
-    '''Fail with what it is told.'''
+    '''Fail with its input.'''
     raise RuntimeError("401 for " + text)
 
 @tool
@@ -43,12 +43,12 @@ def fill(text: str) -> str:
 
 @tool
 def write(text: str) -> dict:
-    '''Give a file that holds what it is told, and is called so.'''
+    '''Return a file that contains its input and is named after it.'''
     return {"kind": "file_ref", "filename": text + ".txt", "bytes_b64": b64encode(text.encode()).decode()}
 
 @tool
 def remember(text: str) -> str:
-    '''Put away what it is told, beyond the session.'''
+    '''Store its input beyond the session.'''
     get_store().put(("notes", text), text, {"text": text, text: [quote(text, safe="")]})
     return str(get_store().get(("notes", text), text).value)
 """
@@ -57,16 +57,16 @@ version: 1
 system: {name: leaky, store_prompts: true, storage: {checklist_dir: checklists}}
 agents:
   - id: one
-    model: {provider: house, model: big}
+    model: {provider: own, model: big}
     tools: {allow: [echo, burst, fill, write, remember, vault_whoami, plan_tasks]}
 """
 
 
-def operator(folder: Path, house: str, vault: str) -> Path:
+def operator(folder: Path, openai: str, vault: str) -> Path:
     (folder / "leaks.py").write_text(TOOLS)
     config = folder / "operator.yaml"
     config.write_text(
-        f"providers: {{house: {{kind: openai, base_url: '{house}'}}}}\n"
+        f"providers: {{own: {{kind: openai, base_url: '{openai}'}}}}\n"
         f"mcp_servers: {{vault: {{url: '{vault}', headers: {{Authorization: 'Bearer ${{secret:vault_token}}'}}}}}}\n"
         "tools: ['leaks.py:echo', 'leaks.py:burst', 'leaks.py:fill', 'leaks.py:write', 'leaks.py:remember']\n"
     )
@@ -90,8 +90,8 @@ def files_below(folder: Path, named: str = "**/*") -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(named) if path.is_file()}
 
 
-async def told(client: httpx2.AsyncClient, sid: str) -> dict[str, bytes]:
-    """All that the server tells of the session, and of secrets."""
+async def responses(client: httpx2.AsyncClient, sid: str) -> dict[str, bytes]:
+    """All responses about the session, and about secrets."""
     paths = [f"/sessions/{sid}/{part}" for part in ("state", "events?profile=debug", "artifacts", "")]
     dialects = ("", "&dialect=chunks", "&dialect=events")
     paths += [f"/sessions/{sid}/stream?until=run_end&profile=debug{name}" for name in dialects]
@@ -102,11 +102,11 @@ async def told(client: httpx2.AsyncClient, sid: str) -> dict[str, bytes]:
     return {path: answer.content for path, answer in answers.items()}
 
 
-def script(house: OpenAiServer) -> None:
-    house.key = KEY
+def script(openai: OpenAiServer) -> None:
+    openai.key = KEY
     used = ("echo", "burst", "fill", "write", "remember")
     calls = [(name, {"text": KEY}) for name in used]
-    house.replies = [
+    openai.replies = [
         Reply(calls=(*calls, ("vault_whoami", {}), ("plan_tasks", {"tasks": [{"title": f"use {KEY}"}]}))),
         Reply(say=f"your key is {KEY} and your token {TOKEN} or {quote(KEY, safe='')}"),
     ]
@@ -114,7 +114,7 @@ def script(house: OpenAiServer) -> None:
 
 async def leak(client: httpx2.AsyncClient) -> str:
     """A run that uses both secrets and gives them away; the id of its session."""
-    for name, value in (("house_api_key", KEY), ("vault_token", TOKEN)):
+    for name, value in (("own_api_key", KEY), ("vault_token", TOKEN)):
         assert (await client.put(f"/secrets/{name}", json={"value": value})).status_code == 204
     made = await client.post("/agent-systems", content=SYSTEM, headers={"Content-Type": "application/yaml"})
     assert made.status_code == 201, made.text
@@ -130,21 +130,21 @@ async def leak(client: httpx2.AsyncClient) -> str:
 @pytest.mark.requirement("004.security.tenant-secrets")
 async def test_a_secret_that_is_used_and_given_away_in_every_form_is_found_nowhere(tmp_path: Path) -> None:
     data, errors, copy = tmp_path / "data", tmp_path / "errors", tmp_path / "copy"
-    async with serving_openai() as house, serving_vault() as (vault, seen), serving_collector() as collector:
-        script(house)
+    async with serving_openai() as openai, serving_vault() as (vault, seen), serving_collector() as collector:
+        script(openai)
         # Executed, not forked: what is in its environment is looked at, too.
-        config, traced = operator(tmp_path, house.address, vault), ["env", *collector.environment()]
+        config, traced = operator(tmp_path, openai.address, vault), ["env", *collector.environment()]
         server = await asyncio.to_thread(start, data, errors=errors, config=config, inside=traced)
         try:
             async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-                places = await told(client, sid := await leak(client))
+                places = await responses(client, sid := await leak(client))
             await eventually(lambda: (data / f"checklists/todolist_{sid}.md").exists(), within=60, what="no file")
             running = files_below(data)
             places |= running | files_below(Path(f"/proc/{server.pid}"), "environ")
             assert await asyncio.to_thread(backup, data, copy) == 2
         finally:
             await asyncio.to_thread(server.stop)
-    assert house.received[0].authorization == f"Bearer {KEY}"
+    assert openai.received[0].authorization == f"Bearer {KEY}"
     assert seen == [f"Bearer {TOKEN}"]
     written, traces, copied = files_below(tmp_path, "errors"), collector.received, files_below(copy)
     assert b"called with [redacted]" in written["errors"]

@@ -7,7 +7,8 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from stellwerk.api import console_page, problems
+from stellwerk.api.http import problems
+from stellwerk.api.routes import pages
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -29,7 +30,7 @@ def built(tmp_path: Path) -> Path:
 def visitor(built: Path) -> httpx2.AsyncClient:
     app = FastAPI()
     problems.install(app)
-    console_page.install(app, built)
+    pages.install_console(app, built)
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://stellwerk")
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from stellwerk.api import server, streaming
+from stellwerk.app import Parts
 from stellwerk.documents.files import not_written
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.settings import Settings
+from stellwerk.timings import Timings
 from tests.api.reading import whole_round
 from tests.conftest import own_server, running_server
-from tests.crash.crowd import connect_and_never_read
+from tests.crash.many_readers import connect_and_never_read
 from tests.crash.waiting import eventually
 
 CSV = b"a,b\n1,2\n"
@@ -40,7 +41,7 @@ def stored(data: Path) -> list[Path]:
 
 
 async def test_a_file_comes_back_as_it_was_sent(client: httpx2.AsyncClient) -> None:
-    sent = CSV + b"5,6\n"  # nobody else sends these bytes
+    sent = CSV + b"5,6\n"  # no other test sends these bytes
     kept = await upload(client, data=sent)
     assert (kept["filename"], kept["mime"], kept["size"]) == ("a.csv", "text/csv", len(sent))
     found = await client.get(kept["href"])
@@ -50,16 +51,15 @@ async def test_a_file_comes_back_as_it_was_sent(client: httpx2.AsyncClient) -> N
     assert found.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_whoever_takes_nothing_of_a_download_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "STALL", 0.5)
-    monkeypatch.setattr(server, "_KEEPALIVE", {})  # a kernel may also give up, later
+async def test_a_client_that_takes_nothing_of_a_download_is_disconnected(tmp_path: Path) -> None:
+    timings = Timings(reader_check=0.5, tcp_keepalive={})  # a kernel may also give up, later
     async with (
-        running_server(Settings(data=tmp_path)) as address,
+        running_server(Settings(data=tmp_path), parts=Parts(timings=timings)) as address,
         httpx2.AsyncClient(base_url=address, timeout=60) as client,
     ):
         kept = await upload(client, data=bytes(16 * 1024 * 1024))
         with connect_and_never_read(address, f"/files/{kept['id']}", buffer=4096):
-            await eventually(lambda: is_open(kept["id"]), within=20, what="nobody reads the file")
+            await eventually(lambda: is_open(kept["id"]), within=20, what="the file is not read")
             await eventually(lambda: not is_open(kept["id"]), within=20, what="the file is still open")
 
 
@@ -132,7 +132,7 @@ async def test_an_empty_file_is_a_file(client: httpx2.AsyncClient) -> None:
     assert (await client.get(kept["href"])).content == b""
 
 
-async def test_a_type_that_nobody_named_is_guessed_for_the_label_only(client: httpx2.AsyncClient) -> None:
+async def test_a_missing_type_is_guessed_for_the_label_only(client: httpx2.AsyncClient) -> None:
     text = "ä".encode() * 200_000
     assert (await upload(client, "a", text, "application/octet-stream"))["mime"] == "text/plain"
     assert (await upload(client, "b", b"%PDF-1.7", ""))["mime"] == "application/pdf"
@@ -195,7 +195,7 @@ async def test_an_unknown_file_is_404(client: httpx2.AsyncClient, name: str) -> 
     assert (await client.get(f"/files/{name}")).status_code == 404
 
 
-async def test_a_form_that_cannot_be_put_aside_is_not_told_that_the_disk_is_full(
+async def test_a_form_that_cannot_be_written_is_not_reported_as_a_full_disk(
     client: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))

@@ -1,4 +1,4 @@
-"""Isolation: for whoever belongs to another tenant, what is there looks like what never was, on every route."""
+"""Isolation: on every route, ids of another tenant are answered like ids that do not exist."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 
 from tests.api.tenants import Shared, shared_server
 
-NOBODY = {
+UNKNOWN = {
     "sid": "0000000000000000000000",
     "workflow_id": "0000000000000000000000",
     "file_id": "0" * 64,
@@ -21,7 +21,7 @@ NOBODY = {
     "system_id": "unheard-of",
     "key_id": "000000000000",
 }
-"""Ids that nobody has, of the form of those that somebody has."""
+"""Ids that do not exist, in the form of real ones."""
 OPEN = {"name"}
 """Parameters that name what is everybody's, a tool, or what each tenant names for itself, a secret."""
 
@@ -85,7 +85,7 @@ async def asked(
     return answer.status_code, said, headers
 
 
-async def test_a_foreign_id_is_answered_like_one_that_nobody_has_on_every_route(
+async def test_a_foreign_id_is_answered_like_an_unknown_one_on_every_route(
     shared: Shared, published: dict[str, Any]
 ) -> None:
     mine = await furnish(shared)
@@ -94,7 +94,7 @@ async def test_a_foreign_id_is_answered_like_one_that_nobody_has_on_every_route(
     before = (await shared.acme.get(f"/sessions/{mine.ids['sid']}/events")).text
     for method, path, content in walked:
         foreign = await asked(shared.other, method, path, content, mine.ids)
-        unknown = await asked(shared.other, method, path, content, NOBODY)
+        unknown = await asked(shared.other, method, path, content, UNKNOWN)
         assert foreign == unknown, (method, path)
         assert foreign[0] in (400, 404, 422), (method, path, foreign)
     assert (await shared.acme.get(f"/sessions/{mine.ids['sid']}/events")).text == before
@@ -104,7 +104,7 @@ async def test_a_foreign_id_is_answered_like_one_that_nobody_has_on_every_route(
         assert name == "file_id" or mine.ids[name] in found.text
 
 
-async def test_a_foreign_id_inside_a_body_or_a_query_is_answered_like_one_that_nobody_has(shared: Shared) -> None:
+async def test_a_foreign_id_inside_a_body_or_a_query_is_answered_like_an_unknown_one(shared: Shared) -> None:
     mine = await furnish(shared)
     other, sid, document = shared.other, mine.ids["sid"], mine.document
     own = (await other.post("/sessions", json={"agent_system_id": "demo"})).json()["id"]
@@ -125,8 +125,8 @@ async def test_a_foreign_id_inside_a_body_or_a_query_is_answered_like_one_that_n
             [eval_at(inner, value) for inner in form] if isinstance(form, list) else value if form == "HERE" else form
         )
 
-    nobody, nothing = NOBODY["sid"], NOBODY["file_id"]
-    await both("POST", "/stream-tickets", sid, nobody, json={"session_id": "HERE"})
+    unknown, nothing = UNKNOWN["sid"], UNKNOWN["file_id"]
+    await both("POST", "/stream-tickets", sid, unknown, json={"session_id": "HERE"})
     await both("POST", f"/sessions/{own}/messages", document, nothing, json={"text": "x", "documents": ["HERE"]})
     await both("POST", f"/sessions/{own}/answers", mine.ask, "0" * len(mine.ask), json={"text": "x", "ask_id": "HERE"})
     await both("POST", "/sessions", "secretive", "unheard-of", json={"agent_system_id": "HERE"})
@@ -137,7 +137,7 @@ async def test_a_foreign_id_inside_a_body_or_a_query_is_answered_like_one_that_n
         "unheard-of",
         json={"agent_system_id": "HERE", "messages": [{"role": "user", "content": "x"}]},
     )
-    await both("POST", "/api/workflows/start", sid, nobody, params={"id": "HERE"}, json={"prompt": "x"})
+    await both("POST", "/api/workflows/start", sid, unknown, params={"id": "HERE"}, json={"prompt": "x"})
     await both("POST", "/api/workflows/start", 1, 999, json={"prompt": "x", "listFileId": ["HERE"]})
     await both("POST", "/api/workflows/start", "secretive", "unheard-of", json={"prompt": "x", "agentSystemId": "HERE"})
 
@@ -151,10 +151,10 @@ async def test_lists_show_what_is_ones_own(shared: Shared) -> None:
         assert "acme" in seen or mine.ids["sid"] in seen or mine.ids["system_id"] in seen, path
 
 
-async def test_a_websocket_of_a_foreign_session_is_refused_like_one_that_nobody_has(shared: Shared) -> None:
+async def test_a_websocket_of_a_foreign_session_is_refused_like_an_unknown_one(shared: Shared) -> None:
     mine = await furnish(shared)
     refused = []
-    for sid in (mine.ids["sid"], NOBODY["sid"]):
+    for sid in (mine.ids["sid"], UNKNOWN["sid"]):
         address = f"{shared.address.replace('http', 'ws')}/sessions/{sid}/ws"
         with pytest.raises(InvalidStatus) as denied:
             async with connect(address, additional_headers={"Authorization": shared.other.headers["authorization"]}):

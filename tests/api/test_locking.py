@@ -1,4 +1,4 @@
-"""An incident: whoever runs the server locks a tenant out, or takes a key away from it, without asking anybody."""
+"""An incident: the operator locks a tenant, or revokes one of its keys."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,8 +10,7 @@ import pytest
 from stellwerk.app import _services
 from stellwerk.demo import demo_yaml
 from stellwerk.errors import Unauthorized
-from stellwerk.log.wake import Wakes
-from stellwerk.runs.commands import Input
+from stellwerk.log.notify import WakeUps
 from stellwerk.settings import Settings
 from tests.api.tenants import Shared, shared_server, using
 
@@ -43,26 +42,26 @@ async def test_a_locked_tenant_gets_in_nowhere_and_nothing_of_it_goes_on(shared:
 
     assert (await operator.delete("/tenants/acme/lock")).status_code == 204
     assert (await acme.get(f"/sessions/{sid}")).json()["status"] == "stopped"
-    told = [entry["what"] for entry in (await acme.get("/audit")).json()["entries"] if entry["who"] == "operator"]
-    assert told[-2:] == ["PUT /tenants/{name}/lock", "DELETE /tenants/{name}/lock"]
+    recorded = [entry["what"] for entry in (await acme.get("/audit")).json()["entries"] if entry["who"] == "operator"]
+    assert recorded[-2:] == ["PUT /tenants/{name}/lock", "DELETE /tenants/{name}/lock"]
 
 
-async def test_only_whoever_runs_the_server_locks_and_never_himself_out(shared: Shared) -> None:
+async def test_only_the_operator_locks_tenants_and_never_its_own(shared: Shared) -> None:
     sent = [
         shared.other.put("/tenants/acme/lock"),
-        shared.other.put("/tenants/nobody/lock"),
-        shared.operator.put("/tenants/nobody/lock"),
+        shared.other.put("/tenants/unknown/lock"),
+        shared.operator.put("/tenants/unknown/lock"),
         shared.operator.put("/tenants/local/lock"),
     ]
     assert [(await each).status_code for each in sent] == [403, 403, 404, 422]
 
 
-async def test_a_key_of_another_tenant_is_listed_and_revoked_by_whoever_runs_the_server(shared: Shared) -> None:
+async def test_a_key_of_another_tenant_is_listed_and_revoked_by_the_operator(shared: Shared) -> None:
     key = await shared.key("acme", name="lost")
     query = {"tenant": "acme"}
     listed = (await shared.operator.get("/keys", params=query)).json()["keys"]
     assert key["id"] in [each["id"] for each in listed]
-    for foreign in ("acme", "nobody"):
+    for foreign in ("acme", "unknown"):
         assert (await shared.other.get("/keys", params={"tenant": foreign})).status_code == 403
         assert (await shared.other.delete(f"/keys/{key['id']}", params={"tenant": foreign})).status_code == 403
     assert (await shared.operator.delete(f"/keys/{key['id']}")).status_code == 404
@@ -74,10 +73,10 @@ async def test_a_key_of_another_tenant_is_listed_and_revoked_by_whoever_runs_the
 
 
 async def test_what_passed_the_door_before_the_lock_and_comes_to_the_log_later_begins_nothing(tmp_path: Path) -> None:
-    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as services, asyncio.timeout(30):
+    async with _services(Settings(data=tmp_path, demo=True), WakeUps(), {}) as services, asyncio.timeout(30):
         await services.credentials.tenants.make("acme")
         session = await services.sessions.begin("acme", "demo", None)
-        sent = Input(text="ask")
+        sent = "ask"
         await services.credentials.tenants.lock("acme", locked=True)
         with pytest.raises(Unauthorized, match="locked"):
             await services.sessions.send("acme", session.id, sent)

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx2
+import yaml
 from prometheus_client.parser import text_string_to_metric_families as parsed
-from ruamel.yaml import YAML
 
 from stellwerk.database.folder import DATABASE
 from stellwerk.ids import SystemClock
@@ -67,7 +67,7 @@ async def test_what_is_open_is_seen_while_it_is_and_not_afterwards(client: httpx
     before = SystemClock().now()
     await client.post(f"/sessions/{sid}/messages", json={"text": "slow"})
     async with client.stream("GET", f"/sessions/{sid}/stream") as answer:
-        lines = answer.aiter_lines()  # held: whoever lets go of it closes the connection
+        lines = answer.aiter_lines()  # kept: its end closes the connection
         assert [line async for line in until_it_speaks(lines)]
         found = await scraped(client)
         assert value(found, "readers", form="sse") == value(found, "runs", state="running") == 1
@@ -83,13 +83,13 @@ async def test_what_is_open_is_seen_while_it_is_and_not_afterwards(client: httpx
 async def test_a_deleted_session_leaves_no_call_open(client: httpx2.AsyncClient, sid: str) -> None:
     await client.post(f"/sessions/{sid}/messages", json={"text": "slow"})
     async with client.stream("GET", f"/sessions/{sid}/stream") as answer:
-        lines = answer.aiter_lines()  # held: whoever lets go of it closes the connection
+        lines = answer.aiter_lines()  # kept: its end closes the connection
         assert [line async for line in until_it_speaks(lines)]
         await client.delete(f"/sessions/{sid}")
     assert value(await scraped(client), "oldest_open_call_seconds") == 0
 
 
-async def test_metrics_are_for_whoever_runs_the_server(tmp_path: Path) -> None:
+async def test_metrics_are_for_the_operator(tmp_path: Path) -> None:
     async with shared_server(tmp_path / "data") as shared:
         assert (await shared.acme.get("/metrics")).status_code == 403
         found = await scraped(shared.operator)
@@ -122,7 +122,7 @@ async def test_every_metric_is_documented_and_every_alert_names_metrics_that_the
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     page = (ROOT / "docs/howto/operate.md").read_text("utf-8")
     assert set(re.findall(r"^\| `(\w+)", page, re.MULTILINE)) == set(kinds)
-    rules = YAML(typ="safe").load(ROOT / "examples/deploy/alerts.yaml")["groups"][0]["rules"]
+    rules = yaml.safe_load((ROOT / "examples/deploy/alerts.yaml").read_text("utf-8"))["groups"][0]["rules"]
     for rule in rules:
         named = set(re.findall(r"stellwerk_\w+", rule["expr"]))
         assert named and {re.sub(r"_(bucket|count|sum)$", "", name) for name in named} <= set(kinds), rule

@@ -8,14 +8,20 @@ from typing import Any
 import httpx2
 import pytest
 
+from stellwerk.app import Parts
 from stellwerk.settings import Settings
 from tests.api.documented import NDJSON, SSE, Described, check, complaints, examples, misfits, operations
 from tests.api.reading import whole_round
-from tests.conftest import own_server
+from tests.conftest import own_server, without_pauses
 
 WORDS = ("weather", "table", "file", "ask", "delegate", "plan", "fail")
 
-pytestmark = pytest.mark.usefixtures("hurried")
+PARTS = Parts(demo_systems=without_pauses)
+
+
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    return PARTS
 
 
 @pytest.fixture
@@ -90,7 +96,8 @@ def requests(published: Described) -> Iterator[tuple[str, str, str, int, Any]]:
 
 
 async def test_every_example_of_a_request_is_taken(tmp_path: Path, published: Described) -> None:
-    async with own_server(Settings(data=tmp_path / "data")) as client:  # its first key closes it for others
+    # The first key closes a server to requests without one, so this test has its own server.
+    async with own_server(Settings(data=tmp_path / "data"), parts=PARTS) as client:
         await take_every_example(client, list(requests(published)))
 
 
@@ -126,15 +133,15 @@ def as_sent(kind: str, example: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("word", WORDS)
-async def test_all_that_the_demo_does_is_told_as_described(
+async def test_events_and_streams_of_the_demo_are_as_described(
     client: httpx2.AsyncClient, published: Described, sid: str, word: str
 ) -> None:
     """Pages, both forms of the stream, and the dialects."""
     await whole_round(client, sid, word)
     page = the_route(published, "GET", "/sessions/{sid}/events")["responses"]["200"]["content"]["application/json"]
-    told = (await client.get(f"/sessions/{sid}/events", params={"profile": "debug"})).json()
-    assert told["events"]
-    assert misfits(published, "application/json", page, told) == []
+    read = (await client.get(f"/sessions/{sid}/events", params={"profile": "debug"})).json()
+    assert read["events"]
+    assert misfits(published, "application/json", page, read) == []
     content = the_stream(published)
     for kind, wish in ((SSE, {}), (NDJSON, {}), (NDJSON, {"dialect": "chunks"}), (NDJSON, {"dialect": "events"})):
         wanted = {"until": "run_end", **wish}

@@ -7,13 +7,19 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk import app
+from stellwerk.app import Parts
 from stellwerk.settings import Settings
+from stellwerk.timings import Timings
 from tests.api.reading import whole_round
-from tests.conftest import own_server
+from tests.conftest import own_server, without_pauses
 from tests.crash.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("hurried")
+PARTS = Parts(demo_systems=without_pauses, timings=Timings(overviews=0.5))
+
+
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    return PARTS
 
 
 def kept(data: Path, sid: str) -> int:
@@ -24,11 +30,6 @@ def kept(data: Path, sid: str) -> int:
     finally:
         connection.close()
     return int(row[0]) if row else 0
-
-
-@pytest.fixture(autouse=True)
-def _kept_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_KEEP_OVERVIEWS", 0.5)
 
 
 def change(data: Path, statement: str) -> None:
@@ -51,8 +52,8 @@ async def until_written(file: Path) -> None:
 
 
 @pytest.mark.requirement("trust.I6")
-async def test_a_kept_overview_is_gone_on_with_and_tells_the_same(tmp_path: Path) -> None:
-    async with own_server(Settings(data=tmp_path)) as client:
+async def test_a_stored_overview_is_continued_and_returns_the_same(tmp_path: Path) -> None:
+    async with own_server(Settings(data=tmp_path), parts=PARTS) as client:
         sid = await begin(client)
         await whole_round(client, sid, "plan it")
         await eventually(lambda: kept(tmp_path, sid) > 0, within=20, what="nothing is kept")
@@ -65,7 +66,7 @@ async def test_a_kept_overview_is_gone_on_with_and_tells_the_same(tmp_path: Path
 
 
 async def test_what_another_form_of_the_folds_kept_is_not_used(tmp_path: Path) -> None:
-    async with own_server(Settings(data=tmp_path)) as client:
+    async with own_server(Settings(data=tmp_path), parts=PARTS) as client:
         sid = await begin(client)
         await whole_round(client, sid, "plan it")
         before = await client.get(f"/sessions/{sid}/state")
@@ -77,7 +78,7 @@ async def test_what_another_form_of_the_folds_kept_is_not_used(tmp_path: Path) -
 @pytest.mark.requirement("004.markdown.state-leads")
 async def test_lists_that_a_crash_left_behind_are_put_right_at_the_next_start(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
-    async with own_server(settings) as client:
+    async with own_server(settings, parts=PARTS) as client:
         sid = await begin(client)
         await whole_round(client, sid, "plan it")
         await until_written(todolist(tmp_path, sid))
@@ -85,18 +86,18 @@ async def test_lists_that_a_crash_left_behind_are_put_right_at_the_next_start(tm
     todolist(tmp_path, sid).write_text("- [x] changed by hand")
     todolist(tmp_path, "gone").write_text("of a session that was deleted")
     change(tmp_path, "DELETE FROM overview")
-    async with own_server(settings) as client:
+    async with own_server(settings, parts=PARTS) as client:
         assert (await client.get(f"/sessions/{sid}/artifacts/todolist.md")).text == text
         await eventually(lambda: todolist(tmp_path, sid).read_text() == text, within=20, what="it is not put right")
         assert not todolist(tmp_path, "gone").exists()
 
 
 async def test_a_deleted_session_leaves_neither_overview_nor_list(tmp_path: Path) -> None:
-    async with own_server(Settings(data=tmp_path)) as client:
+    async with own_server(Settings(data=tmp_path), parts=PARTS) as client:
         sid, later = await begin(client), await begin(client)
         await whole_round(client, sid, "plan it")
         assert (await client.delete(f"/sessions/{sid}")).status_code == 204
         await whole_round(client, later, "plan it")
-        await until_written(todolist(tmp_path, later))  # whoever keeps overviews has come by since
+        await until_written(todolist(tmp_path, later))  # overviews have been stored since
         assert not todolist(tmp_path, sid).exists()
         assert kept(tmp_path, sid) == 0

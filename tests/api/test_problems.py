@@ -8,7 +8,7 @@ from starlette.requests import Request as Asked
 from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from stellwerk.api.problems import Unforeseen
+from stellwerk.api.http.problems import UnexpectedErrors
 
 Request = dict[str, Any]
 JSON = {"Content-Type": "application/json"}
@@ -17,7 +17,14 @@ REFUSED: dict[str, tuple[str, str, Request, int, str, str]] = {
     "unknown session": ("GET", "/sessions/nobody", {}, 404, "unknown_session", "POST /sessions"),
     "unknown session's stream": ("GET", "/sessions/nobody/stream", {}, 404, "unknown_session", "nobody"),
     "unknown session's events": ("GET", "/sessions/nobody/events", {}, 404, "unknown_session", "nobody"),
-    "message to nobody": ("POST", "/sessions/nobody/messages", {"json": {"text": "x"}}, 404, "unknown_session", ""),
+    "message to an unknown session": (
+        "POST",
+        "/sessions/nobody/messages",
+        {"json": {"text": "x"}},
+        404,
+        "unknown_session",
+        "",
+    ),
     "unknown system": ("POST", "/sessions", {"json": {"agent_system_id": "x"}}, 404, "unknown_agent_system", "demo"),
     "malformed JSON": ("POST", "/sessions", {"content": b'{"agent', "headers": JSON}, 400, "malformed_json", "body"),
     "JSON broken in the middle": (
@@ -85,9 +92,9 @@ def address(shared_address: str) -> str:
     return shared_address
 
 
-@pytest.mark.requirement("004.sessions.system-required", "004.messages.text-required")
+@pytest.mark.requirement("004.sessions.system-required")
 @pytest.mark.parametrize("method, path, request_, status, code, names", REFUSED.values(), ids=REFUSED.keys())
-async def test_a_bad_request_is_told_what_is_wrong_and_changes_nothing(
+async def test_a_bad_request_is_answered_with_the_reason_and_changes_nothing(
     client: httpx2.AsyncClient, sid: str, method: str, path: str, request_: Request, status: int, code: str, names: str
 ) -> None:
     before = (await client.get("/sessions")).json()
@@ -98,6 +105,15 @@ async def test_a_bad_request_is_told_what_is_wrong_and_changes_nothing(
     assert problem["status"] == status
     assert names in problem["detail"]
     assert (await client.get("/sessions")).json() == before
+
+
+@pytest.mark.requirement("004.messages.text-required")
+@pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": None}, {"text": 7}, {"documents": []}], ids=str)
+async def test_a_message_without_text_is_rejected(client: httpx2.AsyncClient, sid: str, body: dict[str, Any]) -> None:
+    answer = await client.post(f"/sessions/{sid}/messages", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_field"), answer.json()
+    assert "text" in answer.json()["detail"]
+    assert (await client.get(f"/sessions/{sid}")).json()["position"] == 0
 
 
 async def test_a_body_that_does_not_say_how_long_it_is_is_measured(client: httpx2.AsyncClient, sid: str) -> None:
@@ -115,6 +131,25 @@ async def test_a_body_that_does_not_say_how_long_it_is_is_measured(client: httpx
     accepted = await client.post(f"/sessions/{sid}/messages", content=pieces(), headers=JSON)
     assert accepted.status_code == 202
     await client.get(f"/sessions/{sid}/stream?until=run_end")  # others look whether anything changes
+
+
+@pytest.mark.parametrize(
+    "method, path",
+    [
+        ("GET", "/sessions"),
+        ("DELETE", "/files/x"),
+        ("POST", "/sessions/SID/regenerate"),
+        ("GET", "/sessions/SID/stream"),
+    ],
+)
+async def test_a_body_that_no_route_reads_is_measured_too(address: str, sid: str, method: str, path: str) -> None:
+    async def endless() -> Any:
+        for _ in range(40):
+            yield b"x" * 65536
+
+    async with httpx2.AsyncClient(base_url=address, timeout=60) as client:  # the API description has no body here
+        answer = await client.request(method, path.replace("SID", sid), content=endless())
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
 @pytest.mark.parametrize("garbage", ["abc", "-1", "1e3", "1 2", "9" * 17, "x" * 5000, "1.2.3"])
@@ -163,7 +198,7 @@ async def test_a_form_of_another_page_cannot_post(client: httpx2.AsyncClient) ->
     assert (await client.get("/sessions")).json() == before
 
 
-async def test_health_and_readiness_are_told(client: httpx2.AsyncClient) -> None:
+async def test_health_and_readiness_are_reported(client: httpx2.AsyncClient) -> None:
     assert (await client.get("/healthz")).json() == {"status": "ok"}
     assert (await client.get("/readyz")).json() == {"status": "ready"}
 
@@ -174,7 +209,7 @@ async def test_the_documentation_page_needs_no_other_host(client: httpx2.AsyncCl
     assert (await client.get("/openapi.json")).json()["info"]["title"] == "Stellwerk"
 
 
-async def test_whoever_leaves_in_the_middle_of_an_upload_is_no_failure_of_ours() -> None:
+async def test_a_client_that_disconnects_during_an_upload_is_not_logged_as_an_error() -> None:
     async def uploaded(scope: Scope, receive: Receive, send: Send) -> None:
         await Asked(scope, receive).form()
 
@@ -182,9 +217,9 @@ async def test_whoever_leaves_in_the_middle_of_an_upload_is_no_failure_of_ours()
         return {"type": "http.disconnect"}
 
     async def unheard(message: Message) -> None:
-        raise AssertionError(f"nobody is there to hear {message}")
+        raise AssertionError(f"the client is gone, and got {message}")
 
     form = [(b"content-type", b"multipart/form-data; boundary=b")]
-    with capture_logs() as told:
-        await Unforeseen(uploaded)({"type": "http", "path": "/files", "headers": form}, left, unheard)
-    assert [(line["event"], line["log_level"], line["path"]) for line in told] == [("client_left", "info", "/files")]
+    with capture_logs() as logged:
+        await UnexpectedErrors(uploaded)({"type": "http", "path": "/files", "headers": form}, left, unheard)
+    assert [(line["event"], line["log_level"], line["path"]) for line in logged] == [("client_left", "info", "/files")]

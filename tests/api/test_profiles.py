@@ -12,16 +12,16 @@ import pytest
 from starlette.types import Message
 from websockets.asyncio.client import connect
 
-from stellwerk.api import streaming
-from stellwerk.api.paging import PageWish, page_of
 from stellwerk.api.services import Services
-from stellwerk.api.streaming import EventStream
-from stellwerk.app import _services
-from stellwerk.log.log import Entry, Lease
-from stellwerk.log.wake import Wakes
+from stellwerk.api.streams.reader import SSE, EventStream, Reader
+from stellwerk.app import Parts, _services
+from stellwerk.log.log import Lease, LogEntry
+from stellwerk.log.notify import WakeUps
 from stellwerk.settings import Settings
 from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
+from stellwerk.timings import Timings
 from tests.api.reading import Event, sse, whole_round, without_origin
+from tests.conftest import without_pauses
 from tests.crash.waiting import eventually
 
 HIDDEN = {"subgraph_checkpoint", "update"}
@@ -39,24 +39,29 @@ agents:
 PROMPT = "swordfish"
 ASKED = {"messages": [{"role": "user", "content": "weather"}]}
 
-pytestmark = pytest.mark.usefixtures("hurried")
+PARTS = Parts(demo_systems=without_pauses)
 
 
-def inside(count: int) -> list[Entry]:
-    return [Entry("update", 0.0, b'{"type":"update"}')] * count
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    return PARTS
 
 
-def line(text: str) -> Entry:
-    return Entry("log", 0.0, b'{"type":"log","payload":{"message":"%b"}}' % text.encode())
+def inside(count: int) -> list[LogEntry]:
+    return [LogEntry("update", 0.0, b'{"type":"update"}')] * count
+
+
+def line(text: str) -> LogEntry:
+    return LogEntry("log", 0.0, b'{"type":"log","payload":{"message":"%b"}}' % text.encode())
 
 
 @pytest.fixture
 async def services(tmp_path: Path) -> AsyncIterator[Services]:
-    async with _services(Settings(data=tmp_path, demo=True), Wakes(), {}) as made, asyncio.timeout(20):
+    async with _services(Settings(data=tmp_path, demo=True), WakeUps(), {}, parts=PARTS) as made, asyncio.timeout(20):
         yield made
 
 
-async def begun(services: Services, *entries: Entry) -> str:
+async def begun(services: Services, *entries: LogEntry) -> str:
     session = await services.sessions.begin(LOCAL_TENANT, "demo", None)
     await services.log.append(Lease(LOCAL_TENANT, session.id, "run", 0), 1, entries)
     return session.id
@@ -75,9 +80,9 @@ async def read(client: httpx2.AsyncClient, sid: str, **params: str) -> list[list
 @pytest.mark.requirement("002.adapter.default-profile-is-user", "002.profile.debug")
 async def test_without_a_choice_a_reader_gets_the_user_profile(client: httpx2.AsyncClient, sid: str) -> None:
     log = without_origin(await whole_round(client, sid, "weather"))
-    told = [event for event in log if event["type"] not in HIDDEN]
+    shown_events = [event for event in log if event["type"] not in HIDDEN]
     assert {event["type"] for event in log} >= HIDDEN - {"update"}
-    assert await read(client, sid) == await read(client, sid, profile="user") == [told] * 3
+    assert await read(client, sid) == await read(client, sid, profile="user") == [shown_events] * 3
     assert await read(client, sid, profile="debug") == [log] * 3
 
 
@@ -105,11 +110,11 @@ async def test_a_stored_prompt_is_shown_to_debug_readers_only_in_every_way_to_re
     log = await read(client, sid, profile="debug")
     assert all(PROMPT in json.dumps(start(events)) for events in log)
     for profile in ({}, {"profile": "user"}):
-        told = await read(client, sid, **profile)
-        assert [start(events) for events in told] == [without_prompt(start(events)) for events in log]
-        assert PROMPT not in json.dumps(told)
+        shown_events = await read(client, sid, **profile)
+        assert [start(events) for events in shown_events] == [without_prompt(start(events)) for events in log]
+        assert PROMPT not in json.dumps(shown_events)
         socket = await over_websocket(address, sid, **profile)
-        assert PROMPT not in json.dumps(socket) and without_origin(socket) == told[0]
+        assert PROMPT not in json.dumps(socket) and without_origin(socket) == shown_events[0]
         for dialect in ("chunks", "events"):
             params = {"dialect": dialect, "until": "run_end", **profile}
             assert PROMPT not in (await client.get(f"/sessions/{sid}/stream", params=params)).text
@@ -127,10 +132,10 @@ async def test_a_stored_prompt_is_kept_from_those_who_follow_live(client: httpx2
         client.stream("GET", path, headers=lines, params={"profile": "debug"}) as for_debug,
     ):
         await client.post(f"/sessions/{sid}/messages", json={"text": "hi"})
-        told, log = await until_run_end(for_user), await until_run_end(for_debug)
-    assert {event["origin"] for event in [*told, *log]} == {"live"}
-    assert PROMPT in json.dumps(start(log)) and PROMPT not in json.dumps(told)
-    assert start(told) == without_prompt(start(log))
+        shown_events, log = await until_run_end(for_user), await until_run_end(for_debug)
+    assert {event["origin"] for event in [*shown_events, *log]} == {"live"}
+    assert PROMPT in json.dumps(start(log)) and PROMPT not in json.dumps(shown_events)
+    assert start(shown_events) == without_prompt(start(log))
 
 
 async def until_run_end(stream: httpx2.Response) -> list[Event]:
@@ -180,7 +185,8 @@ async def test_a_page_reads_over_what_it_hides(services: Services) -> None:
     sid = await begun(services, *inside(5), line("one"), *inside(3), line("two"), *inside(4))
     pages = []
     after = 0
-    while (page := await page_of(services, LOCAL, sid, PageWish(limit=2), after))[0]:
+    reader = Reader(services.streams, LOCAL, sid, "user")
+    while (page := await reader.page(after=after, limit=2))[0]:
         pages.append(([stored.position for stored in page[0]], page[1]))
         after = page[1]
     assert pages == [([6], 6), ([10], 10)]
@@ -189,8 +195,9 @@ async def test_a_page_reads_over_what_it_hides(services: Services) -> None:
 
 async def test_a_long_poll_waits_for_something_to_see(services: Services) -> None:
     sid = await begun(services, line("one"), *inside(3))
-    waiting = asyncio.create_task(page_of(services, LOCAL, sid, PageWish(wait=60, limit=1), 1))
-    await eventually(lambda: bool(services.wakes.watched()), within=20, what="nobody waits")
+    reader = Reader(services.streams, LOCAL, sid, "user")
+    waiting = asyncio.create_task(reader.page(after=1, limit=1, wait=60))
+    await eventually(lambda: bool(services.wakes.watched()), within=20, what="no reader waits")
     more = [*inside(2), line("two"), line("three"), *inside(1)]
     lease = Lease(LOCAL_TENANT, sid, "run", 0)
     await services.log.append(lease, 2, inside(2))
@@ -201,11 +208,12 @@ async def test_a_long_poll_waits_for_something_to_see(services: Services) -> Non
 
 async def test_a_long_poll_that_saw_nothing_still_gets_ahead(services: Services) -> None:
     sid = await begun(services, line("one"), *inside(3))
-    assert await page_of(services, LOCAL, sid, PageWish(wait=0.01), 1) == ([], 4)
+    reader = Reader(services.streams, LOCAL, sid, "user")
+    assert await reader.page(after=1, limit=500, wait=0.01) == ([], 4)
 
 
-async def test_whoever_is_shown_nothing_for_long_hears_that_we_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "STALL", 0.01)
+async def test_a_reader_that_is_shown_nothing_for_long_gets_a_heartbeat() -> None:
+    timings = Timings(reader_check=0.01)
     sent: list[bytes] = []
 
     async def send(message: Message) -> None:
@@ -219,5 +227,5 @@ async def test_whoever_is_shown_nothing_for_long_hears_that_we_are_there(monkeyp
         yield b"two"
 
     async with asyncio.timeout(20):
-        await EventStream(hidden(), "text/event-stream", b": ping\n", nullcontext()).stream_response(send)
+        await EventStream(hidden(), SSE, nullcontext(), timings).stream_response(send)
     assert sent[1:] == [b"one", b": ping\n", b"two", b""]

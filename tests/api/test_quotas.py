@@ -129,7 +129,7 @@ async def test_streams_runs_and_files_beyond_the_limit_are_refused_at_the_door(s
         for _ in range(3):
             await talking.send("no frame")
         codes = [json.loads(await talking.recv())["problem"]["code"] for _ in range(3)]
-        assert codes[-1] == "limit_reached"  # whoever sends nonsense is counted as well
+        assert codes[-1] == "limit_reached"  # invalid requests are counted as well
     await limit(shared, streams=1, runs=0, bytes=10)
     assert said(await acme.post("/stream-test", json=question)) == (429, "limit_reached", "runs")
     assert (await acme.get("/usage")).json()["used"]["streams"] == 0
@@ -157,7 +157,7 @@ async def test_uploads_at_once_never_exceed_the_limit_and_those_refused_leave_no
     assert (await acme.get("/usage")).json()["used"]["bytes"] == 750_000
 
 
-async def test_usage_tells_by_user_system_and_model_and_each_tenant_sees_its_own(shared: Shared) -> None:
+async def test_usage_is_by_user_system_and_model_and_each_tenant_sees_its_own(shared: Shared) -> None:
     await register(shared.acme)
     async with shared.client("acme", name="ada's", user="ada", role="member") as ada:
         sid = await begin(ada, "short")
@@ -165,11 +165,11 @@ async def test_usage_tells_by_user_system_and_model_and_each_tenant_sees_its_own
             await rest_of_run(ada, sid, (await send(ada, sid))["after"])
         asked = {"agent_system_id": "short", "messages": [{"role": "user", "content": "x"}]}
         another = (await ada.post("/stream-test", json=asked)).headers["stellwerk-session"]
-        told = [(await ada.get(f"/sessions/{each}/usage")).json()["output_tokens"] for each in (sid, another)]
+        tokens = [(await ada.get(f"/sessions/{each}/usage")).json()["output_tokens"] for each in (sid, another)]
     page = (await shared.acme.get("/usage")).json()
     runs, model = page["usage"]
     assert (runs["user"], runs["system"], runs["model"], runs["runs"]) == ("ada", "short", None, 3)
-    assert (model["model"], model["model_calls"], model["output_tokens"]) == ("scripted", 3, sum(told))
+    assert (model["model"], model["model_calls"], model["output_tokens"]) == ("scripted", 3, sum(tokens))
     assert page["used"]["tokens"] == model["input_tokens"] + model["output_tokens"]
     first = (await shared.acme.get("/usage?limit=1")).json()
     assert first["usage"] == [runs]

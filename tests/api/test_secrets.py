@@ -1,4 +1,4 @@
-"""Secrets over HTTP: stored and used, per tenant and per agent system, and never told again."""
+"""Secrets over HTTP: stored and used, per tenant and per agent system, and never returned."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -75,7 +75,7 @@ async def test_an_agent_system_speaks_with_its_own_key_or_its_tenants_and_with_t
     assert await ask(shared.acme, "shop") == "missing_secret"
 
 
-async def test_names_are_told_and_values_are_not_and_each_tenant_sees_its_own(shared: Shared) -> None:
+async def test_names_are_listed_and_values_are_not_and_each_tenant_sees_its_own(shared: Shared) -> None:
     stored = await shared.acme.put("/secrets/git_token", json={"value": "Canary-4711"})
     assert (stored.status_code, stored.content) == (204, b"")
     mine, theirs = (await shared.acme.get("/secrets")), (await shared.other.get("/secrets"))

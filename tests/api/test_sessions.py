@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from stellwerk.envelope.model import Envelope, decode
-from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
+from stellwerk.testing.order import order_problems
 from tests.api.reading import Event, parse_sse, sse, whole_round, without_origin
 from tests.api.tenants import shared_server
 from tests.conftest import own_server
@@ -48,7 +48,7 @@ async def test_a_session_begins_idle(client: httpx2.AsyncClient) -> None:
 async def test_a_message_is_answered_in_several_tokens_and_the_run_ends(client: httpx2.AsyncClient, sid: str) -> None:
     events = await whole_round(client, sid, "hello there")
     assert [e["position"] for e in events] == list(range(1, len(events) + 1))
-    assert legal(envelopes(events)) == []
+    assert order_problems(envelopes(events)) == []
     assert len([e for e in events if e["type"] == "llm_token"]) > 1
     answer = events[-1]["payload"]
     assert answer["status"] == "completed"
@@ -56,10 +56,17 @@ async def test_a_message_is_answered_in_several_tokens_and_the_run_ends(client: 
     assert text_of(events) == answer["result"]
 
 
+@pytest.mark.requirement("002.envelope.run-id", "002.envelope.trace-id")
+async def test_every_envelope_of_a_run_carries_its_run_and_its_trace(client: httpx2.AsyncClient, sid: str) -> None:
+    for text in ("how is the weather?", "delegate"):
+        events = await whole_round(client, sid, text)
+        assert {(e["run_id"], e["trace_id"]) for e in events} == {(events[0]["run_id"], events[0]["trace_id"])}
+
+
 @pytest.mark.requirement("004.stream.thought-action-observation", "000.result.kind-always-there", "002.envelope.agent")
 async def test_weather_calls_a_tool_whose_result_is_a_table(client: httpx2.AsyncClient, sid: str) -> None:
     events = await whole_round(client, sid, "how is the weather?")
-    assert legal(envelopes(events)) == []
+    assert order_problems(envelopes(events)) == []
     end = next(e for e in events if e["type"] == "tool_end")["payload"]
     assert end["tool_name"] == "get_weather"
     assert end["result"]["kind"] == "table"
@@ -83,12 +90,12 @@ async def test_the_answer_to_a_message_shows_where_its_run_begins(client: httpx2
     await whole_round(client, sid, "first")
     accepted = await client.post(f"/sessions/{sid}/messages", json={"text": "second"})
     assert accepted.status_code == 202
-    told = accepted.json()
-    assert told["status"] == "accepted"
-    events = await sse(client, f"/sessions/{sid}/stream", after=str(told["after"]), until="run_end")
-    assert (events[0]["type"], events[0]["run_id"]) == ("run_start", told["run_id"])
-    assert events[1]["position"] == told["position"]
-    assert events[1]["payload"]["message_id"] == told["message_id"]
+    run = accepted.json()
+    assert run["status"] == "accepted"
+    events = await sse(client, f"/sessions/{sid}/stream", after=str(run["after"]), until="run_end")
+    assert (events[0]["type"], events[0]["run_id"]) == ("run_start", run["run_id"])
+    assert events[1]["position"] == run["position"]
+    assert events[1]["payload"]["message_id"] == run["message_id"]
 
 
 @pytest.mark.requirement("trust.I8")
@@ -245,10 +252,9 @@ async def test_pages_of_the_list_have_every_session_once_while_sessions_move(tmp
         seen = [session["id"] for page in pages for session in page]
         assert seen == [session for session in made if session != made[4]]
         assert (await client.get("/sessions", params={"limit": 1})).json()["sessions"][0]["id"] == made[4]
-        behind = (await client.get("/sessions", params={"before": made[3]})).json()["sessions"]
-        assert [session["id"] for session in behind] == made[5:], "an id names the place of its session"
-        refused = await client.get("/sessions", params={"before": "nonsense"})
-        assert (refused.status_code, refused.json()["field"]) == (422, "before")
+        for bad in ("nonsense", made[3]):
+            refused = await client.get("/sessions", params={"before": bad})
+            assert (refused.status_code, refused.json()["field"]) == (422, "before")
 
 
 async def test_sessions_are_listed_newest_first_in_pages(tmp_path: Path) -> None:
@@ -260,13 +266,15 @@ async def test_sessions_are_listed_newest_first_in_pages(tmp_path: Path) -> None
         assert (len(first["sessions"]), second["next"]) == (3, None)
 
 
-async def test_the_list_of_sessions_is_told_again_when_it_has_changed(tmp_path: Path) -> None:
+async def test_a_long_poll_of_the_session_list_ends_when_it_has_changed(tmp_path: Path) -> None:
     async with shared_server(tmp_path) as server:
 
         async def changed(known: str, wait: float = 60) -> httpx2.Response:
             return await server.acme.get("/sessions", params={"wait": wait}, headers={"If-None-Match": known})
 
-        async def told(by: httpx2.AsyncClient, method: str, path: str, known: str, **body: object) -> httpx2.Response:
+        async def polled_while(
+            by: httpx2.AsyncClient, method: str, path: str, known: str, **body: object
+        ) -> httpx2.Response:
             waiting = asyncio.create_task(changed(known))
             assert (await by.request(method, path, **body)).is_success  # type: ignore[arg-type]
             return await waiting
@@ -274,20 +282,22 @@ async def test_the_list_of_sessions_is_told_again_when_it_has_changed(tmp_path: 
         first = await server.acme.get("/sessions")
         assert first.json() == {"sessions": [], "next": None}
         demo = {"agent_system_id": "demo"}
-        begun = await told(server.acme, "POST", "/sessions", first.headers["etag"], json=demo)
+        begun = await polled_while(server.acme, "POST", "/sessions", first.headers["etag"], json=demo)
         sid = begun.json()["sessions"][0]["id"]
         assert (await server.other.post("/sessions", json=demo)).status_code == 201
         quiet = await changed(begun.headers["etag"], wait=0.01)  # what others do is no change
         assert (quiet.status_code, quiet.headers["etag"]) == (304, begun.headers["etag"])
         message = {"text": "How\nis   the weather" + " today" * 40}
-        running = await told(server.acme, "POST", f"/sessions/{sid}/messages", begun.headers["etag"], json=message)
+        running = await polled_while(
+            server.acme, "POST", f"/sessions/{sid}/messages", begun.headers["etag"], json=message
+        )
         assert begun.json()["sessions"][0]["title"] is None
         [session] = running.json()["sessions"]
         assert session["position"] > 0
         assert session["title"] == "How is the weather" + " today" * 10 + "…"
         await server.acme.get(f"/sessions/{sid}/stream", params={"until": "run_end"})
         settled = await server.acme.get("/sessions")
-        gone = await told(server.acme, "DELETE", f"/sessions/{sid}", settled.headers["etag"])
+        gone = await polled_while(server.acme, "DELETE", f"/sessions/{sid}", settled.headers["etag"])
         assert (gone.status_code, gone.json()["sessions"]) == (200, [])
 
 

@@ -8,15 +8,21 @@ from typing import Any
 import httpx2
 import pytest
 
+from stellwerk.app import Parts
 from stellwerk.demo import demo_yaml
 from stellwerk.settings import Settings
 from tests.api.reading import sse, whole_round
-from tests.conftest import own_server
+from tests.conftest import own_server, without_pauses
 from tests.crash.waiting import eventually
 
 EMPTY = "# Checklist\n\nVersion 0, no tasks.\n"
 
-pytestmark = pytest.mark.usefixtures("hurried")
+PARTS = Parts(demo_systems=without_pauses)
+
+
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    return PARTS
 
 
 @pytest.fixture
@@ -117,7 +123,7 @@ async def test_the_todolist_is_markdown_and_the_same_each_time(client: httpx2.As
 
 @pytest.mark.requirement("004.artifacts.file-per-session", "004.yaml.checklist-dir")
 async def test_each_todolist_is_a_file_where_the_system_says_and_goes_with_its_session(tmp_path: Path) -> None:
-    async with own_server(Settings(data=tmp_path)) as client:
+    async with own_server(Settings(data=tmp_path), parts=PARTS) as client:
         system = demo_yaml()
         named = system.replace("name: demo", "name: lists\n  storage: {checklist_dir: ./lists/all}")
         answer = await client.post("/agent-systems", content=named, headers={"Content-Type": "application/yaml"})
@@ -155,11 +161,11 @@ async def test_a_look_at_a_session_changes_nothing(client: httpx2.AsyncClient, s
 @pytest.mark.requirement("004.sessions.own-state")
 async def test_each_session_has_a_state_of_its_own_that_outlives_a_restart(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
-    async with own_server(settings) as client:
+    async with own_server(settings, parts=PARTS) as client:
         sids = [(await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"] for _ in range(2)]
         await whole_round(client, sids[0], "plan it")
         await whole_round(client, sids[1], "hello")
         before = [await get(client, f"/sessions/{sid}/state") for sid in sids]
     assert [len(state["tasks"]) for state in before] == [2, 0]
-    async with own_server(settings) as client:
+    async with own_server(settings, parts=PARTS) as client:
         assert [await get(client, f"/sessions/{sid}/state") for sid in sids] == before

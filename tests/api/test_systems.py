@@ -113,19 +113,19 @@ async def test_the_resolved_config_names_agents_tools_and_models(client: httpx2.
     assert found["problems"] == []
 
 
-async def test_a_dry_run_tells_what_would_be_and_stores_nothing(client: httpx2.AsyncClient) -> None:
+async def test_a_dry_run_returns_the_resolved_system_and_stores_nothing(client: httpx2.AsyncClient) -> None:
     answer = await register(client, dry_run="true")
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told["id"], told["version"], told["tools"]) == ("desk", None, ["count_words", "get_weather"])
+    resolved = answer.json()
+    assert (resolved["id"], resolved["version"], resolved["tools"]) == ("desk", None, ["count_words", "get_weather"])
     assert (await client.get("/agent-systems/desk")).status_code == 404
 
 
 @pytest.mark.parametrize("params", [{}, {"dry_run": "true"}])
-async def test_all_problems_are_told_with_their_places_and_nothing_is_stored(
+async def test_all_problems_are_returned_with_their_places_and_nothing_is_stored(
     client: httpx2.AsyncClient, params: dict[str, str]
 ) -> None:
-    broken = DESK.replace("get_weather", "get_wether").replace("max_steps: 3", "max_steps: many")
+    broken = DESK.replace("get_weather", "get_wether").replace("max_steps: 3", "tool_timeouts: {sing: 1}")
     answer = await register(client, broken, **params)
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
     problem = answer.json()
@@ -133,7 +133,7 @@ async def test_all_problems_are_told_with_their_places_and_nothing_is_stored(
     found = {one["field"]: one for one in problem["problems"]}
     assert found["agents[0].tools.allow[0]"]["line"] == 9
     assert "get_weather" in found["agents[0].tools.allow[0]"]["message"]
-    assert found["agents[1].max_steps"]["column"] > 1
+    assert found["agents[1].tool_timeouts.sing"]["column"] > 1
     assert {one["file"] for one in problem["problems"]} == {"body"}
     assert (await client.get("/agent-systems/desk")).status_code == 404
 
@@ -202,7 +202,7 @@ async def test_a_system_comes_back_when_it_is_registered_again(client: httpx2.As
     assert (await register(client, DESK + "# changed\n")).json()["version"] == 2
 
 
-async def test_numbers_of_versions_that_nobody_refers_to_are_given_anew(client: httpx2.AsyncClient) -> None:
+async def test_numbers_of_versions_without_references_are_reused(client: httpx2.AsyncClient) -> None:
     await register(client)
     await client.delete("/agent-systems/desk")
     assert (await register(client, DESK.replace("morning", "evening"))).json()["version"] == 1
@@ -239,7 +239,7 @@ async def test_a_system_that_can_no_longer_be_built_says_so_and_its_sessions_get
         assert (await client.get(f"/sessions/{sid}")).json()["round"] == 0
 
 
-async def test_a_tenant_whom_the_environment_does_not_serve_is_not_told_to_set_it(
+async def test_a_tenant_that_the_environment_does_not_serve_gets_no_advice_to_set_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -293,3 +293,13 @@ async def test_every_route_has_an_example_and_says_how_it_fails(client: httpx2.A
     listed = paths["/agent-systems"]["get"]["responses"]["200"]["content"]["application/json"]
     assert listed["example"]["agent_systems"]
     assert "application/x-yaml" in json.dumps(paths["/agent-systems"]["post"]["requestBody"])
+
+
+async def test_an_unknown_system_on_a_server_without_any_is_answered_with_how_to_register_one(tmp_path: Path) -> None:
+    async with own_server(Settings(data=tmp_path, demo=False)) as client:
+        answer = await client.post("/sessions", json={"agent_system_id": "demo"})
+    assert answer.status_code == 404
+    assert (
+        answer.json()["detail"]
+        == "there is no agent system 'demo'; none is registered; POST /agent-systems registers one"
+    )

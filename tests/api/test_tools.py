@@ -43,7 +43,7 @@ async def test_an_unknown_tool_is_404(client: httpx2.AsyncClient) -> None:
     assert (missing.status_code, missing.json()["code"]) == (404, "unknown_tool")
 
 
-async def test_tools_of_the_operators_mcp_servers_are_there_and_one_that_is_gone_harms_nobody(tmp_path: Path) -> None:
+async def test_tools_of_the_operators_mcp_servers_are_there_and_one_that_is_gone_harms_no_other(tmp_path: Path) -> None:
     config = tmp_path / "operator.yaml"
     config.write_text(
         f"mcp_servers:\n  notes:\n    command: ['{sys.executable}', '{SERVER}']\n"

@@ -40,7 +40,7 @@ async def frame(socket: ClientConnection) -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-async def told(socket: ClientConnection, last: str = "run_end") -> list[Event]:
+async def events_until(socket: ClientConnection, last: str = "run_end") -> list[Event]:
     """Envelopes until one of this type."""
     found: list[Event] = []
     while not found or found[-1]["type"] != last:
@@ -52,7 +52,7 @@ async def told(socket: ClientConnection, last: str = "run_end") -> list[Event]:
 
 
 async def reply(socket: ClientConnection, sent: object) -> dict[str, Any]:
-    """What the server says to a frame of ours, whatever it tells in between."""
+    """The reply to a frame, among the events in between."""
     await socket.send(sent if isinstance(sent, str | bytes) else json.dumps(sent))
     while "event" in (got := await frame(socket)):
         pass
@@ -85,7 +85,7 @@ async def test_a_conversation_over_the_socket_alone_is_what_the_log_has(
         assert again == accepted
         assert accepted["key"] == "k1"
     async with talking(address, sid, profile="debug") as socket:
-        heard = await told(socket)
+        heard = await events_until(socket)
     assert without_origin(heard) == without_origin(await events(client, sid))
 
 
@@ -96,7 +96,7 @@ async def test_a_socket_cut_anywhere_goes_on_with_the_next_envelope(
     whole = without_origin(await whole_round(client, sid, "weather"))
     for after in range(len(whole)):
         async with talking(address, sid, profile="debug", after=after) as socket:
-            assert without_origin(await told(socket)) == whole[after:]
+            assert without_origin(await events_until(socket)) == whole[after:]
 
 
 async def test_what_a_user_need_not_see_is_left_out_unless_it_is_asked_for(
@@ -104,7 +104,7 @@ async def test_what_a_user_need_not_see_is_left_out_unless_it_is_asked_for(
 ) -> None:
     await whole_round(client, sid, "weather")
     async with talking(address, sid) as plain, talking(address, sid, profile="debug") as debug:
-        seen_by_users, all_of_it = await told(plain), await told(debug)
+        seen_by_users, all_of_it = await events_until(plain), await events_until(debug)
     assert [e for e in all_of_it if e["type"] not in ("subgraph_checkpoint", "update")] == seen_by_users
     assert len(all_of_it) > len(seen_by_users)
 
@@ -112,13 +112,13 @@ async def test_what_a_user_need_not_see_is_left_out_unless_it_is_asked_for(
 async def test_a_question_is_answered_and_a_run_is_stopped_over_the_socket(address: str, sid: str) -> None:
     async with talking(address, sid) as socket:
         await reply(socket, {"type": "message", "text": "ask"})
-        (asked,) = [e for e in await told(socket) if e["type"] == "ask_user"]
+        (asked,) = [e for e in await events_until(socket) if e["type"] == "ask_user"]
         ask_id = asked["payload"]["ask_id"]
         answered = await reply(socket, {"type": "answer", "text": "blue", "ask_id": ask_id})
         assert answered["ok"]["ask_id"] == ask_id
-        assert "blue" in (await told(socket))[-1]["payload"]["result"]
+        assert "blue" in (await events_until(socket))[-1]["payload"]["result"]
         await reply(socket, {"type": "message", "text": "slow"})
-        await told(socket, last="llm_token")
+        await events_until(socket, last="llm_token")
         stopped = await reply(socket, {"type": "stop", "reason": "enough"})
         assert stopped["ok"]["status"] == "stopped"
         assert stopped["ok"]["round"] == 3
@@ -157,7 +157,7 @@ async def test_a_frame_that_cannot_be_taken_is_answered_and_the_socket_stays_ope
         assert (await reply(socket, {"type": "stop"}))["ok"]["status"] == "idle"
 
 
-async def test_a_problem_is_told_in_the_words_of_http(address: str, client: httpx2.AsyncClient, sid: str) -> None:
+async def test_a_problem_has_the_body_of_http(address: str, client: httpx2.AsyncClient, sid: str) -> None:
     await send(client, sid, "slow")
     over_http = await client.post(f"/sessions/{sid}/messages", json={"text": "again"})
     async with talking(address, sid) as socket:
@@ -219,7 +219,7 @@ async def test_a_socket_is_closed_when_its_session_is_deleted(
         assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1000, "the session was deleted")
 
 
-async def test_sockets_are_told_that_the_server_goes_down_and_go_on_at_the_next(tmp_path: Path) -> None:
+async def test_sockets_are_closed_as_going_away_and_resume_at_the_next_server(tmp_path: Path) -> None:
     async with running_server(Settings(data=tmp_path)) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
             sid = await begin(client)
@@ -232,7 +232,7 @@ async def test_sockets_are_told_that_the_server_goes_down_and_go_on_at_the_next(
     async with running_server(Settings(data=tmp_path)) as address:
         async with talking(address, sid, after=position) as socket:
             await socket.send('{"type": "stop"}')
-            rest = await told(socket)
+            rest = await events_until(socket)
     assert rest[0]["position"] > position
     assert rest[-1]["type"] == "run_end"
 
@@ -250,7 +250,7 @@ async def _until_closed(socket: ClientConnection) -> AsyncIterator[str]:
             yield text
 
 
-async def test_whoever_leaves_at_once_has_still_sent_his_message(
+async def test_a_message_of_a_client_that_disconnects_at_once_is_accepted(
     address: str, client: httpx2.AsyncClient, sid: str
 ) -> None:
     async with talking(address, sid) as socket:
@@ -258,7 +258,7 @@ async def test_whoever_leaves_at_once_has_still_sent_his_message(
     await seen(client, sid, "run_end")
 
 
-async def test_a_log_that_cannot_be_read_is_told_before_the_socket_ends(tmp_path: Path) -> None:
+async def test_a_log_that_cannot_be_read_is_reported_before_the_socket_closes(tmp_path: Path) -> None:
     async with running_server(Settings(data=tmp_path)) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
             sid = await begin(client)

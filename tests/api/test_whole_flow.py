@@ -37,8 +37,8 @@ async def test_register_begin_send_answer_and_fetch_the_list(client: httpx2.Asyn
     asked = await rest_of_run(client, sid, accepted["after"])
     assert asked[-1]["payload"]["status"] == "awaiting_user"
     accepted = await answer(client, sid, text="Repo soll private sein; Programmiersprache Go")
-    told = await rest_of_run(client, sid, accepted["after"])
-    assert told[-1]["payload"] == {**told[-1]["payload"], "status": "completed", "result": "Understood."}
+    events = await rest_of_run(client, sid, accepted["after"])
+    assert events[-1]["payload"] == {**events[-1]["payload"], "status": "completed", "result": "Understood."}
     listed = await client.get(f"/sessions/{sid}/artifacts/todolist.md")
     assert listed.headers["content-type"].startswith("text/markdown")
     assert "- [x] **t1** Choose" in listed.text and "- [ ] **t2** Create" in listed.text

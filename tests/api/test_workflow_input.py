@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from stellwerk import create_app, opened
+from stellwerk.app import Parts
 from stellwerk.demo import demo_yaml, office_yaml
 from stellwerk.settings import Settings
 from tests.api.workflow_client import (
@@ -114,7 +115,7 @@ async def test_bad_input_is_400_and_says_in_plain_words_what_is_wrong(client: ht
 
 
 @pytest.mark.requirement("003.start.unknown-id", "003.start.while-running")
-async def test_a_start_is_refused_for_an_id_that_nobody_knows_and_while_it_works(client: httpx2.AsyncClient) -> None:
+async def test_a_start_is_rejected_for_an_unknown_id_and_while_the_workflow_runs(client: httpx2.AsyncClient) -> None:
     there_are = [each["id"] for each in (await client.get(PATH)).json()]
     unknown = await client.post(f"{PATH}/start", params={"id": "nowhere"}, json={"prompt": "table"})
     assert refused(unknown) == (404, "unknown_workflow")
@@ -184,11 +185,11 @@ async def test_a_workflow_is_a_session_and_a_session_is_a_workflow(client: httpx
     assert (await finished(client, sid))["userId"] == 0
 
 
-async def test_without_an_office_the_first_that_plans_is_taken_and_what_is_gone_is_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_without_an_office_the_first_workplan_is_the_default_until_it_is_deleted(
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("stellwerk.app.built_in", lambda: {"demo.yaml": demo_yaml()})
-    app = create_app(Settings(data=tmp_path / "data", demo=True))
+    parts = Parts(demo_systems=lambda: {"demo.yaml": demo_yaml()})
+    app = create_app(Settings(data=tmp_path / "data", demo=True), parts=parts)
     transport = httpx2.ASGITransport(app)
     async with opened(app), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
 
@@ -207,11 +208,8 @@ async def test_without_an_office_the_first_that_plans_is_taken_and_what_is_gone_
         await register(plain.replace("pace: 0.03", "pace: 0"))
         await register(planning.replace("name: office", "name: two"))
         assert await chosen() == "two"
-        known = app.state.shortcut.workflows.starting._kinds["local"]
-        assert known == {("demo", 1): "react", ("one", 2): "react", ("two", 1): "workplan"}
         await client.delete("/agent-systems/two")
         assert await chosen() == "demo"
-        assert app.state.shortcut.workflows.starting._kinds["local"].keys() == {("demo", 1), ("one", 2)}
 
 
 async def test_without_a_system_the_office_is_taken_if_there_is_one(client: httpx2.AsyncClient) -> None:

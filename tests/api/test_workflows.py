@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -27,19 +28,29 @@ from tests.api.workflow_client import (
 address, data = quick_server, quick_data
 
 
-@pytest.mark.requirement("003.endpoint.start", "003.endpoint.status", "003.endpoint.logs", "003.endpoint.messages")
-@pytest.mark.requirement("003.start.new-workflow", "003.start.answers-with-id", "003.start.input")
-@pytest.mark.requirement("003.workflow.times", "003.workflow.status", "003.workflow.current-round")
-@pytest.mark.requirement("003.workflow.message-ids", "003.workflow.messages-and-logs", "003.workflow.ids")
-@pytest.mark.requirement("003.input.listed-in-workflow", "003.input.stored-as-first", "003.transition.created")
-async def test_a_workflow_from_its_start_to_its_end(client: httpx2.AsyncClient) -> None:
-    answer = await client.post(f"{PATH}/start", json={"prompt": "weather", "userId": 12, "mandateId": 1, **NEW})
+BEGIN = {"prompt": "weather", "userId": 12, "mandateId": 1, **NEW}
+
+
+@pytest.mark.requirement("003.endpoint.start", "003.start.new-workflow", "003.start.answers-with-id")
+@pytest.mark.requirement("003.transition.created")
+async def test_a_start_answers_with_the_id_of_a_running_workflow(client: httpx2.AsyncClient) -> None:
+    answer = await client.post(f"{PATH}/start", json=BEGIN)
     assert answer.status_code == 200
     begun = answer.json()
     assert (begun["status"], begun["currentRound"]) == ("running", 1)
-    whole = await finished(client, begun["id"])
-    assert {key: whole[key] for key in ("id", "mandateId", "userId", "name", "status", "currentRound")} == {
-        "id": begun["id"],
+    assert (await finished(client, begun["id"]))["id"] == begun["id"]
+
+
+async def begun_and_finished(client: httpx2.AsyncClient) -> dict[str, Any]:
+    begun = (await client.post(f"{PATH}/start", json=BEGIN)).json()
+    return await finished(client, begun["id"])
+
+
+@pytest.mark.requirement("003.start.input", "003.workflow.times", "003.workflow.status")
+@pytest.mark.requirement("003.workflow.current-round", "003.workflow.ids")
+async def test_a_workflow_has_the_fields_it_was_started_with(client: httpx2.AsyncClient) -> None:
+    whole = await begun_and_finished(client)
+    assert {key: whole[key] for key in ("mandateId", "userId", "name", "status", "currentRound")} == {
         "mandateId": 1,
         "userId": 12,
         "name": "weather",
@@ -47,12 +58,23 @@ async def test_a_workflow_from_its_start_to_its_end(client: httpx2.AsyncClient) 
         "currentRound": 1,
     }
     assert whole["startedAt"] <= whole["lastActivity"]
-    assert whole["messageIds"] == [message["id"] for message in whole["messages"]]
-    assert whole["messages"] == await get(client, begun["id"], "/messages")
-    assert whole["logs"] == await get(client, begun["id"], "/logs")
-    assert [message["status"] for message in whole["messages"]] == ["first", "step", "last"]
     assert whole["dataStats"]["tokensUsed"] > 0
-    assert await get(client, begun["id"], "/status") == {
+
+
+@pytest.mark.requirement("003.workflow.message-ids", "003.workflow.messages-and-logs")
+@pytest.mark.requirement("003.input.listed-in-workflow", "003.input.stored-as-first")
+async def test_a_workflow_lists_its_messages_and_the_input_is_the_first(client: httpx2.AsyncClient) -> None:
+    whole = await begun_and_finished(client)
+    assert whole["messageIds"] == [message["id"] for message in whole["messages"]]
+    assert [message["status"] for message in whole["messages"]] == ["first", "step", "last"]
+
+
+@pytest.mark.requirement("003.endpoint.status", "003.endpoint.logs", "003.endpoint.messages")
+async def test_status_logs_and_messages_are_read_by_themselves(client: httpx2.AsyncClient) -> None:
+    whole = await begun_and_finished(client)
+    assert whole["messages"] == await get(client, whole["id"], "/messages")
+    assert whole["logs"] == await get(client, whole["id"], "/logs")
+    assert await get(client, whole["id"], "/status") == {
         "status": "completed",
         "lastActivity": whole["lastActivity"],
     }
@@ -66,10 +88,8 @@ MESSAGE = {
 
 
 @pytest.mark.requirement("003.log.ids", "003.log.text-and-type", "003.log.context", "003.log.progress")
-@pytest.mark.requirement("003.message.ids", "003.message.times", "003.message.status", "003.message.role")
-@pytest.mark.requirement("003.message.content", "003.message.data-stats", "003.polling.logs-tell-progress")
-@pytest.mark.requirement("003.polling.messages-tell-status", "003.polling.status-is-small")
-async def test_entries_messages_and_status_have_the_fields_of_their_contract(client: httpx2.AsyncClient) -> None:
+@pytest.mark.requirement("003.polling.logs-tell-progress")
+async def test_log_entries_have_the_fields_of_their_contract(client: httpx2.AsyncClient) -> None:
     whole = await done(client, "weather", **NEW)
     assert all(set(entry) == LOG and entry["id"].startswith("log_") for entry in whole["logs"])
     assert [(entry["message"], entry["progress"]) for entry in whole["logs"]] == [
@@ -78,15 +98,38 @@ async def test_entries_messages_and_status_have_the_fields_of_their_contract(cli
         ("Workflow completed successfully", 100),
     ]
     assert {(entry["type"], entry["status"]) for entry in whole["logs"]} == {("info", "running"), ("info", "completed")}
+
+
+@pytest.mark.requirement("003.message.ids", "003.message.times", "003.message.role", "003.message.content")
+@pytest.mark.requirement("003.message.data-stats")
+async def test_messages_have_the_fields_of_their_contract(client: httpx2.AsyncClient) -> None:
+    whole = await done(client, "weather", **NEW)
     assert all(set(message) == MESSAGE and message["id"].startswith("msg_") for message in whole["messages"])
-    assert {message["role"] for message in whole["messages"]} == {"user", "assistant"}
+    assert [message["role"] for message in whole["messages"]] == ["user", "assistant", "assistant"]
     assert [message["agentName"] for message in whole["messages"]] == ["user", "assistant", "assistant"]
-    assert set(await get(client, whole["id"], "/status")) == {"status", "lastActivity"}
+    question, step, answer = whole["messages"]
+    assert question["content"] == "weather"
+    assert answer["content"]
+    assert all(message["startedAt"] <= message["finishedAt"] for message in (question, step, answer))
+    assert answer["dataStats"]["tokensUsed"] > 0
+
+
+@pytest.mark.requirement("003.message.status", "003.polling.messages-tell-status", "003.polling.status-is-small")
+async def test_a_polling_client_reads_the_state_from_messages_and_from_a_small_status(
+    client: httpx2.AsyncClient,
+) -> None:
+    whole = await done(client, "weather", **NEW)
+    polled = await get(client, whole["id"], "/messages")
+    assert [message["status"] for message in polled] == ["first", "step", "last"]
+    assert await get(client, whole["id"], "/status") == {
+        "status": "completed",
+        "lastActivity": whole["lastActivity"],
+    }
 
 
 @pytest.mark.requirement("003.completed.seen-by-api", "003.completed.status", "003.transition.running-completed")
 async def test_last_message_last_entry_and_status_become_visible_together(client: httpx2.AsyncClient) -> None:
-    """Whoever polls as fast as he can, each of the three by itself, never sees one without the others."""
+    """A client that polls as fast as it can, each of the three by itself, never sees one without the others."""
     workflow = await start(client, "weather", **NEW)
 
     async def signs() -> tuple[bool, bool, bool]:
@@ -183,20 +226,20 @@ async def test_pages_and_cursors_give_everything_once(client: httpx2.AsyncClient
 async def test_what_has_not_changed_is_not_sent_again(client: httpx2.AsyncClient) -> None:
     place = f"{PATH}/{(await done(client, 'table', **NEW))['id']}"
     asked = (PATH, *(f"{place}{what}" for what in ("", "/status", "/logs", "/messages")))
-    told = {what: await client.get(what) for what in asked}
-    for what, first in told.items():
+    answers = {what: await client.get(what) for what in asked}
+    for what, first in answers.items():
         tag = first.headers["etag"]
         for known in (tag, "*", f'"another", {tag.removeprefix("W/")}'):
             again = await client.get(what, headers={"If-None-Match": known})
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     await done(client, "weather", place.rpartition("/")[2])
-    for what, first in told.items():
+    for what, first in answers.items():
         changed = await client.get(what, headers={"If-None-Match": first.headers["etag"]})
         assert changed.status_code == 200
         assert changed.json() != first.json()
 
 
-async def test_whoever_asks_for_something_wrong_is_told_so_even_if_nothing_has_changed(
+async def test_an_invalid_request_is_rejected_even_if_its_etag_matches(
     client: httpx2.AsyncClient,
 ) -> None:
     place = f"{PATH}/{(await done(client, 'table', **NEW))['id']}"
@@ -217,8 +260,8 @@ async def test_only_a_message_an_entry_or_a_status_moves_the_last_activity(clien
         while position < 20:  # meanwhile it says more and more words
             position = (await client.get(news, params={"after": position, "wait": 30})).json()["next"]
             whole = await get(client, workflow)
-            told = [entry["timestamp"] for entry in whole["logs"]]
-            assert whole["lastActivity"] == max(told + [message["finishedAt"] for message in whole["messages"]])
+            answers = [entry["timestamp"] for entry in whole["logs"]]
+            assert whole["lastActivity"] == max(answers + [message["finishedAt"] for message in whole["messages"]])
     await client.post(f"{PATH}/{workflow}/stop")
 
 
@@ -236,8 +279,23 @@ async def test_the_short_way_of_a_poll_does_not_lead_around_the_checks_of_a_host
             tag = (await client.get(f"{PATH}/{workflow}/{what}")).headers["etag"]
             place, known = f"{PATH}/{workflow}/{what}", {"If-None-Match": tag}
             assert (await client.get(place, headers=known)).status_code == 304
-            assert (await client.get(place, params={"theirs": "x"})).status_code == 200  # his dependency reads it
+            assert (
+                await client.get(place, params={"theirs": "x"})
+            ).status_code == 200  # the host's dependency reads it
             assert (await client.get(place, params={"nobodys": "x"})).status_code == 400
             closed.append(True)
             assert (await client.get(place, headers=known)).status_code == 401
             closed.clear()
+
+
+@pytest.mark.requirement("003.interrupt.http")
+async def test_an_exception_in_the_server_is_a_500_without_its_text(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("the text of the exception")
+
+    app = create_app(Settings(data=tmp_path / "data", demo=True), dependencies=[Depends(fail)])
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with opened(app), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.post(f"{PATH}/any/stop")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "the text of the exception" not in answer.text

@@ -14,7 +14,7 @@ SYSTEMS = Path(__file__).parent / "systems"
 
 
 def spoken(page: Watched) -> Any:
-    """The conversation, without what stands beside it."""
+    """The conversation, without the panel next to it."""
     return page.get_by_label("Conversation")
 
 
@@ -26,9 +26,9 @@ async def register(address: str, name: str) -> None:
 
 
 async def begin(page: Watched, system: str = "demo") -> str:
-    """Begin a session by hand; its id."""
+    """Start a session by hand; its id."""
     await page.goto(page.url.partition("#")[0] + "#/")
-    await page.get_by_role("button", name=f"Begin with {system}").click()
+    await page.get_by_role("button", name=f"Start with {system}").click()
     await page.get_by_role("heading", name=f"Session with {system}").wait_for()
     await page.get_by_role("textbox", name="Message").wait_for()
     return str(page.url.rpartition("/")[2])
@@ -40,7 +40,7 @@ async def say(page: Watched, text: str) -> None:
     await spoken(page).get_by_text(text, exact=True).last.wait_for()
 
 
-async def stands(page: Watched, status: str) -> None:
+async def wait_for_status(page: Watched, status: str) -> None:
     """The session of this page has come to this."""
     await page.locator("main header").first.get_by_text(status, exact=True).wait_for()
 

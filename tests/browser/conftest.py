@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
-from stellwerk.api.console_page import BUILT
+from stellwerk.api.routes.pages import BUILT
 from tests.browser.browsers import find
 from tests.browser.film import Film
 from tests.browser.watched import Watched, watched

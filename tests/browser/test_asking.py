@@ -7,19 +7,19 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.browser.chatting import begin, register, say, spoken, stands, words
+from tests.browser.chatting import begin, register, say, spoken, wait_for_status, words
 from tests.browser.watched import PHONE, WIDE, Watched, accessible
 
 Opening = Callable[..., Awaitable[Watched]]
-MAY_SAVE = "May save_document run?"
+MAY_SAVE = "Allow save_document to run?"
 INSIDE = """(card) => {
     const { left, right } = card.getBoundingClientRect();
     const parts = [...card.querySelectorAll("button, bdi, li, textarea, input")];
-    const stands = (part) => [...part.getClientRects()].every((one) => one.left >= left && one.right <= right);
-    return parts.filter((part) => !stands(part) || part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
+    const fits = (part) => [...part.getClientRects()].every((one) => one.left >= left && one.right <= right);
+    return parts.filter((part) => !fits(part) || part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
         .map((part) => part.textContent);
 }"""
-"""What is in a card, and stands out at its side."""
+"""The parts of a card that overflow it."""
 
 
 async def asking(page: Watched, address: str, text: str) -> Any:
@@ -28,7 +28,7 @@ async def asking(page: Watched, address: str, text: str) -> Any:
     await page.reload()
     await begin(page, "asking")
     await say(page, text)
-    await stands(page, "asks you")
+    await wait_for_status(page, "waiting for you")
     return spoken(page).get_by_role("region").last
 
 
@@ -41,10 +41,10 @@ async def test_all_that_is_approved_can_be_read_and_every_button_reached(
     await card.get_by_text("&send_all_money_to=mallory").wait_for()
     assert await card.evaluate(INSIDE) == []
     await accessible(page)
-    await card.get_by_role("button", name="Answer in its place").click()
-    await card.get_by_label("What the agent is told in its place").fill("No.")
+    await card.get_by_role("button", name="Answer for the tool").click()
+    await card.get_by_label("Result to give the agent").fill("No.")
     await card.get_by_role("button", name="Back").click()
-    await card.get_by_role("button", name="Change the arguments").click()
+    await card.get_by_role("button", name="Edit arguments").click()
     assert await card.evaluate(INSIDE) == []
 
 
@@ -59,15 +59,15 @@ async def test_every_option_can_be_read_and_chosen(
     refused = spoken(page).get_by_role("alert")
     await refused.get_by_text("to the end").wait_for()
     assert await refused.evaluate("(box) => box.scrollWidth <= box.clientWidth && box.getBoundingClientRect().x >= 0")
-    await refused.get_by_role("button", name="Change it").click()
+    await refused.get_by_role("button", name="Edit").click()
     await card.get_by_role("button", name="to the end").click()
     await spoken(page).get_by_text("You chose: aaa").wait_for()
 
 
 async def test_arguments_are_changed_line_by_line(page: Watched, shared_address: str) -> None:
     card = await asking(page, shared_address, "lines")
-    assert await page.get_by_placeholder("Decide above whether the tool may run …").count() == 1
-    await card.get_by_role("button", name="Change the arguments").click()
+    assert await page.get_by_placeholder("Approve or reject the tool call above …").count() == 1
+    await card.get_by_role("button", name="Edit arguments").click()
     assert await card.get_by_label("Text").input_value() == "one\n\n  two\nthree"
     await card.get_by_label("Text").press("End")
     await page.keyboard.type("!")
@@ -76,7 +76,7 @@ async def test_arguments_are_changed_line_by_line(page: Watched, shared_address:
     edited = (await sent.value).post_data_json["data"]["edited_action"]
     assert edited["args"]["text"].replace("!", "") == "one\n\n  two\nthree"
     await card.get_by_text("approved with changes").wait_for()
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
 
 
 async def test_what_nobody_sees_is_named_where_it_is_approved(page: Watched, shared_address: str) -> None:
@@ -86,7 +86,7 @@ async def test_what_nobody_sees_is_named_where_it_is_approved(page: Watched, sha
     assert "content: payU+200Bpal \U0001f469\u200d\U0001f467" in shown, "an emoji of two is one"
     assert not set(shown) & {"\u202e", "\u200b"}
     await accessible(page)
-    await card.get_by_role("button", name="Change the arguments").click()
+    await card.get_by_role("button", name="Edit arguments").click()
     typed = await card.get_by_label("Name").input_value()
     assert typed == '"invoice_\\u202Egnp.exe.md"'
     assert json.loads(typed) == "invoice_\u202egnp.exe.md", "it can be changed, and is sent as it was if it is not"
@@ -95,18 +95,18 @@ async def test_what_nobody_sees_is_named_where_it_is_approved(page: Watched, sha
 async def test_the_composer_says_what_it_takes_for_an_answer(page: Watched, shared_address: str) -> None:
     box = page.get_by_role("textbox", name="Message")
     card = await asking(page, shared_address, "hide")
-    assert await box.get_attribute("placeholder") == "Decide above, or write approve or reject"
+    assert await box.get_attribute("placeholder") == "Decide above, or type approve or reject"
     await box.fill("yes please")
-    await page.get_by_text("This decides nothing. Decide above, with the buttons.").wait_for()
+    await page.get_by_text("This is not a decision. Use the buttons above.").wait_for()
     assert await page.get_by_role("button", name="Send").is_disabled()
     await page.keyboard.press("Enter")
     assert await box.input_value() == "yes please", "it is not sent"
     await box.fill("reject")
     await page.keyboard.press("Enter")
     await card.get_by_text("rejected", exact=True).wait_for()
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     await say(page, "several")
-    await stands(page, "asks you")
+    await wait_for_status(page, "waiting for you")
     assert await box.get_attribute("placeholder") == "Answer the questions above …"
     await box.fill("blue")
     await page.get_by_text("Several questions are open. Answer each one above.").wait_for()
@@ -114,7 +114,7 @@ async def test_the_composer_says_what_it_takes_for_an_answer(page: Watched, shar
     await page.wait_for_function("box => box.placeholder.endsWith('or here …')", arg=await box.element_handle())
     await box.fill("green")
     await page.keyboard.press("Enter")
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     assert "green" in await words(page)
 
 
@@ -128,6 +128,7 @@ async def test_who_may_not_answer_sees_what_there_is_to_choose_from(page: Watche
     await page.reload()
     card = spoken(page).get_by_role("region").last
     await card.get_by_text("to the end").wait_for()
+    await card.get_by_role("listitem").nth(22).wait_for()  # the buttons go once the rights are known
     assert await card.get_by_role("listitem").count() == 23
     assert await card.get_by_role("button").count() == 0
     assert await card.evaluate(INSIDE) == []
@@ -139,7 +140,7 @@ async def test_who_answers_by_keyboard_stays_at_the_question(page: Watched, shar
     await card.get_by_role("button", name="Approve").focus()
     await page.keyboard.press("Enter")
     await card.get_by_text("approved", exact=True).wait_for()
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     assert await page.evaluate("document.activeElement.ariaLabel") == MAY_SAVE
 
 
@@ -171,9 +172,9 @@ async def test_a_text_begins_at_the_side_at_which_its_language_begins(page: Watc
     assert await direction(card.get_by_text("ما هو اللون؟")) == "rtl"
     assert await direction(spoken(page).get_by_text("options", exact=True)) == "ltr"
     await card.get_by_role("button", name="a", exact=True).click()
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     await say(page, "مرحبا")
     await spoken(page).get_by_text("English", exact=True).wait_for()  # it stood as completed before, too
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     texts = [spoken(page).get_by_text(text, exact=True) for text in ("مرحبا", "مرحبا بالعالم", "أول", "English")]
     assert [await direction(text) for text in texts] == ["rtl", "rtl", "rtl", "ltr"]

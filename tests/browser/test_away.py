@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.browser.chatting import begin, register, say, spoken, stands
+from tests.browser.chatting import begin, register, say, spoken, wait_for_status
 from tests.browser.watched import Watched, accessible, of_server
 from tests.crash.waiting import eventually
 
@@ -24,7 +24,7 @@ async def waiting(page: Watched, address: str) -> str:
     await page.reload()
     sid = await begin(page, "asking")
     await say(page, "wait")
-    await spoken(page).get_by_text("wait_a_while is at work").wait_for()
+    await spoken(page).get_by_text("wait_a_while is running").wait_for()
     return sid
 
 
@@ -34,7 +34,7 @@ async def test_a_stop_that_could_not_be_sent_is_sent_when_the_line_is_back(page:
     await page.get_by_role("button", name="Stop").click()
     await page.get_by_role("button", name="stopping …").wait_for()
     await page.get_by_role("navigation").get_by_role("link", name="Chat").click()  # it does not need the page
-    await page.get_by_role("heading", level=1, name="Begin a session").wait_for()
+    await page.get_by_role("heading", level=1, name="Start a session").wait_for()
     await page.context.set_offline(False)
     await eventually(lambda: is_stopped(page, sid), within=60, what="the run goes on")
 
@@ -48,7 +48,7 @@ async def test_a_stop_that_is_refused_says_so_and_can_be_pressed_again(page: Wat
     await page.get_by_role("alert").get_by_text("Not you").wait_for()
     await page.unroute("**/stop")
     await page.get_by_role("button", name="Stop").click()
-    await stands(page, "stopped")
+    await wait_for_status(page, "stopped")
 
 
 async def test_a_page_that_cannot_be_fetched_is_tried_again_and_the_others_live_on(page: Watched) -> None:
@@ -77,8 +77,8 @@ async def test_a_page_of_a_build_that_is_gone_loads_the_console_again_once(page:
     page.on("load", lambda one: loaded.append(one))
     await page.route("**/assets/ToolsPage-*.js", lambda route: route.fulfill(status=404, json={"code": "unknown"}))
     await tools(page).click()
-    await page.get_by_role("heading", level=1, name="This page has broken down").wait_for()
+    await page.get_by_role("heading", level=1, name="This page crashed").wait_for()
     assert len(loaded) == 1
     await page.unroute("**/assets/ToolsPage-*.js")
-    await page.get_by_role("button", name="Load it again").click()
+    await page.get_by_role("button", name="Reload").click()
     await page.get_by_role("heading", level=1, name="Tools").wait_for()

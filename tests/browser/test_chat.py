@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from tests.browser.chatting import begin, downloaded, register, say, spoken, stands, streams, words
+from tests.browser.chatting import begin, downloaded, register, say, spoken, streams, wait_for_status, words
 from tests.browser.conftest import Screenshot
 from tests.browser.logs import spoken as session_that_said
 from tests.browser.watched import PHONE, Watched, accessible, of_server
@@ -37,18 +37,18 @@ async def test_every_word_of_the_demo_is_answered(page: Watched) -> None:
     for word, text in TEXTS.items():
         await say(page, word)
         await page.get_by_label("Conversation").get_by_text(text).last.wait_for()
-        await stands(page, "failed" if word == "fail" else "completed")
+        await wait_for_status(page, "failed" if word == "fail" else "completed")
         if word == "file":
             assert "You said: file" in await downloaded(page, "Report.md")
     await spoken(page).get_by_text("scripted_failure").wait_for()
     await accessible(page)
-    async with page.expect_response("**/regenerate") as anew:  # it may be over before anybody could see it run
-        await page.get_by_role("button", name="Answer anew").click()
-    assert (await anew.value).status == 202
-    await eventually(lambda: has_failed(page, sid), within=60, what="it is not answered anew")
-    await stands(page, "failed")
+    async with page.expect_response("**/regenerate") as regenerated:  # it may end before it is visible
+        await page.get_by_role("button", name="Regenerate").click()
+    assert (await regenerated.value).status == 202
+    await eventually(lambda: has_failed(page, sid), within=60, what="the answer is not regenerated")
+    await wait_for_status(page, "failed")
     forked = page.url
-    await page.locator("li", has_text="the list is done").get_by_role("button", name="Go on from here").click()
+    await page.locator("li", has_text="the list is done").get_by_role("button", name="Continue from here").click()
     await page.wait_for_function("url => location.href !== url", arg=forked)
     await page.get_by_label("Conversation").get_by_text(TEXTS["plan"]).wait_for()
     assert "scripted_failure" not in await words(page)
@@ -57,21 +57,21 @@ async def test_every_word_of_the_demo_is_answered(page: Watched) -> None:
 async def test_stopped_means_stopped_and_what_waits_is_shown(page: Watched, screenshot: Screenshot) -> None:
     sid = await begin(page)
     await say(page, "slow")
-    await spoken(page).get_by_text("wait_a_while is at work").wait_for()
+    await spoken(page).get_by_text("wait_a_while is running").wait_for()
     await say(page, "and then this")
-    await page.get_by_text("waits for its turn").wait_for()
+    await page.get_by_text("queued").wait_for()
     await spoken(page).get_by_text("Now I speak slowly").wait_for()
     await page.get_by_text("writing …", exact=True).last.wait_for()
     await screenshot(page, "chat")
     await page.get_by_role("button", name="Stop").press("Enter")
     await spoken(page).get_by_text("Stopped", exact=True).wait_for()
     assert await page.get_by_role("textbox", name="Message").evaluate("box => box === document.activeElement")
-    await spoken(page).get_by_text("cut off").wait_for()
-    told = {event["type"]: event["ts"] for event in (await of_server(page, f"/sessions/{sid}/events"))["events"]}
-    assert told["run_end"] - told["stop_request"] < 1
+    await spoken(page).get_by_text("interrupted").wait_for()
+    times = {event["type"]: event["ts"] for event in (await of_server(page, f"/sessions/{sid}/events"))["events"]}
+    assert times["run_end"] - times["stop_request"] < 1
     said = await words(page)
     assert "and then this" not in said, "what waited is withdrawn"
-    await page.get_by_text("it is back in the box").wait_for()
+    await page.get_by_text("They are back in the input box.").wait_for()
     box = page.get_by_role("textbox", name="Message")
     assert await box.input_value() == "and then this"
     await page.reload()
@@ -91,7 +91,7 @@ async def test_stopped_means_stopped_and_what_waits_is_shown(page: Watched, scre
 async def test_what_is_sent_again_because_a_line_was_lost_is_said_once(page: Watched) -> None:
     sid = await begin(page)
     await say(page, "good morning")
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     lost: list[Any] = []
 
     async def lose(route: Any) -> None:
@@ -103,18 +103,18 @@ async def test_what_is_sent_again_because_a_line_was_lost_is_said_once(page: Wat
 
     await page.route("**/messages", lose)
     await say(page, "hello")
-    await page.get_by_text("being sent").wait_for()
+    await page.get_by_text("sending …").wait_for()
     await say(page, "at once")
     await say(page, "and this")
     await spoken(page).get_by_text("You said “and this”").wait_for()
-    await page.get_by_text("being sent").first.wait_for(state="detached")
-    await stands(page, "completed")
+    await page.get_by_text("sending …").first.wait_for(state="detached")
+    await wait_for_status(page, "completed")
     assert [response.status for response in lost] == [202]
-    told = (await of_server(page, f"/sessions/{sid}/messages"))["messages"]
-    said = [entry["content"][0]["text"] for entry in told if entry["role"] == "user"]
+    messages = (await of_server(page, f"/sessions/{sid}/messages"))["messages"]
+    said = [entry["content"][0]["text"] for entry in messages if entry["role"] == "user"]
     assert said == ["good morning", "hello", "at once", "and this"]
-    assert len(told) == 2 * len(said)
-    first = told[0]["position"]
+    assert len(messages) == 2 * len(said)
+    first = messages[0]["position"]
     await spoken(page).get_by_role("link", name=f"Event {first}", exact=True).click()
     await page.wait_for_url(f"**#/events/{sid}?at={first}")
 
@@ -133,7 +133,7 @@ async def test_while_a_session_is_read_nothing_is_said_of_how_it_stands(page: Wa
     await page.get_by_role("textbox", name="Message").wait_for()
     assert await page.locator("main header").first.get_by_text("new", exact=True).count() == 0
     arrived.set()
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
 
 
 async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, shared_address: str) -> None:
@@ -143,7 +143,7 @@ async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, share
     await begin(page, "odd")
     await say(page, "attack")
     await spoken(page).get_by_text("The attack is over.").wait_for()
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     assert await page.evaluate("window.attacked") is None
     said = page.get_by_label("Conversation")
     assert await said.locator("script, img, iframe, style, object, [onclick], [onerror], [onload]").count() == 0
@@ -151,7 +151,7 @@ async def test_nothing_that_a_model_says_runs_or_is_fetched(page: Watched, share
     links = await said.locator("a").evaluate_all(f"all => {elsewhere}.map((one) => [one.protocol, one.rel])")
     assert {protocol for protocol, _ in links} == {"https:", "mailto:"}
     assert all("noopener" in rel and "nofollow" in rel for _, rel in links)
-    assert "Fish & chips © R&D; x" in await words(page), "the policy of the page lets entities be told"
+    assert "Fish & chips © R&D; x" in await words(page), "the CSP allows HTML entities"
 
 
 async def test_eight_tabs_work_at_once_because_hidden_ones_hold_no_connection(page: Watched) -> None:
@@ -166,7 +166,7 @@ async def test_eight_tabs_work_at_once_because_hidden_ones_hold_no_connection(pa
         await tabs[-1].get_by_role("textbox", name="Message").wait_for()
     await say(tabs[-1], "weather")
     await spoken(tabs[-1]).get_by_text("It is sunny.").wait_for()
-    await stands(tabs[-1], "completed")
+    await wait_for_status(tabs[-1], "completed")
     assert not any(held[:-1]), "they have let go"
     for tab in (tabs[0], tabs[3]):
         await tabs[-1].evaluate(HIDDEN, True)
@@ -188,7 +188,7 @@ async def test_eight_windows_side_by_side_do_not_hold_each_other_up(page: Watche
         await say(window, "weather")
     for window in windows:
         await spoken(window).get_by_text("It is sunny.").wait_for()
-        await stands(window, "completed")
+        await wait_for_status(window, "completed")
         listed = window.get_by_role("complementary", name="Sessions")
         for sid in sids:
             await listed.locator(f'a[href*="{sid}"]').get_by_text("completed").wait_for()
@@ -196,7 +196,7 @@ async def test_eight_windows_side_by_side_do_not_hold_each_other_up(page: Watche
         for window in windows[:4]:
             await window.close()
     await say(windows[-1], "table")
-    await stands(windows[-1], "completed")
+    await wait_for_status(windows[-1], "completed")
 
 
 async def test_a_very_long_session_opens_quickly_and_scrolls(
@@ -221,11 +221,11 @@ async def test_a_very_long_session_opens_quickly_and_scrolls(
     await spoken(page).get_by_text("number 0.").wait_for()
     assert await items.count() < 60
     async with httpx2.AsyncClient(base_url=shared_address, timeout=120) as client:
-        await client.post(f"/sessions/{sid}/messages", json={"text": "somebody else"})
+        await client.post(f"/sessions/{sid}/messages", json={"text": "another client"})
     await page.wait_for_function("count => document.querySelector('ol > li[data-index]').ariaSetSize > count", arg=492)
-    assert await box.evaluate("box => box.scrollTop") == 0, "whoever reads is left alone"
-    await page.get_by_role("button", name="To the end").click()
-    await spoken(page).get_by_text("You said: somebody else").wait_for()
+    assert await box.evaluate("box => box.scrollTop") == 0, "a reader who scrolled up is not moved"
+    await page.get_by_role("button", name="Jump to the end").click()
+    await spoken(page).get_by_text("You said: another client").wait_for()
 
 
 async def test_it_looks_well_in_the_dark_on_a_phone_and_in_german(

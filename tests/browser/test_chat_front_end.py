@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.browser.watched import watched
@@ -40,8 +41,22 @@ async def test_the_example_page_runs_in_a_browser_and_shows_the_answer_to_what_i
 ) -> None:
     async with watched(browser, address) as opening:
         page = await opening("chat/")
-        await page.get_by_placeholder("Say weather").fill("weather")
+        await page.get_by_placeholder("Type weather").fill("weather")
         await page.get_by_role("button", name="Send").click()
         await page.locator(".answer .text").filter(has_text="It is sunny.").wait_for()
         assert await page.locator(".user").inner_text() == "weather"
         assert any("get_weather" in step for step in await page.locator(".answer .activity").all_inner_texts())
+
+
+async def test_the_example_page_answers_a_question_of_the_agent_in_the_same_session(
+    browser: object, address: str
+) -> None:
+    async with watched(browser, address) as opening:
+        page = await opening("chat/")
+        for text, shown in {"ask": "Which colour do you like?", "blue": "You answered: blue"}.items():
+            await page.get_by_placeholder("Type weather").fill(text)
+            await page.get_by_role("button", name="Send").click()
+            await page.locator(".answer .text").filter(has_text=shown).wait_for()
+        async with httpx2.AsyncClient(base_url=address) as client:
+            (session,) = (await client.get("/sessions")).json()["sessions"]
+        assert (session["round"], session["status"]) == (2, "completed")

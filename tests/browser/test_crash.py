@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.chatting import SYSTEMS, begin, say, spoken, stands, words
+from tests.browser.chatting import SYSTEMS, begin, say, spoken, wait_for_status, words
 from tests.browser.film import SIZE, Film
 from tests.browser.watched import accessible, of_server, watched
 from tests.crash.process import server_process
@@ -52,16 +52,16 @@ async def test_pages_go_on_when_the_server_was_killed_in_mid_answer(browser: Any
             film.shell(f"$ kill -9 {first.pid}")
             first.kill()
             seen = await words(page)
-        await page.get_by_text("Connecting again").wait_for()
+        await page.get_by_text("Reconnecting").wait_for()
         film.shell("$ stellwerk serve")
         with server_process(**server) as second:  # type: ignore[arg-type]
             film.shell(f"Stellwerk is ready (process {second.pid}); the run goes on")
-            await stands(page, "completed")
+            await wait_for_status(page, "completed")
             await film.end()
-            told = (await of_server(page, f"/sessions/{sid}/messages"))["messages"]
+            messages = (await of_server(page, f"/sessions/{sid}/messages"))["messages"]
             await plain.wait_for_function("window.ended !== undefined")
             await answer_the_form(asked)
-        answer = " ".join(told[-1]["text"].replace("**", "").split())
+        answer = " ".join(messages[-1]["text"].replace("**", "").split())
         shown = await words(page)
         assert "Bergedorf" in seen and shown.count(answer) == 1 and shown.count("Gotha") == 2
         heard = " ".join((await plain.evaluate("window.ended")).replace("**", "").split())
@@ -71,10 +71,10 @@ async def test_pages_go_on_when_the_server_was_killed_in_mid_answer(browser: Any
 
 
 async def answer_the_form(page: Any) -> None:
-    """What the server has against an answer stands at the field that it is about."""
+    """A validation error of the server is shown at its field."""
     form = page.get_by_role("region", name="asks")
     await form.get_by_role("button", name="Answer", exact=True).click()
-    assert await form.get_by_text("This is needed.").count() == 3
+    assert await form.get_by_text("This field is required.").count() == 3
     await form.get_by_label("Name").fill("Ada")
     await form.get_by_label("Age").fill("17")
     await form.get_by_label("City").fill("Ulm")

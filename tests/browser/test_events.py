@@ -76,7 +76,7 @@ async def test_a_log_is_filtered_marked_exported_and_goes_on(
         await page.get_by_role("button", name="Export JSONL").click()
     path = await (await downloading.value).path()
     assert [json.loads(line) for line in path.read_text("utf-8").splitlines()] == log
-    await page.get_by_role("button", name="Copy curl").click()
+    await page.get_by_role("button", name="Copy as curl").click()
     await page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.startsWith('curl '))")
 
     await page.get_by_role("searchbox").fill("")
@@ -86,7 +86,7 @@ async def test_a_log_is_filtered_marked_exported_and_goes_on(
     assert len(everything) > len(log)
     await counted(page, f"{len(everything)} events")
     await screenshot(page, "events")
-    await page.get_by_role("button", name="Stay at the end").click()
+    await page.get_by_role("button", name="Follow new events").click()
     await say(server, sid, "weather")
     after = await whole(server, sid, "debug")
     await counted(page, f"{len(after)} events")
@@ -113,8 +113,8 @@ async def test_a_link_leads_to_its_event_also_to_one_that_is_hidden(
     await page.get_by_role("heading", name=f"Ereignis {log[-2]['position']}").wait_for()
 
     other = await new_page(f"#/events/{sid}?at={hidden}")
-    await other.get_by_text("Users do not see this event.").wait_for()
-    await other.get_by_role("button", name="All, for debugging").click()
+    await other.get_by_text("This event is hidden from users.").wait_for()
+    await other.get_by_role("button", name="All events (debug)").click()
     await other.locator(f"#event-{hidden}[aria-selected=true]").wait_for()
     await other.get_by_role("searchbox").fill("no such words")
     await other.evaluate("(sid) => { location.hash = `#/events/${sid}` }", next_sid := await spoken(server, "hello"))
@@ -151,7 +151,7 @@ async def test_five_thousand_events_are_read_searched_and_scrolled(
 async def test_the_log_of_a_session_that_is_deleted_says_only_that(page: Watched, server: httpx2.AsyncClient) -> None:
     sid = await spoken(server, "hello")
     await page.goto(page.url.partition("#")[0] + f"#/events/{sid}")
-    await page.get_by_role("button", name="Stay at the end").wait_for()
+    await page.get_by_role("button", name="Follow new events").wait_for()
     await server.delete(f"/sessions/{sid}")
-    await page.get_by_role("alert").get_by_text("There is no such session").wait_for()
-    assert await page.get_by_text("Connecting again").count() == 0
+    await page.get_by_role("alert").get_by_text("Session not found").wait_for()
+    assert await page.get_by_text("Reconnecting").count() == 0

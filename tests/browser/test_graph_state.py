@@ -41,9 +41,9 @@ async def session_with_a_desk(address: str) -> str:
 async def test_the_call_of_a_sub_graph_shows_what_its_node_returned(new_page: Opening, shared_address: str) -> None:
     page = await new_page(f"#/chat/{await session_with_a_desk(shared_address)}")
     panel = page.get_by_role("complementary", name="Details")
-    await panel.get_by_text("Returned by the node pricing").wait_for()
+    await panel.get_by_text("Returned by node pricing").wait_for()
     await panel.get_by_text("total: 320").wait_for()
-    assert await panel.get_by_text("It gave nothing back.").count() == 0
+    assert await panel.get_by_text("No return value.").count() == 0
     await accessible(page)
 
 
@@ -55,7 +55,7 @@ async def test_the_state_tab_shows_the_keys_of_the_graph_as_its_nodes_last_wrote
     page = await new_page(f"#/chat/{sid}", **LOOKS[look])
     if look == "phone":
         await page.get_by_role("button", name="Details").click()
-    await page.get_by_role("tab", name="Stand" if look == "german" else "State").click()
+    await page.get_by_role("tab", name="Zustand" if look == "german" else "State").click()
     shown = page.get_by_role("tabpanel")
     for key, node in (("total", "pricing"), ("items", "pricing"), ("quoted", "quote")):
         section = shown.get_by_role("region", name=key, exact=True)

@@ -1,4 +1,4 @@
-"""What stands beside the conversation: calls, tasks, files, progress and usage, as the demo system makes them."""
+"""The panel next to the conversation: calls, tasks, files, progress and usage of the demo system."""
 
 import base64
 import csv
@@ -99,13 +99,13 @@ async def test_tasks_files_and_usage_have_views_of_their_own(new_page: Opening, 
     assert await page.get_by_role("progressbar").count() == 0, "the round is over"
     await accessible(page)
     await page.get_by_role("tab", name="Files 2").click()
-    await page.get_by_role("button", name="Look into report.md").click()
+    await page.get_by_role("button", name="Preview report.md").click()
     report = page.get_by_role("region", name="report.md")
     await report.get_by_role("heading", name="Report").wait_for()
     assert (await saved(page, "Download report.md")).startswith("# Report\n\nYou said: write a file\n")
-    await page.get_by_role("button", name="Look into dot.png").click()
+    await page.get_by_role("button", name="Preview dot.png").click()
     await page.get_by_role("img", name="dot.png").and_(page.locator("img[src^='data:image/png']")).wait_for()
-    await page.get_by_role("button", name="Look into todolist.md").click()
+    await page.get_by_role("button", name="Preview todolist.md").click()
     await page.get_by_role("region", name="todolist.md").get_by_text("Look at the weather").wait_for()
     await accessible(page)
     await page.get_by_role("tab", name="Usage").click()
@@ -122,7 +122,7 @@ async def test_tasks_files_and_usage_have_views_of_their_own(new_page: Opening, 
     await phone.get_by_role("dialog").get_by_role("tab", name="Files").click()
     await phone.get_by_role("dialog").get_by_text("report.md").wait_for()
     await accessible(phone)
-    for empty, word in {"State": "No plan or state", "Log": "No word on progress"}.items():
+    for empty, word in {"State": "No plan or state", "Log": "No progress reports"}.items():
         await page.get_by_role("tab", name=empty).click()
         await page.get_by_text(word).wait_for()
         await accessible(page)

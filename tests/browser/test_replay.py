@@ -64,7 +64,7 @@ async def reaches_every_control(page: Watched) -> None:
     await walked(page, "Shift+Tab", CONTROLS[0])
     focused = [CONTROLS[0], *await walked(page, "Tab", "Message")]
     assert focused[:8] == CONTROLS
-    assert focused[9:12] == ["Back to now", "Close the replay", "Position in the log"]
+    assert focused[9:12] == ["Back to now", "Close replay", "Position in the log"]
     assert [one.partition(",")[0] for one in focused[12:-1]] == ["demo", "scripted"], "of each lane one bar"
 
 
@@ -150,7 +150,7 @@ async def test_an_address_opens_the_page_at_a_position(new_page: Opening, server
     await page.locator(f"#event-{at}[aria-selected=true]").wait_for()
     await page.go_back()
     await bar.get_by_text(f"{place} von {len(log)}").wait_for()
-    await bar.get_by_role("button", name="Die Wiedergabe schließen").click()
+    await bar.get_by_role("button", name="Wiedergabe schließen").click()
     await bar.wait_for(state="hidden")
     assert "at=" not in page.url
 

@@ -1,4 +1,4 @@
-"""What is around every page of the console: navigation, keyboard, colours, languages, the key."""
+"""The frame of every page of the console: navigation, keyboard, themes, languages, the API key."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,14 +10,14 @@ import httpx2
 from anyio.from_thread import start_blocking_portal
 
 from stellwerk.settings import Settings
-from tests.browser.chatting import say, stands, streams
+from tests.browser.chatting import say, streams, wait_for_status
 from tests.browser.conftest import Screenshot
 from tests.browser.logs import spoken
 from tests.browser.watched import PHONE, Watched, accessible, watched
 from tests.conftest import running_server
 
 Opening = Callable[..., Awaitable[Watched]]
-LONG = "a-very-long-name-of-a-system-that-somebody-thought-to-be-good"
+LONG = "a-very-long-name-of-a-system-that-does-not-fit-into-its-column"
 SYSTEM = """version: 1
 system: {{name: {name}, description: One of many.}}
 agents: [{{id: assistant, model: {{provider: scripted, script: [{{steps: [{{say: Well.}}]}}]}}}}]
@@ -46,9 +46,9 @@ async def heading(page: Watched, text: str) -> None:
 
 
 async def test_every_page_is_reached_by_the_navigation_and_by_the_keyboard(page: Watched) -> None:
-    await heading(page, "Begin a session")
+    await heading(page, "Start a session")
     places = {"Workflows": "w", "Systems": "s", "Tools": "t", "Events": "e", "Chat": "c"}
-    headings = {"Systems": "Agent systems", "Chat": "Begin a session"}
+    headings = {"Systems": "Agent systems", "Chat": "Start a session"}
     for name in places:
         await page.get_by_role("navigation").get_by_role("link", name=name).click()
         await heading(page, headings.get(name, name))
@@ -62,14 +62,14 @@ async def test_every_page_is_reached_by_the_navigation_and_by_the_keyboard(page:
     await accessible(page)
     await page.keyboard.press("Escape")
     await page.goto(page.url.partition("#")[0] + "#/nowhere")
-    await heading(page, "There is nothing here")
+    await heading(page, "Page not found")
     await accessible(page)
 
 
-async def test_a_session_that_is_begun_stands_in_the_sidebar_and_is_found_below_a_hundred_others(
+async def test_a_new_session_is_in_the_sidebar_and_is_found_below_a_hundred_others(
     page: Watched, shared_address: str
 ) -> None:
-    await page.get_by_role("button", name="Begin with demo").click()
+    await page.get_by_role("button", name="Start with demo").click()
     await heading(page, "Session with demo")
     sid = page.url.rpartition("/")[2]
     listed = page.get_by_role("complementary").locator(f'a[href*="{sid}"][aria-current=page]')
@@ -77,7 +77,7 @@ async def test_a_session_that_is_begun_stands_in_the_sidebar_and_is_found_below_
     async with httpx2.AsyncClient(base_url=shared_address, timeout=60) as client:
         await asyncio.gather(*(client.post("/sessions", json={"agent_system_id": "demo"}) for _ in range(100)))
         await listed.wait_for(state="detached")
-        older = page.get_by_role("button", name="Show older ones")
+        older = page.get_by_role("button", name="Show older")
         await older.click()
         await listed.wait_for()
         await older.wait_for(state="detached")
@@ -97,31 +97,31 @@ async def test_the_session_in_which_something_happens_moves_to_the_beginning_of_
 
 async def test_colours_and_language_are_chosen_and_stay(new_page: Opening) -> None:
     page = await new_page(locale="de-DE", color_scheme="dark")
-    await heading(page, "Eine Sitzung beginnen")
+    await heading(page, "Sitzung starten")
     dark = await page.evaluate("getComputedStyle(document.body).backgroundColor")
-    await page.get_by_role("button", name="Farben: Wie das System").click()
+    await page.get_by_role("button", name="Design: Systemstandard").click()
     light = await page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert light != dark
     await page.get_by_role("button", name="Sprache: Deutsch").click()
-    await heading(page, "Begin a session")
+    await heading(page, "Start a session")
     await page.reload()
-    await heading(page, "Begin a session")
+    await heading(page, "Start a session")
     assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == light
     assert await page.evaluate("document.documentElement.lang") == "en"
 
 
 async def test_on_a_phone_the_sessions_are_in_a_drawer(new_page: Opening, screenshot: Screenshot) -> None:
     page = await new_page(viewport=PHONE)
-    await heading(page, "Begin a session")
+    await heading(page, "Start a session")
     await accessible(page)
-    await page.get_by_role("button", name="Show the sessions").click()
+    await page.get_by_role("button", name="Show sessions").click()
     drawer = page.get_by_role("dialog", name="Sessions")
     await drawer.get_by_role("link", name="New session").wait_for()
     await accessible(page)
     await page.keyboard.press("Escape")
     await drawer.wait_for(state="hidden")
     overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert overflow <= 0, "nothing stands out at the side"
+    assert overflow <= 0, "nothing overflows sideways"
 
 
 async def pages_with_much_on_them(address: str) -> list[str]:
@@ -135,7 +135,7 @@ async def pages_with_much_on_them(address: str) -> list[str]:
         wish = {"prompt": "Write a report", "listFileId": [file["fileId"]]}
         workflow = (await client.post("/api/workflows/start", json=wish)).json()["id"]
         await client.get(f"/sessions/{workflow}/stream", params={"until": "run_end"})
-    own = [f"chat/{sid}", f"workflows/{workflow}", f"systems/{LONG}", f"events/{sid}", "chat/nobody", "nowhere"]
+    own = [f"chat/{sid}", f"workflows/{workflow}", f"systems/{LONG}", f"events/{sid}", "chat/missing", "nowhere"]
     return ["", "workflows", "workflows/new", "systems", "systems/demo", "register", "tools", "events", *own]
 
 
@@ -166,39 +166,39 @@ async def test_two_fast_clicks_do_a_thing_once(page: Watched) -> None:
     async def goes(path: str) -> None:
         await page.goto(start + path)
 
-    await done_once(page.get_by_role("button", name="Begin with demo"), "/sessions")
+    await done_once(page.get_by_role("button", name="Start with demo"), "/sessions")
     await heading(page, "Session with demo")
     sid = page.url.rpartition("/")[2]
     await say(page, "hello")
-    await stands(page, "completed")
-    await done_once(page.get_by_role("button", name="Go on from here"), f"/sessions/{sid}/fork")
+    await wait_for_status(page, "completed")
+    await done_once(page.get_by_role("button", name="Continue from here"), f"/sessions/{sid}/fork")
     await page.wait_for_url(lambda url: not url.endswith(sid))
     await say(page, "ask")
-    await stands(page, "asks you")
+    await wait_for_status(page, "waiting for you")
     copy = page.url.rpartition("/")[2]
     await done_once(page.get_by_role("button", name="red", exact=True), f"/sessions/{copy}/answers")
     await goes("#/systems/demo")
     await done_once(page.get_by_role("button", name="Try it"), "/sessions")
     await heading(page, "Session with demo")
     await goes("#/register")
-    await page.get_by_text("Nothing is wrong with it").wait_for()
+    await page.get_by_text("No errors").wait_for()
     await done_once(page.get_by_role("button", name="Register"), "/agent-systems")
     await goes("#/workflows/new")
-    await page.get_by_label("What do you want?").fill("Write a report")
+    await page.get_by_label("What do you need?").fill("Write a report")
     await done_once(page.get_by_role("button", name="Start", exact=True), "/api/workflows/start")
 
 
-async def test_whoever_wants_no_motion_sees_none(new_page: Opening) -> None:
+async def test_reduced_motion_is_respected(new_page: Opening) -> None:
     page = await new_page(reduced_motion="reduce")
-    await heading(page, "Begin a session")
+    await heading(page, "Start a session")
     pulse = await page.evaluate_handle("document.body.appendChild(document.createElement('p'))")
     style = "(one) => { one.className = 'animate-pulse'; return getComputedStyle(one).animationIterationCount; }"
     assert await pulse.evaluate(style) == "1"
 
 
-async def shows_a_reader_what_he_may(page: Watched, asking: str) -> None:
+async def shows_a_reader_only_what_is_allowed(page: Watched, asking: str) -> None:
     """And nothing that would be refused."""
-    start, note = page.url.partition("#")[0], page.get_by_text("Your key may read here, and not write.")
+    start, note = page.url.partition("#")[0], page.get_by_text("Your key is read-only.")
     for path in ("#/", f"#/chat/{asking}", "#/workflows/new", f"#/workflows/{asking}"):
         await page.goto(start + path)
         await note.first.wait_for()
@@ -224,11 +224,11 @@ async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Pat
         bearer = {"Authorization": f"Bearer {token}"}
         async with watched(browser, address) as opening, httpx2.AsyncClient(base_url=address, headers=bearer) as ada:
             page = await opening("#/tools")
-            box = page.get_by_role("dialog", name="Your key, please").get_by_label("API key")
+            box = page.get_by_role("dialog", name="API key required").get_by_label("API key")
             await box.wait_for()
             await page.keyboard.type("sw_wrong_wrong")  # it has the focus
             await page.keyboard.press("Enter")
-            await page.get_by_text("This key is not taken").wait_for()
+            await page.get_by_text("Key rejected").wait_for()
             await accessible(page)
             await box.fill(token)
             await page.keyboard.press("Enter")
@@ -245,7 +245,7 @@ async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Pat
             await reading.goto(page.url)
             await reading.get_by_role("dialog").get_by_label("API key").fill(other["token"])
             await reading.keyboard.press("Enter")
-            await shows_a_reader_what_he_may(reading, sid)
+            await shows_a_reader_only_what_is_allowed(reading, sid)
             assert all("/stream" in request.url for request in held), "two keys in view: one of them waits for the list"
             await reading.close()
             other = (await ada.post("/keys", json={"name": "grace", "role": "admin"})).json()
@@ -255,4 +255,4 @@ async def test_a_server_that_asks_for_a_key_gets_one(browser: Any, tmp_path: Pat
                 await page.keyboard.press("Enter")
             await ada.delete(f"/keys/{other['id']}")
             await ada.post("/sessions", json={"agent_system_id": "demo"})  # the list has changed, and is asked for
-            await page.get_by_text("This key is not taken").wait_for()
+            await page.get_by_text("Key rejected").wait_for()

@@ -50,8 +50,8 @@ async def test_a_mistake_is_shown_at_its_line_while_one_writes(
     page: Watched, new_page: Opening, screenshot: Screenshot
 ) -> None:
     await page.goto(page.url.partition("#")[0] + "#/register")
-    box = page.get_by_role("textbox", name="Description of the agent system")
-    await page.get_by_text("Nothing is wrong with it").wait_for()
+    box = page.get_by_role("textbox", name="Agent system in YAML")
+    await page.get_by_text("No errors").wait_for()
     await accessible(page)
     await box.fill(BROKEN)
     await page.get_by_text("did you mean 'get_weather'?").wait_for()
@@ -59,10 +59,10 @@ async def test_a_mistake_is_shown_at_its_line_while_one_writes(
     await screenshot(page, "register")
     await page.get_by_role("button", name="Line 7").click()
     start = await box.evaluate("(box) => box.value.slice(box.selectionStart)")
-    assert start.startswith("      allow:"), "the cursor stands where the mistake is"
+    assert start.startswith("      allow:"), "the cursor is at the error"
     assert await page.get_by_role("button", name="Register", exact=True).is_disabled()
     await box.fill(BROKEN.replace("got_", "get_"))
-    await page.get_by_text("Nothing is wrong with it").wait_for()
+    await page.get_by_text("No errors").wait_for()
     await box.press("Control+s")
     await page.get_by_text("bench is registered as version 1.").wait_for()
     assert (await of_server(page, "/agent-systems/bench"))["version"] == 1
@@ -71,7 +71,7 @@ async def test_a_mistake_is_shown_at_its_line_while_one_writes(
     changed = (await box.input_value()).replace("get_weather", "get_weather, get_time")
     assert changed.count("get_time") == 1
     await box.fill(changed)
-    await page.get_by_role("tab", name="Picture").click()
+    await page.get_by_role("tab", name="Diagram").click()
     await page.get_by_role("tab", name="YAML").click()
     assert await box.input_value() == changed, "what was written is there again"
     await box.fill(BROKEN.replace("got_", "get_"))
@@ -90,4 +90,4 @@ async def test_tools_are_found_by_words_and_tell_their_arguments(page: Watched, 
     await accessible(page)
     await screenshot(page, "tools")
     await page.get_by_role("searchbox").fill("no such thing")
-    await page.get_by_text("No tool is called that").wait_for()
+    await page.get_by_text("No matching tools").wait_for()

@@ -1,10 +1,10 @@
-"""Files in the console: dropped, sent along, taken away, lost by whoever leaves, and downloaded."""
+"""Files in the console: dropped, attached, removed, lost on leaving the page, and downloaded."""
 
 import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.browser.chatting import begin, downloaded, say, spoken, stands, words
+from tests.browser.chatting import begin, downloaded, say, spoken, wait_for_status, words
 from tests.browser.watched import Watched, accessible
 
 DROPPED = """() => {
@@ -16,7 +16,7 @@ DROPPED = """() => {
 
 
 async def drop(page: Watched, path: Path, place: Any) -> None:
-    """As somebody does who drags it there from outside of the browser."""
+    """Drops a file from outside the browser."""
     devtools = await page.context.new_cdp_session(page)
     box = await place.bounding_box()
     where = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
@@ -28,14 +28,14 @@ async def drop(page: Watched, path: Path, place: Any) -> None:
 async def test_files_are_dropped_sent_and_downloaded(page: Watched, tmp_path: Path) -> None:
     await begin(page)
     assert not await page.evaluate(DROPPED)
-    await page.get_by_role("button", name="Leave dropped.txt out").wait_for()
+    await page.get_by_role("button", name="Remove dropped.txt").wait_for()
     (tmp_path / "chosen.txt").write_text("chosen here", "utf-8")
     await page.locator("input[type=file]").set_input_files(tmp_path / "chosen.txt")
-    await page.get_by_role("button", name="Leave chosen.txt out").wait_for()
+    await page.get_by_role("button", name="Remove chosen.txt").wait_for()
     await page.reload()
-    await page.get_by_role("button", name="Leave dropped.txt out").click()
+    await page.get_by_role("button", name="Remove dropped.txt").click()
     await say(page, "hello")
-    await stands(page, "completed")
+    await wait_for_status(page, "completed")
     assert await downloaded(page, "chosen.txt") == "chosen here"
     assert "dropped.txt" not in await words(page)
     await page.goto(page.url.partition("#")[0] + "#/tools")
@@ -55,19 +55,19 @@ async def test_a_message_is_sent_by_itself_when_its_files_are_there(page: Watche
     await page.route("**/files", held)
     session = page.url
     await page.evaluate(DROPPED)
-    await page.get_by_text("dropped.txt is being uploaded").wait_for()
+    await page.get_by_text("Uploading dropped.txt").wait_for()
     await page.get_by_role("link", name="Tools").click()
     await page.get_by_role("searchbox").wait_for()
     await page.goto(session)
-    waits = page.get_by_text("Your message waits until the files are there.")
-    assert await waits.count() == 0, "nobody has sent anything"
+    waits = page.get_by_text("Your message is sent when the uploads are complete.")
+    assert await waits.count() == 0, "nothing was sent"
     await page.get_by_role("textbox", name="Message").press("Enter")  # a file says enough
     await waits.wait_for()
     await page.locator("input[type=file]").set_input_files(tmp_path / "chosen.txt")
-    await page.get_by_role("button", name="Stop uploading chosen.txt").press("Enter")
-    await page.get_by_text("chosen.txt is being uploaded").wait_for(state="detached")
+    await page.get_by_role("button", name="Cancel the upload of chosen.txt").press("Enter")
+    await page.get_by_text("Uploading chosen.txt").wait_for(state="detached")
     assert await page.get_by_role("textbox", name="Message").evaluate("box => box === document.activeElement")
-    assert await waits.count() == 0, "whoever takes one away thinks again"
+    assert await waits.count() == 0, "removing a file cancels the sending"
     await page.keyboard.press("Enter")
     await waits.wait_for()
     await accessible(page)
@@ -90,9 +90,11 @@ async def test_whoever_leaves_while_a_file_is_under_way_is_asked(page: Watched) 
         await route.abort()
 
     await page.route("**/files", held)
-    await page.get_by_role("textbox", name="Message").press("a")  # a page that nobody has touched may not ask
+    await page.get_by_role("textbox", name="Message").press(
+        "a"
+    )  # the browser shows the prompt only after an interaction
     await page.evaluate(DROPPED)
-    await page.get_by_text("dropped.txt is being uploaded").wait_for()
+    await page.get_by_text("Uploading dropped.txt").wait_for()
     asked: list[str] = []
 
     async def stay(dialog: Any) -> None:
@@ -102,9 +104,9 @@ async def test_whoever_leaves_while_a_file_is_under_way_is_asked(page: Watched) 
     page.on("dialog", stay)
     async with page.expect_event("dialog"):
         await page.evaluate("setTimeout(() => location.reload())")
-    await page.get_by_role("button", name="Stop uploading dropped.txt").click()
+    await page.get_by_role("button", name="Cancel the upload of dropped.txt").click()
     assert asked == ["beforeunload"]
-    await page.get_by_text("dropped.txt is being uploaded").wait_for(state="detached")
+    await page.get_by_text("Uploading dropped.txt").wait_for(state="detached")
     never.set()
     async with page.expect_event("load"):
         await page.evaluate("setTimeout(() => location.reload())")
@@ -117,4 +119,4 @@ async def test_a_folder_that_is_dropped_is_called_one(page: Watched, tmp_path: P
     await page.get_by_role("alert").get_by_text(f"{tmp_path.name}: This is a folder").wait_for()
     await page.goto(page.url.partition("#")[0] + "#/workflows/new")
     await drop(page, tmp_path, page.get_by_text("or drop them here"))
-    await page.get_by_role("listitem").get_by_text("Not taken: This is a folder").wait_for()
+    await page.get_by_role("listitem").get_by_text("Rejected: This is a folder").wait_for()

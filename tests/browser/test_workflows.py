@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from stellwerk.documents.producing import produce
+from stellwerk.workflows.documents.writers import write_document
 from tests.browser.chatting import somebody_is_faster
 from tests.browser.conftest import Screenshot
 from tests.browser.logs import spoken
@@ -16,7 +16,7 @@ from tests.browser.watched import PHONE, Watched, accessible, of_server
 from tests.documents.made import locked_pdf, pdf
 
 Opening = Callable[..., Awaitable[Watched]]
-TABLE: list[list[object]] = [["city", "amount"], ["Berlin", 3], ["Bonn", 4.5]]
+TABLE = "city,amount\nBerlin,3\nBonn,4.5\n"
 DROPPED = """() => {
     const carried = new DataTransfer();
     carried.items.add(new File(["They were good, too."], "dropped.txt"));
@@ -28,7 +28,7 @@ DROPPED = """() => {
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("files")
     made = {
-        "sales.xlsx": produce("sales.xlsx", TABLE).data,
+        "sales.xlsx": write_document("sales.xlsx", TABLE).data,
         "notes.pdf": pdf("The sales of May were good."),
         "locked.pdf": locked_pdf(),
         "huge.bin": bytes(26 * 1024 * 1024),
@@ -43,10 +43,10 @@ def id_of(page: Watched) -> str:
 
 
 async def start(page: Watched, wish: str, *chosen: Path) -> None:
-    """As somebody does who sits there: from the list to the workflow at work."""
+    """Starts a workflow by hand, from the list."""
     await page.goto(page.url.partition("#")[0] + "#/workflows")
     await page.get_by_role("link", name="Start a workflow").first.click()
-    await page.get_by_label("What do you want?").fill(wish)
+    await page.get_by_label("What do you need?").fill(wish)
     await page.get_by_label("Choose files").set_input_files(chosen)
     await page.get_by_role("button", name="Start", exact=True).click()
     await page.get_by_role("heading", level=1, name=wish[:40]).wait_for()
@@ -79,15 +79,15 @@ async def test_two_files_become_a_report_that_is_downloaded(
     await task(page, "Work out the figures").get_by_text("done").wait_for()
     await standing(page, "completed")
     await page.locator("[role=progressbar][aria-valuenow='100']").wait_for()
-    told = await of_server(page, f"/api/workflows/{id_of(page)}")
+    workflow = await of_server(page, f"/api/workflows/{id_of(page)}")
     said = page.get_by_role("list", name="Messages").locator("> li")
-    await said.nth(len(told["messages"]) - 1).wait_for()
-    assert await said.count() == len(told["messages"]), "each message once"
+    await said.nth(len(workflow["messages"]) - 1).wait_for()
+    assert await said.count() == len(workflow["messages"]), "each message once"
     lines = await page.get_by_role("region", name="Log").get_by_role("listitem").all_text_contents()
-    assert all(line["message"] in shown for line, shown in zip(told["logs"], reversed(lines), strict=True))
+    assert all(line["message"] in shown for line, shown in zip(workflow["logs"], reversed(lines), strict=True))
     await accessible(page)
     await screenshot(page, "workflow")
-    made = {f"{one['name']}.{one['ext']}": one for said in told["messages"][1:] for one in said["documents"]}
+    made = {f"{one['name']}.{one['ext']}": one for said in workflow["messages"][1:] for one in said["documents"]}
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(page.url))
     async with httpx2.AsyncClient(base_url=origin, timeout=60) as client:
         for name in ("report.md", "report.docx"):
@@ -105,16 +105,16 @@ async def test_two_files_become_a_report_that_is_downloaded(
     await row.get_by_role("link").click()
     await page.get_by_role("button", name="Delete", exact=True).click()
     await accessible(page)
-    await page.get_by_role("button", name="Delete for good").click()
+    await page.get_by_role("button", name="Delete permanently").click()
     await page.get_by_role("heading", level=1, name="Workflows").wait_for()
     await row.wait_for(state="detached")
-    assert told["id"] not in [one["id"] for one in await of_server(page, "/api/workflows")]
+    assert workflow["id"] not in [one["id"] for one in await of_server(page, "/api/workflows")]
 
 
 async def test_a_workflow_that_is_stopped_goes_on_in_another_round(page: Watched, files: dict[str, Path]) -> None:
     await start(page, "Take it slow, and write a report", files["sales.xlsx"], files["locked.pdf"])
     await task(page, "Take it slow").get_by_text("running").wait_for()
-    await page.reload()  # in the middle: it goes on, and nothing is told twice
+    await page.reload()  # in the middle: it goes on, and nothing is shown twice
     await task(page, "Take it slow").get_by_text("running").wait_for()
     await task(page, "Write a report").get_by_text("waiting").wait_for()
     await page.get_by_text("is protected by a password").first.wait_for()
@@ -125,7 +125,7 @@ async def test_a_workflow_that_is_stopped_goes_on_in_another_round(page: Watched
     await standing(page, "stopped")
     await task(page, "Write a report").get_by_text("not done").wait_for()
     await page.get_by_label("What next?").fill("Write a report, and ask me")
-    await page.get_by_role("button", name="Go on").click()
+    await page.get_by_role("button", name="Continue").click()
     await standing(page, "Round 2")
     box = page.get_by_label("Which title shall the report have?")
     await box.wait_for()
@@ -135,11 +135,11 @@ async def test_a_workflow_that_is_stopped_goes_on_in_another_round(page: Watched
     await box.fill("Sales of June")
     await somebody_is_faster(page, {"text": "Sales of May"})
     await page.get_by_role("button", name="Answer").click()
-    await page.get_by_text("Your answer was not taken. You said: “Sales of June”").first.wait_for()
+    await page.get_by_text("Your answer was not used. You said: “Sales of June”").first.wait_for()
     await standing(page, "completed")
     assert (await downloaded(page, "report.md")).startswith(b"# Sales of May")
     await page.get_by_label("What next?").fill("*Now* let it fail")
-    await page.get_by_role("button", name="Go on").click()
+    await page.get_by_role("button", name="Continue").click()
     await page.get_by_role("list", name="Messages").get_by_text("*Now* let it fail", exact=True).wait_for()
     await page.get_by_text("Completed, but 1 of 2 tasks failed.").wait_for()
     await standing(page, "1 task failed")
@@ -152,12 +152,12 @@ async def test_a_file_that_is_refused_says_why_and_the_others_are_taken(
     new_page: Opening, files: dict[str, Path], screenshot: Screenshot
 ) -> None:
     page = await new_page("#/workflows/new", viewport=PHONE, locale="de-DE", color_scheme="dark")
-    await page.get_by_label("Dateien wählen").set_input_files([files["huge.bin"], files["notes.pdf"]])
+    await page.get_by_label("Dateien auswählen").set_input_files([files["huge.bin"], files["notes.pdf"]])
     dropped = await page.evaluate_handle(DROPPED)
     await page.get_by_text("oder hier ablegen").dispatch_event("drop", {"dataTransfer": dropped})
-    await page.get_by_text("Nicht angenommen:").wait_for()
+    await page.get_by_text("Abgelehnt:").wait_for()
     listed = page.get_by_role("list", name="Dateien").get_by_role("listitem")
-    assert "größer, als dieser Server es annimmt" in await listed.filter(has_text="huge.bin").inner_text()
+    assert "größer, als dieser Server zulässt" in await listed.filter(has_text="huge.bin").inner_text()
     await accessible(page)
     await page.get_by_role("textbox").fill("What do they say?")
     await page.get_by_label("Sprache der Antwort").select_option("Deutsch")
@@ -167,6 +167,6 @@ async def test_a_file_that_is_refused_says_why_and_the_others_are_taken(
     await page.get_by_role("list", name="Ergebnisse").get_by_role("button", name="bericht.md").wait_for()
     await accessible(page)
     overflow = await page.evaluate("(main) => main.scrollWidth - main.clientWidth", await page.query_selector("main"))
-    assert overflow <= 0, "nothing stands out at the side"
-    told = await of_server(page, f"/api/workflows/{id_of(page)}")
-    assert [one["name"] for one in told["messages"][0]["documents"]] == ["notes", "dropped"]
+    assert overflow <= 0, "nothing overflows sideways"
+    workflow = await of_server(page, f"/api/workflows/{id_of(page)}")
+    assert [one["name"] for one in workflow["messages"][0]["documents"]] == ["notes", "dropped"]

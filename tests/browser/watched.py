@@ -57,7 +57,7 @@ def _listen(page: Any, address: str, complaints: list[str]) -> None:
             complaints.append(f"a request to another origin: {request.url}")
 
     def said(message: Any) -> None:
-        # That an answer was 4xx is told by the browser itself, and is no fault of the page.
+        # The browser itself logs 4xx responses; they are not errors of the page.
         if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
             complaints.append(f"{message.type} on the console: {message.text}")
 

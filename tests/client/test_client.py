@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.client import Client, Event, Problem, Unreachable, following
+from stellwerk.client import Client, Event, Problem, Unreachable
 from stellwerk.envelope.model import AskUser, RunEnd
 from stellwerk.settings import Settings
-from tests.client.cutting import cutting
+from tests.client.cutting_proxy import cutting
 from tests.conftest import running_server
 
 PATIENCE = 240
 
 
 @pytest.fixture
-async def talker(shared_address: str) -> AsyncIterator[Client]:
+async def shared_client(shared_address: str) -> AsyncIterator[Client]:
     async with Client(shared_address) as made:
         yield made
 
 
 @pytest.fixture
-async def alone(address: str) -> AsyncIterator[Client]:
-    """Of a server that nobody else speaks to."""
+async def own_client(address: str) -> AsyncIterator[Client]:
+    """A client of a server of its own."""
     async with Client(address) as made:
         yield made
 
@@ -38,62 +38,62 @@ async def run_of(client: Client, session_id: str, text: str) -> list[Event]:
         return [event async for event in client.follow(session_id, after=accepted.after, until="run_end")]
 
 
-async def test_a_conversation_is_begun_followed_read_again_listed_and_deleted(alone: Client) -> None:
-    session = await alone.begin("demo", user="ada")
-    heard = await run_of(alone, session.id, "weather")
-    assert isinstance(heard[-1].envelope, RunEnd)
-    assert heard[-1].envelope.payload.status == "completed"
-    read = [event async for event in alone.events(session.id)]
-    assert [event.position for event in read] == [event.position for event in heard]
-    whole = [event async for event in alone.events(session.id, profile="debug")]
+async def test_a_conversation_is_begun_followed_read_again_listed_and_deleted(own_client: Client) -> None:
+    session = await own_client.begin("demo", user="ada")
+    received = await run_of(own_client, session.id, "weather")
+    assert isinstance(received[-1].envelope, RunEnd)
+    assert received[-1].envelope.payload.status == "completed"
+    read = [event async for event in own_client.events(session.id)]
+    assert [event.position for event in read] == [event.position for event in received]
+    whole = [event async for event in own_client.events(session.id, profile="debug")]
     assert [event.position for event in whole] == list(range(1, whole[-1].position + 1))
-    (found,) = await alone.sessions()
+    (found,) = await own_client.sessions()
     assert (found.id, found.user_id, found.status, found.round) == (session.id, "ada", "completed", 1)
-    assert found == await alone.session(session.id)
-    await alone.delete(session.id)
-    assert await alone.sessions() == []
+    assert found == await own_client.session(session.id)
+    await own_client.delete(session.id)
+    assert await own_client.sessions() == []
 
 
-async def test_more_sessions_than_a_page_has_are_listed_in_their_order(alone: Client) -> None:
-    begun = [(await alone.begin()).id for _ in range(5)]
-    assert [session.id for session in await alone.sessions(limit=3)] == begun[:1:-1]
-    assert [session.id for session in await alone.sessions(limit=5)] == begun[::-1]
+async def test_more_sessions_than_a_page_has_are_listed_in_their_order(own_client: Client) -> None:
+    begun = [(await own_client.begin()).id for _ in range(5)]
+    assert [session.id for session in await own_client.sessions(limit=3)] == begun[:1:-1]
+    assert [session.id for session in await own_client.sessions(limit=5)] == begun[::-1]
 
 
-async def test_a_question_is_answered_and_a_run_is_stopped(talker: Client) -> None:
-    session = await talker.begin()
-    asked = [event.envelope for event in await run_of(talker, session.id, "ask")]
+async def test_a_question_is_answered_and_a_run_is_stopped(shared_client: Client) -> None:
+    session = await shared_client.begin()
+    asked = [event.envelope for event in await run_of(shared_client, session.id, "ask")]
     (ask,) = [envelope for envelope in asked if isinstance(envelope, AskUser)]
-    assert (await talker.session(session.id)).awaiting_user_input
-    accepted = await talker.answer(session.id, "blue", ask_id=ask.payload.ask_id, key="once")
-    assert accepted == await talker.answer(session.id, "blue", ask_id=ask.payload.ask_id, key="once")
+    assert (await shared_client.session(session.id)).awaiting_user_input
+    accepted = await shared_client.answer(session.id, "blue", ask_id=ask.payload.ask_id, key="once")
+    assert accepted == await shared_client.answer(session.id, "blue", ask_id=ask.payload.ask_id, key="once")
     async with asyncio.timeout(PATIENCE):
-        rest = [event async for event in talker.follow(session.id, after=accepted.after, until="run_end")]
+        rest = [event async for event in shared_client.follow(session.id, after=accepted.after, until="run_end")]
     assert "blue" in rest[-1].data["payload"]["result"]
-    await talker.send(session.id, "slow")
-    enqueued = await talker.send(session.id, "hello", if_busy="enqueue")
+    await shared_client.send(session.id, "slow")
+    enqueued = await shared_client.send(session.id, "hello", if_busy="enqueue")
     assert enqueued.status == "enqueued"
-    interrupting = await talker.send(session.id, "slow", if_busy="interrupt")
+    interrupting = await shared_client.send(session.id, "slow", if_busy="interrupt")
     assert [(one.message_id, one.text) for one in interrupting.withdrawn] == [(enqueued.message_id, "hello")]
-    assert (await talker.stop(session.id, reason="enough")).status == "stopped"
+    assert (await shared_client.stop(session.id, reason="enough")).status == "stopped"
 
 
-async def test_what_the_server_refuses_is_raised_with_its_code_and_detail(talker: Client) -> None:
+async def test_what_the_server_refuses_is_raised_with_its_code_and_detail(shared_client: Client) -> None:
     with pytest.raises(Problem, match="there is no session") as unknown:
-        await talker.session("nobody?x=1")
+        await shared_client.session("unknown?x=1")
     assert (unknown.value.status, unknown.value.code) == (404, "unknown_session")
     assert unknown.value.detail == str(unknown.value)
     with pytest.raises(Problem) as invalid:
-        await talker.send((await talker.begin()).id, " ")
+        await shared_client.send((await shared_client.begin()).id, " ")
     assert (invalid.value.code, invalid.value.field) == ("invalid_field", "text")
     with pytest.raises(Problem) as gone:
-        async for _ in talker.follow("nobody"):
+        async for _ in shared_client.follow("unknown"):
             pass
     assert gone.value.code == "unknown_session"
 
 
-async def test_nobody_at_home_is_one_error_with_a_remedy() -> None:
-    with socket.socket() as held:  # a port on which nobody listens
+async def test_an_unreachable_server_is_one_error_with_a_remedy() -> None:
+    with socket.socket() as held:  # a port without a listener
         held.bind(("127.0.0.1", 0))
         nowhere = f"http://127.0.0.1:{held.getsockname()[1]}"
         async with Client(nowhere) as client:
@@ -108,19 +108,16 @@ async def test_nobody_at_home_is_one_error_with_a_remedy() -> None:
 
 
 @pytest.mark.requirement("002.replay.no-duplicates")
-async def test_a_line_that_breaks_anywhere_gives_each_event_once(
-    shared_address: str, talker: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "FIRST_PAUSE", 0.001)
-    session = await talker.begin()
-    whole = [event.data for event in await run_of(talker, session.id, "delegate")]
+async def test_a_broken_connection_gives_each_event_once(shared_address: str, shared_client: Client) -> None:
+    session = await shared_client.begin()
+    whole = [event.data for event in await run_of(shared_client, session.id, "delegate")]
     # The first attempt must succeed, so the line holds until the answer has begun.
     cuts = iter([2222, 1, 40, 200, 333, 500, 777, 1024, 1500, 2222, 3000, 4001, 5555, 7000])
-    async with cutting(shared_address, cuts) as broken, Client(broken) as client:
+    async with cutting(shared_address, cuts) as broken, Client(broken, first_pause=0.001) as client:
         async with asyncio.timeout(PATIENCE):
-            heard = [event.data async for event in client.follow(session.id, until="run_end")]
-    assert [one["position"] for one in heard] == [one["position"] for one in whole]
-    assert [_bare(one) for one in heard] == [_bare(one) for one in whole]
+            received = [event.data async for event in client.follow(session.id, until="run_end")]
+    assert [one["position"] for one in received] == [one["position"] for one in whole]
+    assert [_bare(one) for one in received] == [_bare(one) for one in whole]
 
 
 def _bare(event: dict[str, object]) -> dict[str, object]:
@@ -128,7 +125,7 @@ def _bare(event: dict[str, object]) -> dict[str, object]:
 
 
 async def test_following_goes_on_when_the_server_was_restarted(tmp_path: Path) -> None:
-    settings, heard, losses = Settings(data=tmp_path), list[Event](), list[str]()
+    settings, received, losses = Settings(data=tmp_path), list[Event](), list[str]()
     once, lost = asyncio.Event(), asyncio.Event()
 
     def note(error: Problem | Unreachable) -> None:
@@ -138,7 +135,7 @@ async def test_following_goes_on_when_the_server_was_restarted(tmp_path: Path) -
     async def listen(client: Client, session_id: str) -> None:
         async with aclosing(client.follow(session_id, profile="debug", lost=note)) as stream:
             async for event in stream:
-                heard.append(event)
+                received.append(event)
                 if event.type == "run_end" and once.is_set():
                     return
                 if event.type == "run_end":
@@ -158,28 +155,28 @@ async def test_following_goes_on_when_the_server_was_restarted(tmp_path: Path) -
         async with asyncio.timeout(PATIENCE):
             await listening
         await client.close()
-    assert [event.position for event in heard] == list(range(1, len(heard) + 1))
-    assert [event.type for event in heard].count("run_end") == 2
+    assert [event.position for event in received] == list(range(1, len(received) + 1))
+    assert [event.type for event in received].count("run_end") == 2
     assert set(losses) == {"unreachable"}
 
 
-async def test_whoever_follows_to_the_end_of_a_run_of_a_session_at_rest_is_not_kept_waiting(talker: Client) -> None:
-    session = await talker.begin()
+async def test_following_an_idle_session_until_the_end_of_a_run_does_not_wait(shared_client: Client) -> None:
+    session = await shared_client.begin()
     async with asyncio.timeout(PATIENCE):
-        assert [event async for event in talker.follow(session.id, until="run_end")] == []
-        heard = await run_of(talker, session.id, "hello")
-        after = heard[-1].position
-        assert [event async for event in talker.follow(session.id, after=after, until="run_end")] == []
+        assert [event async for event in shared_client.follow(session.id, until="run_end")] == []
+        received = await run_of(shared_client, session.id, "hello")
+        after = received[-1].position
+        assert [event async for event in shared_client.follow(session.id, after=after, until="run_end")] == []
 
 
-async def test_following_ends_with_the_session(talker: Client) -> None:
-    session = await talker.begin()
-    await talker.send(session.id, "hello")
+async def test_following_ends_with_the_session(shared_client: Client) -> None:
+    session = await shared_client.begin()
+    await shared_client.send(session.id, "hello")
     with pytest.raises(Problem) as gone:
         async with asyncio.timeout(PATIENCE):
-            async for event in talker.follow(session.id):
+            async for event in shared_client.follow(session.id):
                 if event.type == "run_end":
-                    await talker.delete(session.id)
+                    await shared_client.delete(session.id)
     assert gone.value.code == "unknown_session"
 
 

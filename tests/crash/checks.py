@@ -11,8 +11,8 @@ from typing import Any, TypeGuard
 import msgspec
 
 from stellwerk.envelope.model import Envelope, Message, RunEnd, RunStart, SubgraphCheckpoint, UserAnswer, decode
-from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import TextPart
+from stellwerk.testing.order import order_problems
 from tests.crash.ledger import Book, Ledger, Sent
 from tests.crash.snapshot import Snapshot
 from tests.crash.wire import of_log
@@ -152,7 +152,7 @@ def recovery_problems(book: Book, log: Sequence[bytes], standing: dict[str, Any]
     yield from rewritten(book, log)
     yield from unstored(book, log)
     story = [decode(body) for body in log]
-    yield from (f"session {book.session_id}: {problem}" for problem in legal(story))
+    yield from (f"session {book.session_id}: {problem}" for problem in order_problems(story))
     started = [e.run_id for e in story if isinstance(e, RunStart)]
     ended = [e.run_id for e in story if isinstance(e, RunEnd)]
     if started != ended:

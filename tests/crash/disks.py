@@ -9,19 +9,20 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, RunEnd, decode
 from stellwerk.envelope.payloads import ModelCalled, RunEnded, Token
 from stellwerk.errors import StorageFull
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import NewSession
+from stellwerk.log.log import CreateSession
+from stellwerk.log.notify import WakeUps
 from stellwerk.log.tick import Tick
-from stellwerk.log.wake import Wakes
-from stellwerk.runs import intake
+from stellwerk.runs import accept
 from stellwerk.runs.commands import Send
 from stellwerk.runs.recorder import Recorder
+from stellwerk.timings import Timings
 from tests.crash.process import ServerProcess, server_process
 
 TENANT = "local"
@@ -45,7 +46,6 @@ class SlowSqlite(Sqlite):
 class WitnessedSqlite(SlowSqlite):
     """Looks after every commit, the moments between which a crash can fall, whether log and checkpoints agree."""
 
-    made: ClassVar[list["WitnessedSqlite"]] = []
     told = "SELECT json_extract(CAST(body AS TEXT), '$.payload.checkpoint_id') FROM event WHERE type = ?"
     stored = "SELECT id FROM checkpoint WHERE ns = ''"
 
@@ -53,7 +53,6 @@ class WitnessedSqlite(SlowSqlite):
         super().__init__(path)
         self.disagreements: list[str] = []
         self.checkpoints: set[str] = set()
-        self.made.append(self)
 
     def _commit(self, batch: list[Any]) -> list[Any]:
         outcomes = super()._commit(batch)
@@ -80,13 +79,11 @@ class StandingSqlite(Sqlite):
 class FullSqlite(Sqlite):
     """A disk that can become full to the last byte; a write then fails like any that finds no room."""
 
-    made: ClassVar[list["FullSqlite"]] = []
     full = False
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.refusals = 0
-        self.made.append(self)
 
     def _commit(self, batch: list[Any]) -> list[Any]:
         if self.full:
@@ -110,12 +107,7 @@ class NearlyFullSqlite(FullSqlite):
 class BoundedSqlite(Sqlite):
     """A database that cannot grow while it is full: SQLite itself says so, on any machine and on any disk."""
 
-    made: ClassVar[list["BoundedSqlite"]] = []
     full = False
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.made.append(self)
 
     def _commit(self, batch: list[Any]) -> list[Any]:
         # SQLite takes no bound below what there is already.
@@ -128,7 +120,7 @@ class Recording:
     """A run of one session with one model call, fed by hand."""
 
     log: DurableLog
-    wakes: Wakes
+    wakes: WakeUps
     recorder: Recorder
     run_id: str
 
@@ -163,9 +155,9 @@ class Recording:
 
 
 @asynccontextmanager
-async def opened(database: Sqlite) -> AsyncIterator[tuple[DurableLog, Wakes]]:
+async def opened(database: Sqlite) -> AsyncIterator[tuple[DurableLog, WakeUps]]:
     await database.open()
-    wakes = Wakes()
+    wakes = WakeUps()
     try:
         yield DurableLog(database, wakes), wakes
     finally:
@@ -177,10 +169,16 @@ def _lost() -> None:
 
 
 async def begin_run(
-    log: DurableLog, wakes: Wakes, run_id: str, *, window: float, lost: Callable[[], None] = _lost
+    log: DurableLog,
+    wakes: WakeUps,
+    run_id: str,
+    *,
+    window: float,
+    lost: Callable[[], None] = _lost,
+    timings: Timings = Timings(),
 ) -> Recording:
     """Three envelopes are in the log when it returns: run_start, message, llm_start."""
-    await log.create(NewSession(TENANT, f"session-{run_id}", "demo", 0.0))
+    await log.create(CreateSession(TENANT, f"session-{run_id}", "demo", 0.0))
     send = Send(
         tenant=TENANT,
         session_id=f"session-{run_id}",
@@ -191,9 +189,10 @@ async def begin_run(
         system_version=1,
         message_id=f"message-{run_id}",
     )
-    taken = await log.commit(intake.accept_many, intake.Intake(send, True, 1), send.session_id, lambda t: t.stored)
+    taken = await log.commit(accept.accept_many, send, send.session_id, lambda t: t.stored)
     assert taken.claimed is not None
-    recorder = Recorder(log, Tick(asyncio.get_running_loop()), taken.claimed.lease, window=window, lost=lost)
+    tick = Tick(asyncio.get_running_loop())
+    recorder = Recorder(log, tick, taken.claimed.lease, timings, window=window, lost=lost)
     for stored in taken.stored:
         recorder.calls.feed(decode(stored.body))
     recording = Recording(log, wakes, recorder, run_id)

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from stellwerk.envelope.model import RunEnd, RunStart, decode
-from stellwerk.envelope.order import legal
+from stellwerk.testing.order import order_problems
 from tests.crash import snapshot, wire
 from tests.crash.disks import can_mount
 from tests.crash.waiting import eventually
@@ -99,5 +99,5 @@ def nothing_is_half_written(data: Path, folder: Path) -> None:
     for session_id, log in found.logs.items():
         assert [position for position, _ in log] == list(range(1, found.heads[session_id] + 1))
         story = [decode(body) for _, body in log]
-        assert legal(story) == []
+        assert order_problems(story) == []
         assert sum(isinstance(e, RunStart) for e in story) == sum(isinstance(e, RunEnd) for e in story)

@@ -5,23 +5,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-import stellwerk.serving as real
-from stellwerk.api.server import listener
-from stellwerk.log.wake import Wakes
+import stellwerk.ops.serve as real
+from stellwerk.api.http.server import listener
+from stellwerk.app import Parts
+from stellwerk.log.notify import WakeUps
 from stellwerk.settings import Settings
 
 
 class Inside(NamedTuple):
     address: str
-    wakes: Wakes
+    wakes: WakeUps
 
 
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncIterator[Inside]:
+async def serving(settings: Settings, parts: Parts = Parts()) -> AsyncIterator[Inside]:
     """On real sockets, like any other; ends with the block."""
     ready = asyncio.Event()
-    with listener("127.0.0.1", 0) as socket:
-        async with real.serving(settings, ready.set) as server:
+    with listener("127.0.0.1", 0, parts.timings) as socket:
+        async with real.serving(settings, ready.set, parts=parts) as server:
             composed: Any = server.config.app
             running = asyncio.create_task(server.serve(sockets=[socket]))
             try:

@@ -35,7 +35,7 @@ TAKEN_UP = 5
 _ALL_ENDED = 90
 _MORE = 5
 """How many times as many kills there are on a machine that is so busy that little happens between two."""
-YARD = Path(__file__).parent / "yard"
+SYSTEM = Path(__file__).parent / "kill_loop_system"
 
 Say = Callable[[str], object]
 
@@ -65,9 +65,9 @@ class Outcome:
 
 class KillLoop:
     def __init__(self, folder: Path, *, seed: int, say: Say, taken_up: float = TAKEN_UP) -> None:
-        self._yard, self._taken_up = folder / "yard", taken_up
-        shutil.copytree(YARD, self._yard, dirs_exist_ok=True)
-        (self._yard / "operator.yaml").write_text("tools: [tools.py:tools]\n")
+        self._system, self._taken_up = folder / "system", taken_up
+        shutil.copytree(SYSTEM, self._system, dirs_exist_ok=True)
+        (self._system / "operator.yaml").write_text("tools: [tools.py:tools]\n")
         self._data, self._scratch, self._errors = folder / "data", folder / "copy", folder / "stderr.txt"
         self._random, self._say = random.Random(seed), say
         self.outcome = Outcome()
@@ -98,7 +98,7 @@ class KillLoop:
         began = time.monotonic()
         # Now and then with fewer slots than sessions, so that the queue goes through a crash, too.
         slots = self._random.choice((200, 200, 6))
-        serves, config = [str(self._yard / "system.yaml")], self._yard / "operator.yaml"
+        serves, config = [str(self._system / "system.yaml")], self._system / "operator.yaml"
         server = process.start(self._data, errors=self._errors, serves=serves, config=config, slots=slots)
         self.outcome.slowest_start = max(self.outcome.slowest_start, time.monotonic() - began)
         return server
@@ -179,7 +179,7 @@ class KillLoop:
         book.log = log
 
     def _look_at_the_effects(self) -> None:
-        done = effects.read(self._yard / "effects")
+        done = effects.read(self._system / "effects")
         self.outcome.effects = done.total()
         stories = ([decode(body) for body in book.log] for book in self.outcome.ledger.books.values())
         self._note(effects.effect_problems(done, stories))

@@ -62,7 +62,7 @@ class Load:
 
     async def _begin(self, client: httpx2.AsyncClient) -> None:
         try:
-            answer = await client.post("/sessions", json={"agent_system_id": "yard"})
+            answer = await client.post("/sessions", json={"agent_system_id": "kill-loop"})
         except httpx2.TransportError:
             return
         book = Book(answer.json()["id"], self.random.choice((SSE, NDJSON)))

@@ -23,12 +23,12 @@ from pathlib import Path
 import httpx2
 
 from stellwerk.envelope.model import Envelope, Error, RunEnd, RunStart, SubgraphResume, ToolEnd, ToolStart, decode
-from stellwerk.envelope.order import legal
+from stellwerk.testing.order import order_problems
 from tests.crash import effects, process, served, snapshot
 from tests.crash.waiting import eventually
 from tests.crash.wire import NDJSON
 
-DEPOT = Path(__file__).parent / "depot"
+SYSTEMS = Path(__file__).parent / "term_loop_systems"
 PARTS = ("first", "second")
 WISHES: Mapping[str, Sequence[str]] = {
     "crew single": ("",),
@@ -36,7 +36,7 @@ WISHES: Mapping[str, Sequence[str]] = {
     "crew below": ("",),
     "plan carry": ("north ", "south ", "last "),
     "deep carry": ("",),
-    "depot carry": ("", "node "),
+    "nested_graph carry": ("", "node "),
 }
 """By system and wish: for whom things are ordered, two for each."""
 SESSIONS = 2
@@ -89,9 +89,9 @@ class Outcome:
 
 class TermLoop:
     def __init__(self, folder: Path, *, seed: int, say: Say) -> None:
-        self._depot = folder / "depot"
-        shutil.copytree(DEPOT, self._depot, dirs_exist_ok=True)
-        (self._depot / "operator.yaml").write_text("tools: [depot.py:tools]\n")
+        self._systems = folder / "systems"
+        shutil.copytree(SYSTEMS, self._systems, dirs_exist_ok=True)
+        (self._systems / "operator.yaml").write_text("tools: [nested_graph.py:tools]\n")
         self._data, self._scratch, self._errors = folder / "data", folder / "copy", folder / "stderr.txt"
         self._random, self._say = random.Random(seed), say
         self._server: process.ServerProcess | None = None
@@ -130,7 +130,7 @@ class TermLoop:
             await eventually(lambda: self._none_is_at_work(client), within=_ENDED, what="a run does not end")
         self._server.stop()
         self._look_at_the_file()
-        done = effects.read(self._depot / "effects")
+        done = effects.read(self._systems / "effects")
         self.outcome.effects = done.total()
         self._note(effect_problems(done, self.outcome.talks))
         for talk in self.outcome.talks:
@@ -141,8 +141,8 @@ class TermLoop:
         )
 
     async def _start(self) -> process.ServerProcess:
-        systems = [str(self._depot / f"{name}.yaml") for name in ("crew", "plan", "deep")]
-        serves, config = [*systems, f"{self._depot / 'depot.py'}:graph"], self._depot / "operator.yaml"
+        systems = [str(self._systems / f"{name}.yaml") for name in ("crew", "plan", "deep")]
+        serves, config = [*systems, f"{self._systems / 'nested_graph.py'}:graph"], self._systems / "operator.yaml"
         try:
             return process.start(self._data, errors=self._errors, serves=serves, config=config)
         except RuntimeError:
@@ -227,7 +227,7 @@ def error_problems(talk: Talk) -> Iterator[str]:
 
 def run_problems(talk: Talk) -> Iterator[str]:
     """In the end, every message has its run, and every run its end."""
-    yield from (f"session {talk.session_id}: {problem}" for problem in legal(talk.log))
+    yield from (f"session {talk.session_id}: {problem}" for problem in order_problems(talk.log))
     yield from (f"session {talk.session_id}: {problem}" for problem in effects.repeated_calls(talk.log))
     started = [e.run_id for e in talk.log if isinstance(e, RunStart)]
     ended = [e.run_id for e in talk.log if isinstance(e, RunEnd)]

@@ -7,16 +7,21 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.api import server, streaming
-from stellwerk.log.wake import HEARTBEAT
+from stellwerk.app import Parts
+from stellwerk.log.notify import HEARTBEAT
 from stellwerk.settings import Settings
-from tests.crash import crowd, wire
-from tests.crash.crowd import UPGRADE, long_session
+from stellwerk.timings import Timings
+from tests.crash import many_readers, wire
 from tests.crash.inside import Inside, serving
+from tests.crash.many_readers import UPGRADE, long_session
 from tests.crash.waiting import eventually
 
-QUICK = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 1000}
-"""When the kernel gives a peer up: as the server has it, only much sooner."""
+QUICK = Timings(
+    tcp_keepalive={"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 1000},
+    websocket_ping=0.5,
+    websocket_pong=0.5,
+    reader_check=0.5,
+)
 WAYS = {
     "SSE": ("stream", {"Accept": wire.SSE}),
     "NDJSON": ("stream", {"Accept": wire.NDJSON}),
@@ -30,20 +35,16 @@ _NOBODY = "0"
 
 
 @pytest.fixture
-async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Inside]:
-    monkeypatch.setattr(server, "_KEEPALIVE", QUICK)
-    monkeypatch.setattr(server, "_PING", 0.5)
-    monkeypatch.setattr(server, "_PONG", 0.5)
-    monkeypatch.setattr(streaming, "STALL", 0.5)
+async def running(tmp_path: Path) -> AsyncIterator[Inside]:
     (tmp_path / "data").mkdir()
     await long_session(tmp_path / "data")
-    async with serving(Settings(data=tmp_path / "data")) as found:
+    async with serving(Settings(data=tmp_path / "data"), Parts(timings=QUICK)) as found:
         yield found
 
 
 async def connected(running: Inside, session_id: str, way: str) -> socket.socket:
     path, headers = WAYS[way]
-    made = crowd.connect_and_never_read(running.address, f"/sessions/{session_id}/{path}", headers, buffer=4096)
+    made = many_readers.connect_and_never_read(running.address, f"/sessions/{session_id}/{path}", headers, buffer=4096)
     await eventually(lambda: bool(running.wakes.watched()), within=20, what="nobody reads")
     return made
 
@@ -68,8 +69,8 @@ def far_end(of: socket.socket) -> list[str]:
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_client_whose_network_is_gone_is_noticed_though_nothing_happens(running: Inside, way: str) -> None:
     async with httpx2.AsyncClient(base_url=running.address, timeout=60) as client:
-        with await connected(running, await crowd.begin(client), way) as gone:
-            crowd.lose_the_network(gone)
+        with await connected(running, await many_readers.begin(client), way) as gone:
+            many_readers.lose_the_network(gone)
             await noticed(running, gone)
 
 
@@ -77,10 +78,10 @@ async def test_a_client_whose_network_is_gone_is_noticed_though_nothing_happens(
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_client_whose_network_is_gone_is_noticed_by_what_it_is_sent(running: Inside, way: str) -> None:
     async with httpx2.AsyncClient(base_url=running.address, timeout=60) as client:
-        session_id = await crowd.begin(client)
+        session_id = await many_readers.begin(client)
         with await connected(running, session_id, way) as gone:
-            crowd.lose_the_network(gone)
-            assert b'"status":"completed"' in (await crowd.run(client, session_id))[-1]
+            many_readers.lose_the_network(gone)
+            assert b'"status":"completed"' in (await many_readers.run(client, session_id))[-1]
             await noticed(running, gone)
 
 
@@ -94,12 +95,13 @@ async def test_a_client_that_is_there_and_takes_nothing_is_let_go(running: Insid
 @pytest.mark.requirement("trust.I18")
 async def test_a_websocket_that_answers_no_ping_is_let_go(running: Inside) -> None:
     async with httpx2.AsyncClient(base_url=running.address, timeout=60) as client:
-        with await connected(running, await crowd.begin(client), "WebSocket") as silent:
+        with await connected(running, await many_readers.begin(client), "WebSocket") as silent:
             await noticed(running, silent)
 
 
 def test_all_of_that_takes_at_most_half_a_minute() -> None:
-    unanswered = server._KEEPALIVE["TCP_USER_TIMEOUT"] / 1000
+    timings = Timings()
+    unanswered = timings.tcp_keepalive["TCP_USER_TIMEOUT"] / 1000
     assert HEARTBEAT + unanswered < NOTICED, "it may be lost right before a heartbeat, which is not answered then"
-    assert server._PING + max(server._PONG, unanswered) < NOTICED
-    assert 2 * streaming.STALL <= NOTICED
+    assert timings.websocket_ping + max(timings.websocket_pong, unanswered) < NOTICED
+    assert 2 * timings.reader_check <= NOTICED

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import httpx2
-import pytest
 
-from stellwerk import app
+from stellwerk.app import Parts
+from stellwerk.database.folder import DATABASE
 from stellwerk.envelope.model import Envelope, LlmToken, Message, decode
-from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import TextPart
-from stellwerk.log.log import Entry, Lease
+from stellwerk.log.log import Lease, LogEntry
 from stellwerk.settings import Settings
-from tests.crash import crowd, wire
+from stellwerk.testing.order import order_problems
+from tests.crash import many_readers, wire
 from tests.crash.disks import TENANT, Recording, SlowSqlite, StandingSqlite, WitnessedSqlite, begin_run, opened
 from tests.crash.inside import serving
 
@@ -40,7 +40,7 @@ async def test_what_waits_for_a_disk_that_stands_still_is_one_envelope(tmp_path:
         story = await run.finish()
     assert len(tokens(story)) <= 50 + 2, "one batch under way and one that waits, each a single envelope"
     assert "".join(tokens(story)) == "".join(WORDS)
-    assert legal(story) == []
+    assert order_problems(story) == []
 
 
 async def test_a_slow_disk_lengthens_the_windows_and_loses_no_word(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ async def test_a_slow_disk_lengthens_the_windows_and_loses_no_word(tmp_path: Pat
         seconds = time.monotonic() - began
     assert len(tokens(story)) <= seconds / SlowSqlite.delay + 1, "a window is as long as a commit"
     assert "".join(tokens(story)) == "".join(WORDS)
-    assert legal(story) == []
+    assert order_problems(story) == []
 
 
 async def say_all(run: Recording, words: Sequence[str]) -> None:
@@ -74,7 +74,7 @@ async def test_a_flood_in_one_session_does_not_starve_another(tmp_path: Path) ->
         waited = []
         for number in range(2, 8):  # the first batch was the start of its model call
             before = database.commits
-            await log.append(lease, number, [Entry("log", 0.0, b"{}")])
+            await log.append(lease, number, [LogEntry("log", 0.0, b"{}")])
             waited.append(database.commits - before)
         flood.cancel()
         await asyncio.wait([flood])
@@ -88,19 +88,17 @@ async def say_for_ever(run: Recording) -> None:
 
 
 async def test_every_session_says_all_and_at_every_commit_log_and_checkpoints_agree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(app, "Sqlite", WitnessedSqlite)
-    monkeypatch.setattr(WitnessedSqlite, "made", [])
-    async with serving(Settings(data=tmp_path / "data")) as server:
+    database = WitnessedSqlite(tmp_path / "data" / DATABASE)
+    async with serving(Settings(data=tmp_path / "data"), Parts(database=lambda _: database)) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sessions = [await crowd.begin(client) for _ in range(SESSIONS)]
-            runs = await asyncio.gather(*(crowd.run(client, session_id, "Go on.") for session_id in sessions))
+            sessions = [await many_readers.begin(client) for _ in range(SESSIONS)]
+            runs = await asyncio.gather(*(many_readers.run(client, session_id, "Go on.") for session_id in sessions))
     for session_id, lines in zip(sessions, runs, strict=True):
         story = [decode(wire.frame(line).body(session_id)) for line in lines]
-        assert legal(story) == []
+        assert order_problems(story) == []
         assert "".join(tokens(story)) == answer(story)
-    (database,) = WitnessedSqlite.made
     assert database.checkpoints, "nothing was checkpointed"
     assert database.disagreements == []
 

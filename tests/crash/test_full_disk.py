@@ -7,9 +7,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk import app
+from stellwerk.app import Parts
+from stellwerk.database.folder import DATABASE
 from stellwerk.settings import Settings
-from tests.crash import crowd
+from tests.crash import many_readers
 from tests.crash.disks import BoundedSqlite, SmallDisk, small_disk
 from tests.crash.full_disk import (
     MEGABYTES,
@@ -46,9 +47,9 @@ async def client(disk: SmallDisk) -> AsyncIterator[httpx2.AsyncClient]:
 async def test_a_full_disk_refuses_work_and_keeps_everything_else_going(
     disk: SmallDisk, client: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
-    old, spare, running, waiting = [await crowd.begin(client) for _ in range(4)]
-    history = await crowd.run(client, old)
-    await crowd.run(client, spare)
+    old, spare, running, waiting = [await many_readers.begin(client) for _ in range(4)]
+    history = await many_readers.run(client, old)
+    await many_readers.run(client, spare)
     for session_id in (running, waiting):
         assert (await send(client, session_id)).status_code == 202
     await seen(client, running, "llm_token")
@@ -75,9 +76,9 @@ async def test_a_full_disk_refuses_work_and_keeps_everything_else_going(
 async def test_one_session_after_the_other_can_be_deleted_on_a_full_disk(tmp_path: Path) -> None:
     with small_disk(tmp_path, megabytes=MEGABYTES) as disk:
         async with httpx2.AsyncClient(base_url=disk.server.address, timeout=60) as client:
-            sessions = [await crowd.begin(client) for _ in range(5)]
+            sessions = [await many_readers.begin(client) for _ in range(5)]
             # Enough that deleting, too, needs more room than there is at first.
-            await asyncio.gather(*(crowd.run(client, session_id, "x" * 60_000) for session_id in sessions[1:]))
+            await asyncio.gather(*(many_readers.run(client, session_id, "x" * 60_000) for session_id in sessions[1:]))
             disk.fill()
             for session_id in sessions:
                 answer = await client.delete(f"/sessions/{session_id}")
@@ -85,15 +86,13 @@ async def test_one_session_after_the_other_can_be_deleted_on_a_full_disk(tmp_pat
 
 
 async def test_a_database_that_cannot_grow_refuses_work_until_there_is_room_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(app, "Sqlite", BoundedSqlite)
-    monkeypatch.setattr(BoundedSqlite, "made", [])
-    async with serving(Settings(data=tmp_path / "data")) as server:
+    database = BoundedSqlite(tmp_path / "data" / DATABASE)
+    async with serving(Settings(data=tmp_path / "data"), Parts(database=lambda _: database)) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            (database,) = BoundedSqlite.made
-            old, running = [await crowd.begin(client) for _ in range(2)]
-            history = await crowd.run(client, old)
+            old, running = [await many_readers.begin(client) for _ in range(2)]
+            history = await many_readers.run(client, old)
             assert (await send(client, running)).status_code == 202
             await seen(client, running, "llm_token")
             database.full = True

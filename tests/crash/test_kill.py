@@ -36,10 +36,19 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return asyncio.run(KillLoop(folder, seed=SEED, say=lambda _: None, taken_up=PATIENT).run(KILLS))
 
 
-@pytest.mark.requirement("trust.I1", "trust.I2", "trust.I3", "trust.I9", "trust.I10", "trust.I12", "trust.I14")
+@pytest.mark.requirement("trust.I1", "trust.I2", "trust.I3", "trust.I10", "trust.I12")
 def test_what_was_acknowledged_or_shown_survives_kill_9_and_every_run_ends(outcome: Outcome) -> None:
     assert not outcome.problems, "\n".join(["", *outcome.problems[:20]])
     assert outcome.kills >= KILLS
+
+
+@pytest.mark.requirement("trust.I9", "trust.I14")
+def test_rounds_rise_by_one_and_no_finished_call_is_made_again(outcome: Outcome) -> None:
+    for book in outcome.ledger.books.values():
+        envelopes = [decode(body) for body in book.log]
+        rounds = [e.payload.round for e in envelopes if isinstance(e, RunStart)]
+        assert rounds == list(range(1, len(rounds) + 1)), book.session_id
+        assert not list(effects.repeated_calls(envelopes)), book.session_id
 
 
 def test_the_kills_hit_runs_and_readers_at_work(outcome: Outcome) -> None:

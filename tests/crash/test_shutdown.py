@@ -12,13 +12,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.envelope.order import legal
-from tests.crash import crowd, wire
-from tests.crash.crowd import STALLED, long_session
+from stellwerk.testing.order import order_problems
+from tests.crash import many_readers, wire
+from tests.crash.many_readers import STALLED, long_session
 from tests.crash.process import ServerProcess, server_process
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send
 
-BENCH = Path(__file__).parent / "bench"
+SYSTEM = Path(__file__).parent / "shutdown_system"
 FOLLOWING = 1000
 AT_MOST = 10
 """Seconds until the process is gone."""
@@ -46,33 +46,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ending(folder: Path) -> Ending:
     (folder / "data").mkdir()
     asyncio.run(long_session(folder / "data"))
-    with crowd.room_for(FOLLOWING + STALLED), started(folder) as server:
+    with many_readers.room_for(FOLLOWING + STALLED), started(folder) as server:
         return asyncio.run(end_under_load(server))
 
 
 @contextmanager
 def started(folder: Path) -> Iterator[ServerProcess]:
     """With a tool that works until it is told that it is done."""
-    bench = shutil.copytree(BENCH, folder / "bench", dirs_exist_ok=True)
-    (bench / "operator.yaml").write_text("tools: [tools.py:tools]\n")
-    config, serves = bench / "operator.yaml", [str(bench / "system.yaml")]
+    system = shutil.copytree(SYSTEM, folder / "system", dirs_exist_ok=True)
+    (system / "operator.yaml").write_text("tools: [tools.py:tools]\n")
+    config, serves = system / "operator.yaml", [str(system / "system.yaml")]
     with server_process(folder / "data", errors=folder / "errors", config=config, serves=serves) as server:
         yield server
 
 
 async def end_under_load(server: ServerProcess) -> Ending:
     async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-        session_id = await begin(client, "bench")
+        session_id = await begin(client, "shutdown")
         await send(client, session_id, "work 1")
         await seen(client, session_id, "tool_start")
-        ways = [("stream", {}), ("stream", {"Accept": wire.NDJSON}), ("ws", crowd.UPGRADE)]
+        ways = [("stream", {}), ("stream", {"Accept": wire.NDJSON}), ("ws", many_readers.UPGRADE)]
         stalled = [
-            crowd.connect_and_never_read(server.address, f"/sessions/long/{way}", headers, buffer=4096)
+            many_readers.connect_and_never_read(server.address, f"/sessions/long/{way}", headers, buffer=4096)
             for way, headers in islice(cycle(ways), STALLED)
         ]
         turnstile = asyncio.Semaphore(100)
         path = f"/sessions/{session_id}/stream?profile=debug"
-        entered = await asyncio.gather(*(crowd.enter(server.address, path, turnstile) for _ in range(FOLLOWING)))
+        entered = await asyncio.gather(*(many_readers.enter(server.address, path, turnstile) for _ in range(FOLLOWING)))
         following = [asyncio.create_task(reader.read(-1)) for reader, _ in entered]
         told = len(await events(client, session_id))
     began = time.monotonic()
@@ -113,9 +113,9 @@ def test_everybody_who_listens_is_told(ending: Ending) -> None:
 
 @pytest.mark.requirement("trust.I10")
 async def test_the_run_goes_on_in_the_next_process(ending: Ending, folder: Path) -> None:
-    (folder / "bench" / "work 1 done").touch()
+    (folder / "system" / "work 1 done").touch()
     with started(folder) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             end = (await rest_of_run(client, ending.session_id))[-1]["payload"]
             assert (end["status"], end["result"]) == ("completed", "Done: worked.")
-            assert legal(log_of(await events(client, ending.session_id))) == []
+            assert order_problems(log_of(await events(client, ending.session_id))) == []

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from stellwerk.database import statements
-from stellwerk.database.ballast import Ballast
 from stellwerk.database.port import Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.sqlite import Ballast, Sqlite
 from stellwerk.errors import StorageFull, StorageGone
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from stellwerk.dialects.agui import DIALECT
+from stellwerk.dialects.agui.dialect import DIALECT
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, LlmEnd, LlmToken, RunEnd
 from tests.dialects.agui_rules import Chunk, Client, problems
-from tests.dialects.stories import Story, positions
+from tests.dialects.sample_logs import Story, positions
 
 
 def chunks(story: Story) -> list[Chunk]:

@@ -2,7 +2,7 @@
 
 from stellwerk.dialects.base import Chunk, translate
 from stellwerk.dialects.chunks import Chunks
-from tests.dialects.stories import Story, positions
+from tests.dialects.sample_logs import Story, positions
 
 OUTER, INNER = "outer_agent", "inner_agent"
 

@@ -13,11 +13,10 @@ from langgraph_sdk.stream.decoders import MessagesDecoder, SubgraphsDecoder, Too
 from langgraph_sdk.stream.subscription import infer_channel
 from pydantic import TypeAdapter
 
-from stellwerk.dialects import langgraph_runs as runs
-from stellwerk.dialects import langgraph_threads as threads
 from stellwerk.dialects.base import Dialect, Translator, translate
+from stellwerk.dialects.langgraph import runs, threads
 from stellwerk.envelope.model import Envelope
-from tests.dialects.stories import positions
+from tests.dialects.sample_logs import positions
 
 Json = dict[str, Any]
 

@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-from stellwerk.dialects.agui import DIALECT
+from stellwerk.dialects.agui.dialect import DIALECT
 from stellwerk.dialects.base import translate
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from tests.dialects.agui_rules import Client, problems
 from tests.dialects.agui_streams import chunks, kinds, of
-from tests.dialects.stories import Story, inner_graphs, parallel, positions, questions, reasoning, simple, troubled
+from tests.dialects.sample_logs import Story, inner_graphs, parallel, positions, questions, reasoning, simple, troubled
 
 
 def test_a_run_is_the_question_the_text_the_tool_and_the_answer() -> None:
@@ -37,7 +37,7 @@ def test_the_frames_are_sse_with_the_cursor_as_id() -> None:
     assert all(frame.endswith(b"}\n\n") and b"\r" not in frame for frame in frames)
 
 
-def test_what_a_run_used_and_its_result_are_told_at_its_end() -> None:
+def test_usage_and_result_are_in_the_end_of_a_run() -> None:
     used = p.Usage(model="gpt", input_tokens=3, output_tokens=5)
     (last,) = of(chunks(Story().begin().end(usage=[used], result="42")), "RUN_FINISHED")
     assert last["usage"] == [{"model": "gpt", "inputTokens": 3, "outputTokens": 5, "totalTokens": 8}]
@@ -75,7 +75,7 @@ def test_a_call_that_is_given_up_is_taken_back_and_its_text_is_never_doubled() -
     assert Client().read(told).texts() == ["again ", "so"], "the last one ended the run; nobody tried again"
 
 
-def test_what_a_model_said_before_it_failed_is_taken_back_when_somebody_tries_again() -> None:
+def test_text_of_a_failed_model_call_is_retracted_on_retry() -> None:
     story = Story().begin().speak("x", "before", ("look", "c1", {"n": 1})).use("look", "c1", {"n": 1})
     story.used("look", "c1", "seen").think("a").token("a", "half a sen").thought("a", status="error")
     told = chunks(story.speak("b", "a whole one").end())
@@ -100,7 +100,7 @@ def test_an_answer_that_replaces_another_leaves_only_itself() -> None:
     assert Client().read(chunks(story)).texts() == ["two "]
 
 
-def test_a_message_without_a_model_call_is_told_and_a_spoken_one_is_not_told_twice() -> None:
+def test_a_message_without_a_model_call_is_sent_and_a_streamed_one_is_not_repeated() -> None:
     story = Story().begin().says("assistant", "by hand", "h1", "step").think("a").token("a", "hi")
     story.thought("a", message_id="other").says("assistant", "hi", "other")
     story.says("system", "be kind", "s1", "step").says("tool", "no", "t1", "step").end()
@@ -124,7 +124,7 @@ def test_what_the_user_sent_along_is_in_the_message() -> None:
     assert [part["type"] for part in message["content"]] == ["text", "document"]
 
 
-def test_what_happens_between_runs_is_told_at_the_next_one() -> None:
+def test_events_between_runs_are_sent_in_the_next_run() -> None:
     story = Story()
     before = p.Said(message_id="m0", role="assistant", content=[p.TextPart(text="welcome")], status="step")
     outside: dict[str, Any] = {"ts": 1.0, "parent_id": None, "seq": 1}
@@ -210,7 +210,7 @@ def test_questions_end_the_run_and_the_next_one_goes_on_where_they_were_asked() 
     assert [chunk["toolCallId"] for chunk in of(second, "TOOL_CALL_RESULT")] == ["c2", "c3", "c1"]
 
 
-def test_a_call_that_waits_for_approval_is_known_before_it_is_asked_about_and_told_once() -> None:
+def test_a_call_that_waits_for_approval_is_sent_once_and_before_the_question() -> None:
     wanted = ("pay", "c1", {"to": "Bob"})
     schema = {"type": "object"}
     story = Story().begin().speak("a", "", wanted)

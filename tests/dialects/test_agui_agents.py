@@ -14,21 +14,22 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import interrupt
 
-from stellwerk.agents.deep import DeepParts, SubAgentGraph, build_deep
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.middleware.assembly import middleware_for
-from stellwerk.agents.middleware.retry import Patience
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tools import Tools, discover, tool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.kinds import KindParts, build_deep
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.build.subagent import BuiltAgent
+from stellwerk.agents.middleware.build import middleware_for
+from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.tools.registry import Tools, discover, tool
 from stellwerk.envelope.model import Envelope
 from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, ModelSpec
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from tests.agents.driving import Conversation, agent, asks, call, calls, say
+from tests.agents.agent_runs import Conversation, agent, asks, call, calls, say
 from tests.dialects.agui_rules import Client
 from tests.dialects.agui_streams import check, translated
-from tests.dialects.machine import recovered
+from tests.dialects.random_logs import recovered
 
 
 @tool
@@ -54,7 +55,7 @@ async def pay(to: str) -> str:
 
 async def built(described: CompleteAgent) -> Conversation:
     tools = Tools([climb, break_down, pay, *discover().specs()])
-    return Conversation(await AgentFactory(Pool(tools=tools, saver=InMemorySaver())).build(described))
+    return Conversation(await AgentFactory(Resources(tools=tools, saver=InMemorySaver())).build(described))
 
 
 def using(who: CompleteAgent, *others: CompleteAgent) -> CompleteAgent:
@@ -144,10 +145,16 @@ async def deep() -> list[Envelope]:
     todo = call("write_todos", todos=[{"content": "the report", "status": "in_progress"}])
     write = call("write_file", file_path="/notes.md", content="found")
     task = call("task", description="find it", subagent_type="finder")
-    finder = SubAgentGraph("finder", "Finds.", create_agent(model(say("it is here")), [], name="finder"))
+    finder = AgentAsTool(agent=CompleteAgent(name="finder", description="Finds."))
+    graph = create_agent(model(say("it is here")), [], name="finder")
     described = CompleteAgent(name="boss", kind="deep", config=AgentConfig(system_prompt="You lead."))
-    parts = DeepParts(model(todo, write, task, say("done")), subagents=[finder], middleware=[TodoListMiddleware()])
-    session = Conversation(RunnableAgent("boss", build_deep(described, parts, saver=InMemorySaver())))
+    parts = KindParts(
+        model(todo, write, task, say("done")),
+        below=[(finder, BuiltAgent(graph, MESSAGES, untrusted=False))],
+        middleware=[TodoListMiddleware()],
+        saver=InMemorySaver(),
+    )
+    session = Conversation(RunnableAgent("boss", build_deep(described, parts)))
     await session.send("go")
     await session.send("again")
     return session.log
@@ -176,7 +183,7 @@ async def at_once(seconds: float) -> None:
 
 async def retried_and_reasoning() -> list[Envelope]:
     thinking = Thinking(script=[ScriptRule(steps=[say("all is well")])])
-    layers = middleware_for(AgentConfig(), agent="boss", judge=thinking, patience=Patience(1, sleep=at_once))
+    layers = middleware_for(AgentConfig(), agent="boss", judge=thinking, retry_policy=RetryPolicy(1, sleep=at_once))
     session = Conversation(RunnableAgent("boss", create_agent(thinking, [], middleware=layers, name="boss")))
     await session.send("go")
     return session.log
@@ -250,7 +257,7 @@ async def test_a_deep_agent_shares_its_files_and_its_list_over_two_rounds() -> N
     assert [chunk["type"] for chunk in told].count("STATE_SNAPSHOT") == 2
 
 
-async def test_what_a_model_thinks_is_apart_from_what_it_says_and_a_second_attempt_is_told_once() -> None:
+async def test_reasoning_is_separate_from_text_and_a_second_attempt_is_shown_once() -> None:
     screen, _ = await screen_of(retried_and_reasoning)
     assert (screen.texts("reasoning"), screen.texts()) == (["hm yes"], ["all is well"])
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stellwerk.dialects.agui import DIALECT
+from stellwerk.dialects.agui.dialect import DIALECT
 from stellwerk.dialects.base import translate
 from tests.dialects.agui_rules import problems
 from tests.dialects.agui_streams import check, translated
-from tests.dialects.machine import Machine, recovered
-from tests.dialects.stories import STORIES, positions
+from tests.dialects.random_logs import Machine, recovered
+from tests.dialects.sample_logs import STORIES, positions
 
 LOGS = {name: make().checked() for name, make in STORIES.items()}
 
@@ -21,7 +21,7 @@ def test_every_prefix_that_is_recovered_is_legal(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_what_was_told_is_not_changed_by_what_comes_later(name: str) -> None:
+def test_events_that_were_sent_never_change(name: str) -> None:
     whole = [DIALECT.frame(*each) for each in translate(DIALECT.translator("s1"), positions(LOGS[name]))]
     for length in range(len(LOGS[name])):
         cut = [DIALECT.frame(*each) for each in translate(DIALECT.translator("s1"), positions(LOGS[name][:length]))]

@@ -7,7 +7,7 @@ from stellwerk.envelope import payloads as p
 from stellwerk.envelope.results import FileRef, Json, Table, Text, ToolResult
 from tests.dialects.agui_rules import Client
 from tests.dialects.agui_streams import chunks, kinds, of
-from tests.dialects.stories import Story, reasoning, troubled
+from tests.dialects.sample_logs import Story, reasoning, troubled
 
 
 def test_arguments_that_the_model_writes_bit_by_bit_are_passed_on_as_they_come() -> None:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stellwerk.dialects import langgraph_runs
-from stellwerk.dialects.agui import DIALECT
+from stellwerk.dialects.agui.dialect import DIALECT
 from stellwerk.dialects.base import translate
+from stellwerk.dialects.langgraph import runs
 from stellwerk.views.checklist import Checklist, fold, to_json
 from tests.dialects.agui_rules import Chunk, Client, problems
 from tests.dialects.langgraph_clients import Hook, received
-from tests.dialects.stories import Story, inner_graphs, positions
+from tests.dialects.sample_logs import Story, inner_graphs, positions
 from tests.golden.files import stored
 
 TODOS = [{"content": "write", "status": "pending"}]
@@ -68,19 +68,9 @@ def test_a_checklist_that_changes_is_the_same_activity() -> None:
     [
         ([{"op": "remove", "path": "/gone"}, {"op": "add", "path": "/b", "value": 1}], {"a": [1, 2], "b": 1}),
         ([{"op": "add", "path": "/no/such", "value": 1}], {"a": [1, 2]}),
-        ([{"op": "add", "path": "/a/-", "value": 3}], {"a": [1, 2, 3]}),
-        ([{"op": "add", "path": "/a/0", "value": 0}], {"a": [0, 1, 2]}),
-        ([{"op": "add", "path": "/a/9", "value": 0}], {"a": [1, 2]}),
-        ([{"op": "add", "path": "/a/x", "value": 0}], {"a": [1, 2]}),
-        ([{"op": "add", "path": "/a/0/x", "value": 0}], {"a": [1, 2]}),
-        ([{"op": "remove", "path": "/a/0"}], {"a": [2]}),
-        ([{"op": "replace", "path": "/a/1", "value": {"x": [9]}}], {"a": [1, {"x": [9]}]}),
-        ([{"op": "replace", "path": "/a", "value": 5}, {"op": "remove", "path": "/a/0"}], {"a": 5}),
-        ([{"op": "replace", "path": "/a/0", "value": [8]}, {"op": "remove", "path": "/a/0/0"}], {"a": [[], 2]}),
-        (
-            [{"op": "replace", "path": "/a/0", "value": [8]}, {"op": "add", "path": "/a/0/-", "value": 9}],
-            {"a": [[8, 9], 2]},
-        ),
+        ([{"op": "add", "path": "/a", "value": 5}, {"op": "remove", "path": "/b"}], {"a": 5}),
+        ([{"op": "remove", "path": "/a"}], {}),
+        ([{"op": "add", "path": "", "value": 5}], {"a": [1, 2]}),
         ([{"op": "move", "path": "/b", "from": "/a"}], {"a": [1, 2]}),
     ],
 )
@@ -97,9 +87,7 @@ NAMES = st.sampled_from(["todos", "files", "plan", "a/b", "m~n"])
 VALUES = st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda v: st.dictionaries(NAMES, v, max_size=3))
 SNAPSHOTS = st.fixed_dictionaries({"snapshot": VALUES})
 POINTERS = NAMES.map(lambda name: "/" + name.replace("~", "~0").replace("/", "~1"))
-OPERATIONS = st.fixed_dictionaries(
-    {"op": st.sampled_from(["add", "replace", "remove"]), "path": POINTERS, "value": VALUES}
-)
+OPERATIONS = st.fixed_dictionaries({"op": st.sampled_from(["add", "remove"]), "path": POINTERS, "value": VALUES})
 CHANGES = SNAPSHOTS | st.fixed_dictionaries({"patch": st.lists(OPERATIONS, max_size=3)})
 
 
@@ -122,5 +110,5 @@ def test_a_checklist_that_tools_changed_side_by_side_is_whole_in_every_dialect(n
     told = [chunk for _, chunk in translate(DIALECT.translator("s1"), positions(log))]
     whole = to_json(reduce(fold, log, Checklist()))
     assert Client().read(told).state["checklist"] == whole
-    assert Hook().read(received(langgraph_runs.DIALECT, log)).values["checklist"] == whole
+    assert Hook().read(received(runs.DIALECT, log)).values["checklist"] == whole
     assert {task["title"] for task in whole["tasks"]} >= {"Look"} | ({"Leap"} if "parallel" in name else set())

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import stellwerk
-from stellwerk.dialects.chunk_lines import lines
-from stellwerk.dialects.chunks import Chunks
-from stellwerk.dialects.wording import FRAGMENT, fragments
+from stellwerk.dialects.base import FRAGMENT, fragments
+from stellwerk.dialects.chunks import Chunks, lines
 from stellwerk.envelope.chunk import StreamChunk, StreamEvent, StreamLevel
 from stellwerk.envelope.results import FileRef, Json, Text, ToolResult, table
 
@@ -79,32 +78,43 @@ def test_the_data_of_a_tool_result_is_an_object_with_a_kind_whatever_was_given(g
     assert (line["type"], line["data"]["kind"]) == ("tool_results", kind)
 
 
-@pytest.mark.requirement(
-    "000.emit.one-place",
-    "000.emit.rule-a-tool-result",
-    "000.emit.rule-b-outer-final-in-fragments",
-    "000.emit.rule-b-inner-final-whole",
-    "000.emit.rule-c-start",
-    "000.emit.rule-c-tool-request",
-    "000.emit.rule-c-aborted",
-    "000.emit.typed-errors",
-    "000.emit.final-told-apart-by-level",
-)
+@pytest.mark.requirement("000.emit.one-place", "000.emit.final-told-apart-by-level")
 @pytest.mark.parametrize("level", StreamLevel)
 @pytest.mark.parametrize(
     ("event", "fields", "expected"),
     [
-        ("start", {}, [("text_step", "[{level}] START: desk")]),
-        ("tool_request", {"tool_name": "look"}, [("text_step", "[{level}] CALLING TOOL: look")]),
-        ("tool_result", {"data": "blue"}, [("tool_results", {"kind": "text", "text": "blue"})]),
-        (
+        pytest.param(
+            "start",
+            {},
+            [("text_step", "[{level}] START: desk")],
+            marks=pytest.mark.requirement("000.emit.rule-c-start"),
+        ),
+        pytest.param(
+            "tool_request",
+            {"tool_name": "look"},
+            [("text_step", "[{level}] CALLING TOOL: look")],
+            marks=pytest.mark.requirement("000.emit.rule-c-tool-request"),
+        ),
+        pytest.param(
+            "tool_result",
+            {"data": "blue"},
+            [("tool_results", {"kind": "text", "text": "blue"})],
+            marks=pytest.mark.requirement("000.emit.rule-a-tool-result"),
+        ),
+        pytest.param(
             "aborted",
             {"aborted": True, "abortion_reason": "enough"},
             [("text_step", "[{level}] ABORTED: enough"), ("aborted", {"reason": "enough"})],
+            marks=pytest.mark.requirement("000.emit.rule-c-aborted"),
         ),
         ("step", {"data": "let me see"}, [("text_step", "let me see")]),
         ("question", {"data": "Town?", "ask_id": "q1"}, [("text_step", "Town?")]),
-        ("error", {"data": {"code": "gone"}}, [("error", {"code": "gone"})]),
+        pytest.param(
+            "error",
+            {"data": {"code": "gone"}},
+            [("error", {"code": "gone"})],
+            marks=pytest.mark.requirement("000.emit.typed-errors"),
+        ),
         ("final", {"final_answer": "it is blue"}, [("text_final", "it is blue")]),
     ],
 )

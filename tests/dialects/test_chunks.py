@@ -9,9 +9,9 @@ from stellwerk.dialects.base import Chunk, translate
 from stellwerk.dialects.chunks import DIALECT, LIVE, Chunks
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
-from stellwerk.envelope.lines import LineBuffer
+from stellwerk.envelope.ndjson import LineBuffer
 from tests.dialects.chunk_streams import INNER, OUTER, of_type, told
-from tests.dialects.stories import STORIES, Story, positions
+from tests.dialects.sample_logs import STORIES, Story, positions
 
 Brief = tuple[str, str, object]
 
@@ -87,7 +87,7 @@ def test_a_run_that_goes_on_after_an_answer_announces_no_call_again() -> None:
     assert levels == [(OUTER, "yes"), (INNER, "Ulm"), (OUTER, "booked in Ulm")]
 
 
-def test_an_answered_run_alone_is_understood_as_far_as_it_tells() -> None:
+def test_an_answered_run_is_translated_without_the_run_before() -> None:
     story = STORIES["questions"]()
     second = next(n for n, e in enumerate(story.log) if isinstance(e, m.RunStart) and e.payload.trigger == "answer")
     alone = [line for _, line in translate(Chunks(), positions(story.log)[second:])]
@@ -170,7 +170,7 @@ def test_an_inner_agent_that_speaks_twice_says_its_last_words_once() -> None:
 
 
 @pytest.mark.requirement("000.stream.custom-chunks-validated")
-def test_a_chunk_that_a_tool_writes_is_passed_on_but_cannot_say_where_it_stands() -> None:
+def test_a_chunk_that_a_tool_writes_is_passed_on_without_its_own_level_and_order() -> None:
     forged = {
         "level": "outer_agent",
         "event": "tool_result",
@@ -214,7 +214,7 @@ def test_what_was_said_before_the_session_began_is_not_said_again() -> None:
     assert "long ago" not in str(told(story))
 
 
-def test_a_second_round_begins_anew() -> None:
+def test_a_second_round_starts_from_scratch() -> None:
     found = told(STORIES["reasoning"]())
     seqs = [line["seq"] for line in found]
     assert seqs == [*range(1, 5), *range(1, 5)]

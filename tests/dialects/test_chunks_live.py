@@ -6,7 +6,7 @@ from stellwerk.dialects.chunks import RETRACTED
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from tests.dialects.chunk_streams import OUTER, of_type, told
-from tests.dialects.stories import STORIES, Story
+from tests.dialects.sample_logs import STORIES, Story
 
 
 @pytest.mark.requirement("000.stream.token-messages-suppressed")

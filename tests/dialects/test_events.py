@@ -12,9 +12,10 @@ from stellwerk.dialects.base import Chunk, translate
 from stellwerk.dialects.events import DIALECT, PREVIEW, Events
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
-from stellwerk.envelope.lines import LineBuffer
+from stellwerk.envelope.ndjson import LineBuffer
 from stellwerk.envelope.results import Json, ToolResult, table
-from tests.dialects.stories import STORIES, Story, positions
+from tests.dialects.sample_logs import STORIES, Story, positions
+from tests.golden.files import BY_NAME, stored
 
 TYPES = {"text_message", "toolcall_request", "toolcall_result", "error"}
 
@@ -29,7 +30,6 @@ def brief(story: Story) -> list[tuple[str, Any]]:
 
 @pytest.mark.requirement(
     "001.backend.type-and-payload",
-    "001.backend.three-types",
     "001.backend.optional-fields",
     "001.backend.finished-steps-only",
 )
@@ -42,6 +42,12 @@ def test_every_event_has_a_type_and_a_payload_and_says_where_it_comes_from(name:
     assert ids == sorted(set(ids))
     silent = [(n, e) for n, e in positions(STORIES[name]().log) if not isinstance(e, m.LlmToken)]
     assert [event for _, event in translate(Events(), silent)] == found
+
+
+@pytest.mark.requirement("001.backend.three-types")
+def test_events_are_of_three_types_and_error_in_all_golden_runs() -> None:
+    found = {event["type"] for name in BY_NAME for _, event in translate(Events(), positions(stored(name)))}
+    assert found == {"text_message", "toolcall_request", "toolcall_result", "error"}
 
 
 @pytest.mark.requirement(
@@ -131,7 +137,7 @@ def test_a_graph_inside_the_graph_is_no_tool_call() -> None:
     assert told(story) == []
 
 
-def test_an_envelope_that_nobody_decided_about_raises() -> None:
+def test_an_envelope_of_an_unlisted_type_raises() -> None:
     with pytest.raises(ValueError, match="SimpleNamespace is neither translated nor ignored"):
         list(Events().feed(1, SimpleNamespace(agent=None)))  # type: ignore[arg-type]
 

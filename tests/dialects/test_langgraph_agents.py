@@ -8,19 +8,18 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.graphs import GraphEntry, Graphs
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.questions import ask_user
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tools import Tools, tool
-from stellwerk.dialects import langgraph_runs as runs
-from stellwerk.dialects import langgraph_threads as threads
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.graphs.registry import GraphEntry, Graphs
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.tools.builtin import ask_user
+from stellwerk.agents.tools.registry import Tools, tool
+from stellwerk.dialects.langgraph import runs, threads
 from stellwerk.spec.model import AgentAsTool, CompleteAgent
 from stellwerk.spec.script import ScriptRule
-from tests.agents.driving import Conversation, agent, asks, call, calls, ended, say
+from tests.agents.agent_runs import Conversation, agent, asks, call, calls, ended, say
 from tests.dialects.langgraph_clients import Hook, Thread, check, message_of, received, thread_events
-from tests.dialects.machine import recovered
+from tests.dialects.random_logs import recovered
 
 
 class Own(MessagesState):
@@ -54,7 +53,7 @@ def own_graph() -> Any:
 @pytest.fixture
 def factory() -> AgentFactory:
     graphs = Graphs([GraphEntry("own", own_graph(), "here")])
-    return AgentFactory(Pool(tools=Tools([look, ask_user]), graphs=graphs, saver=InMemorySaver()))
+    return AgentFactory(Resources(tools=Tools([look, ask_user]), graphs=graphs, saver=InMemorySaver()))
 
 
 def using(who: CompleteAgent, *others: CompleteAgent) -> CompleteAgent:

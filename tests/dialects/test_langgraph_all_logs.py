@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stellwerk.dialects import langgraph_runs as runs
-from stellwerk.dialects import langgraph_threads as threads
 from stellwerk.dialects.base import translate
+from stellwerk.dialects.langgraph import runs, threads
 from stellwerk.envelope.model import RunEnd, decode
 from tests.dialects.langgraph_clients import check, received, thread_events
-from tests.dialects.machine import Machine, recovered
-from tests.dialects.stories import STORIES, positions
+from tests.dialects.random_logs import Machine, recovered
+from tests.dialects.sample_logs import STORIES, positions
 
 RECORDED = Path(__file__).parents[1] / "golden/runs"
 """Runs of real agents, as they were stored."""
@@ -29,7 +28,7 @@ def test_every_prefix_that_is_recovered_can_be_digested(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_after_a_crash_the_run_is_told_as_failed_and_half_a_message_is_gone(name: str) -> None:
+def test_after_a_crash_the_run_is_failed_and_the_partial_message_is_gone(name: str) -> None:
     for length in range(1, len(LOGS[name])):
         log = recovered(LOGS[name][:length])
         end = log[-1]

@@ -14,12 +14,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from stellwerk.api.server import listener
-from stellwerk.dialects import langgraph_runs as runs
-from stellwerk.dialects import langgraph_threads as threads
+from stellwerk.api.http.server import listener
 from stellwerk.dialects.base import translate
+from stellwerk.dialects.langgraph import runs, threads
 from stellwerk.envelope.model import Envelope
-from tests.dialects.stories import parallel, positions, questions, troubled
+from tests.dialects.sample_logs import parallel, positions, questions, troubled
 
 
 def app(log: Sequence[Envelope]) -> Starlette:

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from stellwerk.dialects.langgraph_runs import DIALECT, Translator
+from stellwerk.dialects.langgraph.runs import DIALECT, RunsTranslator
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from stellwerk.envelope.results import FileRef, table
 from tests.dialects.langgraph_clients import Hook, chunks_of, received
-from tests.dialects.stories import STORIES, Story, inner_graphs, parallel, questions, reasoning, simple, troubled
+from tests.dialects.sample_logs import STORIES, Story, inner_graphs, parallel, questions, reasoning, simple, troubled
 
 
-def events(log: list[m.Envelope], translator: Translator | None = None) -> list[str]:
+def events(log: list[m.Envelope], translator: RunsTranslator | None = None) -> list[str]:
     return [part.event for part in received(DIALECT, log, translator)]
 
 
-def test_a_run_with_a_tool_is_told_in_the_order_that_clients_know() -> None:
+def test_a_run_with_a_tool_is_streamed_in_the_order_that_clients_know() -> None:
     assert events(simple().checked()) == [
         "metadata",
         "updates",
@@ -87,9 +87,9 @@ def test_what_happens_inside_an_agent_has_the_tool_call_in_its_name() -> None:
 
 def test_a_client_gets_the_modes_it_asked_for_and_inner_events_only_if_it_wants_them() -> None:
     log = parallel().checked()
-    assert not [e for e in events(log, Translator("s1", subgraphs=False)) if "|" in e]
-    assert set(events(log, Translator("s1", frozenset({"values"}), subgraphs=False))) == {"metadata", "values"}
-    only_words = events(log, Translator("s1", frozenset({"messages-tuple"})))
+    assert not [e for e in events(log, RunsTranslator("s1", subgraphs=False)) if "|" in e]
+    assert set(events(log, RunsTranslator("s1", frozenset({"values"}), subgraphs=False))) == {"metadata", "values"}
+    only_words = events(log, RunsTranslator("s1", frozenset({"messages-tuple"})))
     assert {event.partition("|")[0] for event in only_words} == {"metadata", "messages"}
 
 
@@ -118,15 +118,15 @@ def test_words_of_an_abandoned_model_call_are_taken_back_by_the_next_values() ->
     assert not {"a", "e"} & Hook().read(parts).messages.keys()
 
 
-def test_a_client_without_values_is_told_to_remove_them() -> None:
-    parts = received(DIALECT, troubled().checked(), Translator("s1", frozenset({"messages-tuple"})))
+def test_a_client_without_values_gets_a_removal() -> None:
+    parts = received(DIALECT, troubled().checked(), RunsTranslator("s1", frozenset({"messages-tuple"})))
     removed = [part.data[0]["id"] for part in parts if part.event == "messages" and part.data[0]["type"] == "remove"]
     assert removed == ["a", "#c1", "e"], "also the first result of a tool that was tried again"
     hook = Hook().read(parts)
     assert not {"a", "e"} & hook.messages.keys()
     assert hook.messages["#c1"].text == "seen"
     gone = Story().begin().says("user", "hello", "m1", "first", action="removed").end().checked()
-    words = received(DIALECT, gone, Translator("s1", frozenset({"messages-tuple"})))
+    words = received(DIALECT, gone, RunsTranslator("s1", frozenset({"messages-tuple"})))
     assert words[-1].data[0] == {"type": "remove", "id": "m1", "content": ""}
 
 
@@ -180,15 +180,6 @@ def test_reasoning_makes_blocks_of_the_message_and_arguments_come_in_pieces() ->
     ]
 
 
-def test_arguments_that_only_the_tools_start_tells_still_reach_the_message() -> None:
-    story = Story().begin().think("a").thought("a", ("look", "c1", {}), known=False)
-    story.use("look", "c1", {"at": "sky"}).used("look", "c1", "blue").end()
-    hook = Hook().read(received(DIALECT, story.checked()))
-    ((spoken, held),) = chunks_of(hook)
-    assert spoken.tool_calls == held.tool_calls
-    assert held.tool_calls[0]["args"] == {"at": "sky"}
-
-
 def test_typed_results_are_text_for_readers_and_the_artifact_for_programs() -> None:
     rows, _ = table(["city", "people"], [["Ulm", 128_000]])
     file = FileRef(document_id="d1", filename="map.pdf", mime="application/pdf", size=9)
@@ -201,7 +192,7 @@ def test_typed_results_are_text_for_readers_and_the_artifact_for_programs() -> N
     assert found[1]["artifact"]["document_id"] == "d1"
 
 
-def test_the_rest_is_told_on_the_custom_stream_by_its_type() -> None:
+def test_other_envelopes_are_on_the_custom_stream_by_type() -> None:
     story = Story().begin().other(m.Log, p.Logged(message="halfway"))
     story.other(m.Log, p.Logged(message="slow", level="warning", progress=50))
     story.other(m.Warning, p.Problem(code="unknown_event", message="what was that?"))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from stellwerk.dialects.langgraph_threads import DIALECT
+from stellwerk.dialects.langgraph.threads import DIALECT
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from tests.dialects.langgraph_clients import Json, Thread, faults, thread_events
-from tests.dialects.stories import STORIES, Story, inner_graphs, parallel, questions, reasoning, simple, troubled
+from tests.dialects.sample_logs import STORIES, Story, inner_graphs, parallel, questions, reasoning, simple, troubled
 
 
 def thread(story: Story, *namespace: str) -> Thread:
@@ -92,7 +92,7 @@ def test_sub_agents_are_found_by_their_tool_calls_three_levels_deep() -> None:
     assert mole.data("values")[-1]["messages"][0]["content"] == "dig"
 
 
-def test_questions_are_requested_together_and_what_waits_is_told_anew_when_it_goes_on() -> None:
+def test_questions_are_requested_together_and_waiting_calls_start_again_on_resume() -> None:
     events = thread(questions()).events
     asked = [e["params"] for e in events if e["method"] == "input.requested"]
     assert [(a["namespace"], a["data"]["interrupt_id"], a["data"]["payload"]) for a in asked] == [
@@ -156,7 +156,7 @@ def test_a_checkpoint_comes_right_before_the_values_it_holds() -> None:
     assert [events[i + 1]["method"] for i in saved] == ["values", "values"]
 
 
-def test_what_an_inner_graph_changes_is_in_its_own_values_and_its_checkpoints_are_not_told() -> None:
+def test_changes_of_an_inner_graph_are_in_its_own_values_and_its_checkpoints_are_left_out() -> None:
     story = Story().begin().use("task", "c1", {}, kind="agent", title="scout")
     story.inside("c1", m.Update, p.Updated(node="n", delta={"found": 1}, namespace=["tools:9"]))
     story.inside("c1", m.SubgraphCheckpoint, p.Checkpointed(checkpoint_id="k", node="n", state_digest="0"))
@@ -166,7 +166,7 @@ def test_what_an_inner_graph_changes_is_in_its_own_values_and_its_checkpoints_ar
     assert not [e for e in thread(story).events if e["method"] == "checkpoints"], "forks start at the outermost graph"
 
 
-def test_at_one_node_one_message_is_told_at_a_time() -> None:
+def test_each_node_streams_one_message_at_a_time() -> None:
     """A node that runs many times at once: the JavaScript client knows messages by graph and node alone."""
     story = Story().begin().think("a").think("b").think("c")
     story.token("a", "one").token("b", "two ").token("a", " fish").token("c", "lost").thought("c", status="abandoned")
@@ -183,7 +183,7 @@ def test_at_one_node_one_message_is_told_at_a_time() -> None:
     assert faults(found.events) == []
 
 
-def test_a_message_that_a_node_returned_is_told_whole() -> None:
+def test_a_message_that_a_node_returned_is_sent_whole() -> None:
     found = thread(Story().begin().says("assistant", "from a node", "n1", author="greeter").end())
     assert [stream.output.text for stream in found.messages] == ["from a node"]
     assert found.data("updates")[-1]["node"] == "greeter"

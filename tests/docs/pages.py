@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.terminal.ttys import timeless
+from tests.cli.pseudo_terminal import timeless
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples/tutorial"

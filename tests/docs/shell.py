@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.terminal.ttys import Terminal
+from tests.cli.pseudo_terminal import Terminal
 
 _BASH = ("bash", "--norc", "--noprofile", "--noediting", "-i")
 _PROMPT = "§"

@@ -30,7 +30,7 @@ def take_the_place_of(command: Path, *, socket_at: Path, environment: dict[str, 
 
 
 def wait_for_commands(path: str) -> None:
-    for name in ("cli", "serving", "terminal.run"):
+    for name in ("cli", "ops.serve", "cli.run"):
         import_module(f"stellwerk.{name}")
     with socket.socket(socket.AF_UNIX) as door, open(os.devnull) as nothing:
         door.bind(path)

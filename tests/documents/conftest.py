@@ -1,4 +1,4 @@
-"""A store, and what reads its documents, for the tests of this folder."""
+"""A document store with an extractor, for the tests of this folder."""
 
 import io
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.documents.contents import ContentItem
-from stellwerk.documents.extraction import LIMITS, Extractor, Limits
 from stellwerk.documents.store import DocumentStore
+from stellwerk.workflows.documents.contents import ContentItem
+from stellwerk.workflows.documents.extraction import LIMITS, Extractor, Limits
 from tests.samples import TENANT, SteadyClock
 
 
 @dataclass
-class Desk:
+class DocumentReader:
     store: DocumentStore
     folder: Path
 
     def __post_init__(self) -> None:
         self.extractor = Extractor(self.store)
 
-    def limited(self, limits: Limits = LIMITS) -> "Desk":
-        desk = Desk(self.store, self.folder)
-        desk.extractor = Extractor(self.store, limits)
-        return desk
+    def limited(self, limits: Limits = LIMITS) -> "DocumentReader":
+        reader = DocumentReader(self.store, self.folder)
+        reader.extractor = Extractor(self.store, limits)
+        return reader
 
     async def take(self, name: str, data: bytes) -> str:
         return (await self.store.take(TENANT, io.BytesIO(data), filename=name, mime=None)).document_id
@@ -37,6 +37,6 @@ class Desk:
 
 
 @pytest.fixture
-def desk(database: Sqlite, tmp_path: Path) -> Desk:
+def reader(database: Sqlite, tmp_path: Path) -> DocumentReader:
     folder = tmp_path / "documents"
-    return Desk(DocumentStore(database, folder, SteadyClock()), folder)
+    return DocumentReader(DocumentStore(database, folder, SteadyClock()), folder)

@@ -10,7 +10,7 @@ import msoffcrypto
 from pptx import Presentation
 from pypdf import PdfReader, PdfWriter
 
-from stellwerk.documents.producing import produce
+from stellwerk.workflows.documents.writers import write_document
 
 _TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -60,7 +60,7 @@ def locked_pdf() -> bytes:
 
 def locked_xlsx() -> bytes:
     out = io.BytesIO()
-    plain = io.BytesIO(produce("a.xlsx", [["a", "b"], [1, 2]]).data)
+    plain = io.BytesIO(write_document("a.xlsx", "a,b\n1,2\n").data)
     msoffcrypto.OfficeFile(plain).encrypt("password", out)
     return out.getvalue()
 
@@ -124,7 +124,7 @@ def bomb() -> str:
 
 
 def bombed_docx() -> bytes:
-    with zipfile.ZipFile(io.BytesIO(produce("a.docx", "Hello").data)) as package:
+    with zipfile.ZipFile(io.BytesIO(write_document("a.docx", "Hello").data)) as package:
         members = {name: package.read(name).decode() for name in package.namelist() if not name.endswith(".jpeg")}
     head, _, body = members["word/document.xml"].partition("?>")
     members["word/document.xml"] = f"{head}?>{bomb()}{body.replace('Hello', '&laugh9;')}"

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.documents.files import Files, is_document_id
-from stellwerk.documents.store import Document, DocumentStore
-from stellwerk.envelope.shapes import Blob, make_blob
+from stellwerk.documents.store import Document, DocumentStore, FileNumbers
+from stellwerk.envelope.introspection import Blob, make_blob
 from stellwerk.errors import CorruptStore, NotFound, StorageGone
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import NewSession
-from stellwerk.log.wake import Wakes
+from stellwerk.log.log import CreateSession
+from stellwerk.log.notify import WakeUps
 from tests.crash.waiting import eventually
 from tests.samples import TENANT, SteadyClock
 
@@ -38,7 +38,7 @@ class Kept:
 
     async def sessions(self, *ids: str, tenant: str = TENANT) -> None:
         for session_id in ids:
-            await self.log.create(NewSession(tenant, session_id, "demo", 1.0))
+            await self.log.create(CreateSession(tenant, session_id, "demo", 1.0))
 
     def files(self) -> list[Path]:
         return [path for path in self.folder.rglob("*") if path.is_file()]
@@ -47,7 +47,7 @@ class Kept:
 @pytest.fixture
 async def kept(database: Sqlite, tmp_path: Path) -> Kept:
     folder = tmp_path / "documents"
-    return Kept(DocumentStore(database, folder, SteadyClock()), DurableLog(database, Wakes()), folder)
+    return Kept(DocumentStore(database, folder, SteadyClock()), DurableLog(database, WakeUps()), folder)
 
 
 async def test_what_was_kept_can_be_found_and_read(kept: Kept) -> None:
@@ -109,6 +109,15 @@ async def test_a_deleted_session_cannot_get_documents_any_more(kept: Kept) -> No
         await kept.store.keep(TENANT, "s1", [REPORT])
     assert await kept.store.find(TENANT, REPORT.document_id) is None
     assert kept.files() == [], "what was written for it is gone at once"
+
+
+async def test_a_deleted_session_takes_no_number(kept: Kept, database: Sqlite) -> None:
+    await kept.sessions("s1", "s2")
+    await kept.log.delete(TENANT, "s1", at=2.0)
+    with pytest.raises(NotFound):
+        await kept.store.keep(TENANT, "s1", [make_blob(b"late", mime="text/plain", filename="late.txt")])
+    await kept.store.keep(TENANT, "s2", [REPORT])
+    assert await FileNumbers(database).of(TENANT, [REPORT.document_id]) == {REPORT.document_id: 1}
 
 
 async def test_a_session_that_comes_too_late_takes_nothing_from_others(kept: Kept) -> None:
@@ -208,7 +217,7 @@ def test_no_tenant_and_no_id_lead_out_of_the_folder(tenant: str, document_id: st
             Files(Path("/documents")).path(tenant, document_id)
 
 
-async def test_a_file_that_somebody_removed_is_reported_as_damage(kept: Kept) -> None:
+async def test_a_missing_file_is_reported_as_damage(kept: Kept) -> None:
     await kept.sessions("s1")
     await kept.store.keep(TENANT, "s1", [REPORT])
     kept.files()[0].unlink()
@@ -274,7 +283,7 @@ FULL = """
 import sys
 from pathlib import Path
 from stellwerk.documents.files import Files
-from stellwerk.envelope.shapes import make_blob
+from stellwerk.envelope.introspection import make_blob
 from stellwerk.errors import StorageFull
 folder = Path(sys.argv[1])
 try:
@@ -284,7 +293,7 @@ except StorageFull:
 """
 
 
-def test_a_full_disk_is_told_and_no_half_file_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_partial_file(tmp_path: Path) -> None:
     """On a file system of one mebibyte, in a mount namespace where even an ordinary user may mount one."""
     script = 'mount -t tmpfs -o size=1m none "$1" && exec "$2" -c "$3" "$1"'
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(tmp_path), sys.executable, FULL]

@@ -22,7 +22,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("004.artifacts.file-per-session")
-def test_a_list_is_written_anew_and_removed(data: Path) -> None:
+def test_a_list_is_rewritten_and_removed(data: Path) -> None:
     lists = Todolists(data)
     assert lists.write("a/b", "s1", "first")
     assert lists.write("a/b", "s1", "second")

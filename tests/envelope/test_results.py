@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from stellwerk.envelope.canonical import MAX_BYTES
-from stellwerk.envelope.results import Column, FileRef, Json, Table, Text, ToolResult, table, to_result
-from stellwerk.envelope.shapes import make_blob
+from stellwerk.envelope.introspection import make_blob
+from stellwerk.envelope.results import Column, FileRef, Json, Table, Text, ToolResult, table
+from stellwerk.envelope.to_json import MAX_BYTES, to_result
 
 REPORT = FileRef(document_id="d1", filename="report.pdf", mime="application/pdf", size=12)
 

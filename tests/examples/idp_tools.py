@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from stellwerk.agents.references import load_reference
-from stellwerk.agents.tool_spec import ToolSpec
+from stellwerk.agents.graphs.import_reference import load_reference
+from stellwerk.agents.tools.spec import ToolSpec
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "idp-copilot"
 REFERENCE = f"{EXAMPLE / 'tools.py'}:tools"
@@ -27,7 +27,7 @@ SERVED = [pytest.param(kind, marks=pytest.mark.timeout(1800) if kind == "go" els
 
 _CALL = """
 import json, sys
-from stellwerk.agents.references import load_reference
+from stellwerk.agents.graphs.import_reference import load_reference
 tool = next(each for each in load_reference(sys.argv[1]) if each.name == sys.argv[2])
 print(json.dumps(tool(**json.loads(sys.argv[3]))), flush=True)
 sys.stdin.read()

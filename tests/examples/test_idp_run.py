@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.cli.pseudo_terminal import Terminal
 from tests.commands import Command, Done
 from tests.crash.waiting import eventually
 from tests.examples.idp_system import (
@@ -20,7 +21,6 @@ from tests.examples.idp_system import (
     repositories,
 )
 from tests.forked import completed
-from tests.terminal.ttys import Terminal
 
 Run = Callable[[str], Done]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stellwerk.spec.document import parse
+from stellwerk.spec.yaml import parse
 from tests.examples.idp_system import FOLDER, SYSTEM, repositories, said, served, talk, used, variant, with_approvals
 from tests.openai_server import OpenAiServer, Reply, openai_server
 from tests.runs.talking import begin

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
-from stellwerk.envelope.results import FileRef, Table, to_result
+from stellwerk.envelope.results import FileRef, Table
+from stellwerk.envelope.to_json import to_result
 from tests.examples.idp_tools import KINDS, NODE, TOOLS, call, clone, get, git, on_main, part, service
 
 ALL_KINDS = ["python", "node", "go"]
@@ -29,7 +30,7 @@ def text_of(file: dict[str, str]) -> str:
 
 
 def documents(text: str) -> list[Any]:
-    return list(YAML(typ="safe", pure=True).load_all(text))
+    return list(yaml.safe_load_all(text))
 
 
 def metrics_named(text: str) -> set[str]:
@@ -114,7 +115,8 @@ def test_the_pipeline_runs_the_tests_of_the_template(workspace: Path, kind: str)
     assert text_of(file) == on_main(address, ".github/workflows/ci.yml")
     (workflow,) = documents(text_of(file))
     steps = workflow["jobs"]["test"]["steps"]
-    assert {"push", "pull_request"} <= workflow["on"].keys()
+    triggers = workflow[True]  # the key `on`, as YAML 1.1 reads it
+    assert {"push", "pull_request"} <= triggers.keys()
     assert {"python": "python -m unittest", "node": "node --test", "go": "go test ./..."}[kind] == steps[-1]["run"]
     assert steps[1]["uses"].startswith(f"actions/setup-{kind}@") and f"{kind}-version" in steps[1]["with"]
 

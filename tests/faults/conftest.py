@@ -1,4 +1,4 @@
-"""A desk with a server of its own: an agent system, its tools, a ledger of what they really did, and a gate."""
+"""A server to be disturbed: an agent system, its tools, a ledger of what they really did, and a gate."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -9,26 +9,29 @@ from typing import Any
 import httpx2
 import pytest
 
+from stellwerk.app import Parts
+from stellwerk.database.folder import DATABASE
 from stellwerk.settings import Settings
 from tests.conftest import running_server
 from tests.crash.process import ServerProcess, server_process
 from tests.crash.waiting import eventually
 
-DESK = Path(__file__).parent / "desk"
+SYSTEM = Path(__file__).parent / "fault_system"
 
 
-class Desk:
+class FaultServer:
     def __init__(self, folder: Path) -> None:
-        shutil.copytree(DESK, folder / "desk")
-        self.folder, self.data = folder / "desk", folder / "data"
+        shutil.copytree(SYSTEM, folder / "system")
+        self.folder, self.data = folder / "system", folder / "data"
+        self.database = self.data / DATABASE
         self.config, self.system = self.folder / "operator.yaml", self.folder / "system.yaml"
         self.config.write_text("tools: [tools.py:tools]\n")
 
     @asynccontextmanager
-    async def served(self, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    async def served(self, parts: Parts = Parts(), **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
         """The server, and a client of it; whoever waits at the gate at the end is let go."""
         chosen = Settings(data=self.data, config=self.config, **settings)
-        async with running_server(chosen, own={"desk": str(self.system)}) as address:
+        async with running_server(chosen, own={"faulty": str(self.system)}, parts=parts) as address:
             async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
                 try:
                     yield client
@@ -55,11 +58,11 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def faulty(tmp_path: Path) -> FaultServer:
+    return FaultServer(tmp_path)
 
 
 @pytest.fixture
-async def client(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
-    async with desk.served() as made:
+async def client(faulty: FaultServer) -> AsyncIterator[httpx2.AsyncClient]:
+    async with faulty.served() as made:
         yield made

@@ -8,13 +8,13 @@ import httpx2
 import pytest
 from langgraph.checkpoint.base import id as checkpoint_ids
 
-from stellwerk import app
-from stellwerk.envelope.order import legal
+from stellwerk.app import Parts
 from stellwerk.ids import SystemClock
 from stellwerk.settings import Settings
+from stellwerk.testing.order import order_problems
 from tests.api.reading import whole_round
 from tests.conftest import running_server
-from tests.faults.conftest import Desk
+from tests.faults.conftest import FaultServer
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run, send, stop
 
 HOUR = 3600.0
@@ -43,51 +43,50 @@ class BackwardClock(SystemClock):
 
 @pytest.mark.requirement("trust.I21")
 async def test_rounds_questions_and_stops_are_the_same_with_a_clock_that_jumps(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    faulty: FaultServer,
 ) -> None:
-    monkeypatch.setattr(app, "SystemClock", JumpingClock)
-    async with desk.served() as client:
-        sid = await begin(client, "desk")
+    parts = Parts(clock=JumpingClock())
+    async with faulty.served(parts) as client:
+        sid = await begin(client, "faulty")
         await whole_round(client, sid, "hello")
         await whole_round(client, sid, "aside")
         await rest_of_run(client, sid, (await answer(client, sid, text="left"))["after"])
         await send(client, sid, "hold")
-        await desk.has_noted("hold")
+        await faulty.has_noted("hold")
         await send(client, sid, "later", if_busy="enqueue")
         await stop(client, sid)
-    async with desk.served() as client:
+    async with faulty.served(parts) as client:
         await whole_round(client, sid, "once more")
         told = await events(client, sid)
         assert (await client.get(f"/sessions/{sid}/usage")).json()["seconds"] >= 0
     assert [e["position"] for e in told] == list(range(1, len(told) + 1))
     assert [e["payload"]["round"] for e in told if e["type"] == "run_start"] == [1, 2, 3, 4, 5]
-    assert legal(log_of(told)) == []
-    assert desk.ledger() == ["note beside", "hold"]
+    assert order_problems(log_of(told)) == []
+    assert faulty.ledger() == ["note beside", "hold"]
     times = [e["ts"] for e in told]
     assert times != sorted(times), "the clock did not jump"
 
 
 @pytest.mark.requirement("trust.I21")
 async def test_runs_wait_in_the_order_in_which_they_came_though_the_clock_goes_back(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    faulty: FaultServer,
 ) -> None:
-    monkeypatch.setattr(app, "SystemClock", BackwardClock)
-    async with desk.served(slots=1) as client:
-        busy, *waiting = [await begin(client, "desk") for _ in range(4)]
+    async with faulty.served(Parts(clock=BackwardClock()), slots=1) as client:
+        busy, *waiting = [await begin(client, "faulty") for _ in range(4)]
         await send(client, busy, "hold")
         for n, sid in enumerate(waiting):
             await send(client, sid, f"keep {n}")
-        desk.open_gate()
+        faulty.open_gate()
         for sid in waiting:
             await rest_of_run(client, sid)
-    assert desk.ledger() == ["hold", "note keep 0", "note keep 1", "note keep 2"]
+    assert faulty.ledger() == ["hold", "note keep 0", "note keep 1", "note keep 2"]
 
 
 @pytest.mark.requirement("trust.I21")
 async def test_an_agent_remembers_the_last_round_though_the_clock_was_set_back_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    echo = Path(__file__).parents[1] / "runs" / "house" / "echo.py"
+    echo = Path(__file__).parents[1] / "runs" / "resumed_system" / "echo.py"
     settings, own = Settings(data=tmp_path / "data"), {"echo": f"{echo}:graph"}
     async with running_server(settings, own=own) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
         sid = await begin(client, "echo")

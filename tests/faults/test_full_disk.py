@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.envelope.order import legal
+from stellwerk.testing.order import order_problems
 from tests.api.reading import whole_round
 from tests.crash.disks import small_disk
 from tests.crash.full_disk import (
@@ -18,17 +18,19 @@ from tests.crash.full_disk import (
     work_until_refused,
 )
 from tests.crash.full_disk import send as post
-from tests.faults.conftest import Desk
+from tests.faults.conftest import FaultServer
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
 
 
 @mounted
 @pytest.mark.requirement("trust.I22", "fault-20")
-async def test_on_a_full_disk_runs_are_stopped_and_sessions_deleted_in_mid_run(desk: Desk, tmp_path: Path) -> None:
-    serves = [str(desk.system)]
-    with small_disk(tmp_path, megabytes=MEGABYTES, config=desk.config, serves=serves) as disk:
+async def test_on_a_full_disk_runs_are_stopped_and_sessions_deleted_in_mid_run(
+    faulty: FaultServer, tmp_path: Path
+) -> None:
+    serves = [str(faulty.system)]
+    with small_disk(tmp_path, megabytes=MEGABYTES, config=faulty.config, serves=serves) as disk:
         async with httpx2.AsyncClient(base_url=disk.server.address, timeout=60) as client:
-            running, doomed = await begin(client, "desk"), await begin(client, "desk")
+            running, doomed = await begin(client, "faulty"), await begin(client, "faulty")
             for sid in (running, doomed):
                 await send(client, sid, "hold")
                 await seen(client, sid, "tool_start")
@@ -40,11 +42,11 @@ async def test_on_a_full_disk_runs_are_stopped_and_sessions_deleted_in_mid_run(d
             told = await events(client, running)
             assert (stopped["status"], stopped["position"]) == ("stopped", len(told))
             assert told[-1]["type"] == "run_end"
-            assert legal(log_of(told)) == []
+            assert order_problems(log_of(told)) == []
             is_refusal(await post(client, running))
             assert (await client.delete(f"/sessions/{doomed}")).status_code == 204
             assert (await client.get(f"/sessions/{doomed}")).status_code == 404
-            desk.open_gate()
+            faulty.open_gate()
             disk.make_room()
             other = await begin_when_possible(client, running)
             await rest_of_run(client, running, len(told))
@@ -56,6 +58,6 @@ async def test_on_a_full_disk_runs_are_stopped_and_sessions_deleted_in_mid_run(d
 
 async def begin_when_possible(client: httpx2.AsyncClient, sid: str) -> str:
     await accepted_again(client, sid)
-    other = await begin(client, "desk")
+    other = await begin(client, "faulty")
     assert (await whole_round(client, other, "hello"))[-1]["payload"]["status"] == "completed"
     return other

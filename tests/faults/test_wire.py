@@ -16,11 +16,11 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 import stellwerk
-from stellwerk.api.server import listener
+from stellwerk.api.http.server import listener
 from stellwerk.settings import Settings
 from tests.api.reading import parse_sse, whole_round
 from tests.crash.wire import NDJSON, SSE
-from tests.faults.conftest import Desk
+from tests.faults.conftest import FaultServer
 from tests.runs.talking import begin, events, send
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ INJECTIONS = ("x') OR '1'='1", "1; DROP TABLE event; --", "' UNION SELECT body F
 
 @pytest.mark.requirement("fault-08")
 async def test_a_cursor_that_is_none_is_refused_on_every_way_to_read(client: httpx2.AsyncClient) -> None:
-    sid = await begin(client, "desk")
+    sid = await begin(client, "faulty")
     paths = ("stream", "stream?dialect=chunks", "events", "messages")
     urls = [httpx2.URL(f"/sessions/{sid}/{path}") for path in paths]
     for garbage in GARBAGE:
@@ -42,7 +42,7 @@ async def test_a_cursor_that_is_none_is_refused_on_every_way_to_read(client: htt
 
 @pytest.mark.requirement("fault-08")
 async def test_a_cursor_beyond_the_head_waits_until_the_log_is_that_long(client: httpx2.AsyncClient) -> None:
-    sid = await begin(client, "desk")
+    sid = await begin(client, "faulty")
     path = f"/sessions/{sid}/stream?profile=debug"
     far = {"Last-Event-ID": "99999999999"}
     async with client.stream("GET", path, headers=far) as patient:
@@ -66,11 +66,11 @@ async def first_event(client: httpx2.AsyncClient, path: str, last: str) -> dict[
 
 @pytest.mark.requirement("fault-60")
 async def test_nothing_that_a_request_says_becomes_sql(client: httpx2.AsyncClient) -> None:
-    sid = await begin(client, "desk")
+    sid = await begin(client, "faulty")
     await whole_round(client, sid, "hello")
     before, known = await events(client, sid), {sid}
     for words in INJECTIONS:
-        other = await begin(client, "desk")
+        other = await begin(client, "faulty")
         known.add(other)
         await say_everywhere(client, other, words, known)
         assert await events(client, sid) == before, words
@@ -105,9 +105,9 @@ def test_no_middleware_of_ours_stands_between_a_stream_and_its_reader(tmp_path: 
 
 
 @asynccontextmanager
-async def behind_gzip(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
+async def behind_gzip(faulty: FaultServer) -> AsyncIterator[httpx2.AsyncClient]:
     """The server, mounted in an app that compresses everything."""
-    agents = stellwerk.create_app(Settings(data=desk.data, config=desk.config), own={"desk": str(desk.system)})
+    agents = stellwerk.create_app(Settings(data=faulty.data, config=faulty.config), own={"faulty": str(faulty.system)})
     host = FastAPI()
     host.mount("/agents", agents)
     host.add_middleware(GZipMiddleware, minimum_size=1)
@@ -120,7 +120,7 @@ async def behind_gzip(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
                 async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
                     yield client
             finally:
-                desk.open_gate()
+                faulty.open_gate()
                 server.should_exit = True
                 await serving
 
@@ -134,11 +134,13 @@ async def behind_gzip(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
         (NDJSON, "dialect=chunks", "CALLING TOOL: hold"),
     ],
 )
-async def test_a_compressing_middleware_holds_no_event_back(desk: Desk, form: str, query: str, last: str) -> None:
-    async with behind_gzip(desk) as client:
+async def test_a_compressing_middleware_holds_no_event_back(
+    faulty: FaultServer, form: str, query: str, last: str
+) -> None:
+    async with behind_gzip(faulty) as client:
         listing = await client.get("/tools")
         assert listing.headers["content-encoding"] == "gzip", "it does compress"
-        sid = await begin(client, "desk")
+        sid = await begin(client, "faulty")
         await send(client, sid, "hold")
         got, headers = "", {"Accept": form, "Accept-Encoding": "gzip"}
         async with (
@@ -151,7 +153,7 @@ async def test_a_compressing_middleware_holds_no_event_back(desk: Desk, form: st
                 got += piece
                 if last in got:  # the tool has begun, and does not end before we have read that
                     break
-        assert not (desk.folder / "gate").exists()
+        assert not (faulty.folder / "gate").exists()
 
 
 @pytest.mark.requirement("fault-29")

@@ -5,8 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import stellwerk.langgraph_env as _before_langgraph  # noqa: F401
 from stellwerk.envelope.model import json_schema as envelope_schema
-from stellwerk.spec.schema import json_schema as agent_system_schema
+from stellwerk.spec.load import json_schema as agent_system_schema
 from tests.golden.files import write_all
 from tests.public import surface
 from tests.spec import test_report

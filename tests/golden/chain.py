@@ -9,13 +9,13 @@ import msgspec
 from stellwerk.envelope.model import Envelope, Message, RunEnd, RunStart, StopRequest, UserAnswer, decode, encode
 from stellwerk.envelope.payloads import Answered, Problem, RunEnded, RunStarted, Said, StopAsked, TextPart
 from stellwerk.ids import digest_id
-from stellwerk.recordings.recorded import facts_of_events, facts_of_parts
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.endings import crash_ending, ending
 from stellwerk.stream.facts import Fact
 from tests.golden.lines import Recorded, fact_of, recorded_runs
 from tests.golden.turns import Form
+from tests.recordings.readers import facts_of_events, facts_of_parts
 
 
 def envelopes_of(text: str, form: Form, tools: Mapping[str, Mapping[str, Any]]) -> list[Envelope]:

@@ -4,37 +4,23 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 
 import msgspec
 
-from stellwerk import dialects
-from stellwerk.dialects.base import Dialect, translate
+from stellwerk.dialects import registry
+from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope
 from stellwerk.views import checklist, overview, transcript
-from stellwerk.views.workflow import Workflow
+from stellwerk.workflows.views.workflow import Workflow
 from tests.golden.chain import envelopes_of, from_bytes, to_bytes
 from tests.golden.record import record
 from tests.golden.scenarios import SCENARIOS
 from tests.golden.turns import Form, Scenario
 
 HERE = Path(__file__).parent
+DIALECTS = registry.DIALECTS
 BY_NAME: Mapping[str, Scenario] = {scenario.name: scenario for scenario in SCENARIOS}
-
-
-def _dialects() -> dict[str, Dialect]:
-    """Every dialect of the package, by the name of its folder here."""
-    found: dict[str, Dialect] = {}
-    for module in iter_modules(dialects.__path__):
-        for name, value in vars(import_module(f"{dialects.__name__}.{module.name}")).items():
-            if isinstance(value, Dialect):
-                found[value.name if name == "DIALECT" else f"{value.name}-{name.lower()}"] = value
-    return found
-
-
-DIALECTS = _dialects()
 
 
 def raw_file(name: str, form: Form) -> Path:

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
-from stellwerk.envelope.canonical import canonical
+from stellwerk.envelope.to_json import canonical
 from stellwerk.stream.facts import Fact
 
-_KINDS: dict[str, type[Fact]] = {kind.__name__: kind for kind in get_args(Fact)}
+_KINDS: dict[str, type[Fact]] = {kind.__name__: kind for kind in Fact.__subclasses__()}
 
 
 @dataclass

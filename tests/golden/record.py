@@ -22,18 +22,18 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from stellwerk.agents.checkpoint_serde import StrictSerializer
-from stellwerk.agents.middleware.budget import spending
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.tracing import trace_in_place
-from stellwerk.agents.turn import Turn
-from stellwerk.envelope.canonical import canonical, canonical_json
+from stellwerk.agents.checkpoints.serde import StrictSerializer
+from stellwerk.agents.runtime.budget import spending
+from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.agents.runtime.tracing import trace_in_place
 from stellwerk.envelope.payloads import Answered
+from stellwerk.envelope.to_json import canonical, canonical_json
 from stellwerk.errors import StellwerkError
 from stellwerk.ids import digest_id
-from stellwerk.stream.facts import CheckpointSaved, Fact, Interrupted, ModelSpoke
-from stellwerk.stream.questions import asked
-from stellwerk.views.answering import resume_value
+from stellwerk.stream.facts import CheckpointSaved, Fact, Interrupted, ModelToken
+from stellwerk.stream.states import question_of
+from stellwerk.views.questions import resume_value
 from tests.golden.lines import fact_line
 from tests.golden.turns import Answer, Cut, Form, Say, Scenario
 
@@ -118,7 +118,7 @@ class _Recording:
         answers: dict[str, Answered] = {}
         values: dict[str, Any] = {}
         for ask_id, fact in self._open.items():
-            question, _ = asked(ask_id, fact)
+            question, _ = question_of(ask_id, fact)
             answers[ask_id] = turn.to(question.question, ask_id)
             values[ask_id] = resume_value(question, answers[ask_id])
         self._open = {}
@@ -131,7 +131,7 @@ class _Recording:
             return
         config: RunnableConfig = {"configurable": {"thread_id": turn.session_id}}
         given: Any = Command(resume=dict(turn.answers)) if turn.answers else _input(agent, turn)
-        with spending(quotas=agent.habits.quotas):
+        with spending(quotas=agent.options.quotas):
             stream = self._parts(agent, given, config) if self._form == "parts" else self._events(agent, given, config)
             async for line, said in stream:
                 self._lines.append(line)
@@ -148,7 +148,7 @@ class _Recording:
             self._lines.append(fact_line(fact))
             if isinstance(fact, Interrupted):
                 self._open[fact.ask_id] = fact
-            if cut and isinstance(fact, ModelSpoke) and cut.after in fact.text and me:
+            if cut and isinstance(fact, ModelToken) and cut.after in fact.text and me:
                 over = True
                 me.cancel()
 
@@ -194,7 +194,7 @@ def _end(error: BaseException | None) -> dict[str, Any]:
 
 
 def _input(agent: RunnableAgent, turn: Turn) -> Any:
-    given = agent.intake.to_input([HumanMessage(turn.text, id=turn.message_id)])
+    given = agent.graph_input.to_input([HumanMessage(turn.text, id=turn.message_id)])
     return {**agent.initial_state, **given} if isinstance(given, dict) else given
 
 

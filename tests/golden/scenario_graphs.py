@@ -12,16 +12,17 @@ from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from stellwerk.agents.deep import DeepParts, SubAgentGraph, build_deep
-from stellwerk.agents.middleware.assembly import middleware_for
-from stellwerk.agents.middleware.retry import Patience
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.schema_prompting import SchemaPrompted
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tool_calls import langchain_tool
-from stellwerk.spec.model import AgentConfig, CompleteAgent
+from stellwerk.agents.build.kinds import KindParts, build_deep
+from stellwerk.agents.build.subagent import BuiltAgent
+from stellwerk.agents.middleware.build import middleware_for
+from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.scripted.schema_prompting import SchemaPrompted
+from stellwerk.agents.tools.call import langchain_tool
+from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from tests.agents.driving import call, say
+from tests.agents.agent_runs import call, say
 from tests.golden.scenario_tools import weather
 
 Saver = Any
@@ -36,7 +37,7 @@ async def at_once(seconds: float) -> None:
 
 
 def with_layers(chat: BaseChatModel, saver: Saver, tools: Sequence[Any] = ()) -> RunnableAgent:
-    layers = middleware_for(AgentConfig(), agent="boss", judge=chat, patience=Patience(1, sleep=at_once))
+    layers = middleware_for(AgentConfig(), agent="boss", judge=chat, retry_policy=RetryPolicy(1, sleep=at_once))
     graph = create_agent(chat, list(tools), middleware=layers, name="boss", checkpointer=saver)
     return RunnableAgent("boss", graph)
 
@@ -166,7 +167,8 @@ async def deep(saver: Saver) -> RunnableAgent:
     builder = StateGraph(Survey)
     builder.add_sequence([look, tell])
     builder.add_edge(START, "look")
-    survey = SubAgentGraph("survey", "Looks around.", builder.compile())
+    survey = AgentAsTool(agent=CompleteAgent(name="survey", description="Looks around."))
+    below = [(survey, BuiltAgent(builder.compile(), MESSAGES, untrusted=False))]
     todos = [{"content": "look around", "status": "in_progress"}]
     boss = model(
         call("write_todos", todos=todos),
@@ -175,5 +177,5 @@ async def deep(saver: Saver) -> RunnableAgent:
         say("All done."),
     )
     described = CompleteAgent(name="boss", kind="deep")
-    parts = DeepParts(boss, subagents=[survey], middleware=[TodoListMiddleware()])
-    return RunnableAgent("boss", build_deep(described, parts, saver=saver))
+    parts = KindParts(boss, below=below, middleware=[TodoListMiddleware()], saver=saver)
+    return RunnableAgent("boss", build_deep(described, parts))

@@ -7,8 +7,8 @@ from typing import Any
 from langgraph.config import get_stream_writer
 from langgraph.prebuilt import ToolRuntime
 
-from stellwerk.agents.questions import ask_user
-from stellwerk.agents.tools import tool
+from stellwerk.agents.tools.builtin import ask_user
+from stellwerk.agents.tools.registry import tool
 from stellwerk.envelope.results import Column, Table
 
 

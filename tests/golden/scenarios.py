@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.tools import Tools
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.tools.registry import Tools
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec
 from stellwerk.spec.script import ScriptRule, ScriptStep
-from tests.agents.driving import agent, call, calls, say
+from tests.agents.agent_runs import agent, call, calls, say
 from tests.golden import scenario_graphs as graphs
 from tests.golden.scenario_tools import TOOLS
 from tests.golden.turns import Answer, Build, Cut, Say, Scenario
@@ -18,7 +18,7 @@ GO = Say("Go.")
 
 def described(boss: CompleteAgent) -> Build:
     async def build(saver: Any) -> Any:
-        return await AgentFactory(Pool(tools=Tools(TOOLS), saver=saver)).build(boss)
+        return await AgentFactory(Resources(tools=Tools(TOOLS), saver=saver)).build(boss)
 
     return build
 

@@ -5,12 +5,13 @@ All of it is compared byte by byte. ``make golden`` writes it anew; the differen
 
 import pytest
 
-from stellwerk.envelope.order import legal
+from stellwerk.envelope.model import LlmStart, RunStart, ToolEnd, ToolStart
+from stellwerk.testing.order import order_problems
 from tests.golden import files
 from tests.golden.chain import to_bytes
+from tests.golden.comparison import seen_by, story
 from tests.golden.files import BY_NAME, DIALECTS, recorded, stored
 from tests.golden.record import record
-from tests.golden.story import seen_by, story
 from tests.golden.turns import Form
 
 each_scenario = pytest.mark.parametrize("name", BY_NAME)
@@ -25,20 +26,39 @@ async def test_recording_again_gives_the_same_bytes(name: str, form: Form) -> No
 
 @pytest.mark.requirement("002.practice.golden-streams", "002.replay.deterministic")
 @each_scenario
-def test_what_our_source_told_gives_the_stored_run(name: str) -> None:
+def test_the_facts_of_the_live_source_give_the_stored_run(name: str) -> None:
     assert to_bytes(recorded(name, "live")) == files.run_file(name).read_bytes()
 
 
 @each_scenario
 def test_a_stored_run_keeps_the_order_rules(name: str) -> None:
-    assert legal(stored(name)) == []
+    assert order_problems(stored(name)) == []
+
+
+@pytest.mark.requirement("002.envelope.call-id-unique")
+@each_scenario
+def test_every_call_of_a_run_has_a_call_id_of_its_own(name: str) -> None:
+    starts = [e.call_id for e in stored(name) if isinstance(e, RunStart | LlmStart | ToolStart)]
+    assert starts
+    assert len(starts) == len(set(starts))
+
+
+@pytest.mark.requirement("002.mapping.chain-end")
+def test_the_end_of_a_graph_inside_a_graph_has_its_name_and_its_outcome() -> None:
+    envelopes = stored("own-keys")
+    graphs = {e.call_id for e in envelopes if isinstance(e, ToolStart) and e.payload.kind == "graph"}
+    ends = [e.payload for e in envelopes if isinstance(e, ToolEnd) and e.call_id in graphs]
+    assert [(end.tool_name, end.status) for end in ends] == [("pricing", "ok")]
+    (outcome,) = [end.outcome for end in ends]
+    assert outcome is not None
+    assert [message["text"] for message in outcome.messages] == ["lamp, chair"]
 
 
 @pytest.mark.requirement("002.adapter.framework-agnostic")
 @pytest.mark.parametrize(("name", "form"), [each for each in RECORDED if each[1] != "live"])
-def test_other_recordings_of_the_same_scenario_tell_the_same_story(name: str, form: Form) -> None:
+def test_other_recordings_of_the_same_scenario_give_the_same_envelopes(name: str, form: Form) -> None:
     told = recorded(name, form)
-    assert legal(told) == []
+    assert order_problems(told) == []
     assert seen_by(form, story(told)) == seen_by(form, story(stored(name)))
 
 

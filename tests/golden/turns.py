@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from stellwerk.agents.runnable import RunnableAgent
+from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.envelope.payloads import Answered
 
 Form = Literal["live", "parts", "events"]

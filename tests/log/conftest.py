@@ -1,4 +1,4 @@
-"""One suite, every log: a new back end joins as one more parameter."""
+"""The log on SQLite, and the claim that a run makes on a session."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ import pytest
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import EventLog, Lease, NewSession
-from stellwerk.log.memory import MemoryLog
-from stellwerk.log.wake import Wakes
+from stellwerk.log.log import CreateSession, Lease
+from stellwerk.log.notify import WakeUps
 from tests.samples import TENANT
 
 
@@ -19,13 +18,13 @@ from tests.samples import TENANT
 class Kept:
     """A log under test, and the claim that a run makes on a session's row."""
 
-    log: EventLog
-    wakes: Wakes
+    log: DurableLog
+    wakes: WakeUps
     claim: Callable[[str], Awaitable[int]]
 
     async def session(self, session_id: str = "s1", tenant: str = TENANT) -> Lease:
         """A new session, claimed."""
-        await self.log.create(NewSession(tenant, session_id, "demo", 1.0))
+        await self.log.create(CreateSession(tenant, session_id, "demo", 1.0))
         return await self.take_over(session_id, tenant)
 
     async def take_over(self, session_id: str = "s1", tenant: str = TENANT) -> Lease:
@@ -37,15 +36,18 @@ def _raise_epochs(tx: Transaction, sessions: Sequence[str]) -> list[int | Except
     return [int(row[0]) for row in rows if row is not None]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
-    wakes = Wakes()
-    if request.param == "memory":
-        memory = MemoryLog(wakes)
-        yield Kept(memory, wakes, lambda session_id: memory.raise_epoch(TENANT, session_id))
-        return
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
     database = Sqlite(tmp_path / "log.db")
     await database.open()
-    log = DurableLog(database, wakes)
-    yield Kept(log, wakes, lambda session_id: database.submit(_raise_epochs, session_id))
+    yield database
     await database.close()
+
+
+def kept_in(database: Sqlite, wakes: WakeUps) -> Kept:
+    return Kept(DurableLog(database, wakes), wakes, lambda session_id: database.submit(_raise_epochs, session_id))
+
+
+@pytest.fixture
+def kept(database: Sqlite) -> Kept:
+    return kept_in(database, WakeUps())

@@ -10,11 +10,11 @@ from stellwerk.database.port import Row, Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, decode, encode
-from stellwerk.log import compaction, tables
+from stellwerk.log import transactions
 from stellwerk.log.compaction import Piece, compact_many
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import PAGE_BYTES, Entry, Lease, NewSession, entry
-from stellwerk.log.wake import Wakes
+from stellwerk.log.log import PAGE_BYTES, CreateSession, Lease, LogEntry, entry
+from stellwerk.log.notify import WakeUps
 from tests.golden.files import stored
 from tests.samples import TENANT, llm_end, llm_start, run_end, run_start, token
 
@@ -28,8 +28,8 @@ LONG: list[Envelope] = [
 
 
 async def written(database: Sqlite, session_id: str, story: list[Envelope]) -> DurableLog:
-    log = DurableLog(database, Wakes())
-    await log.create(NewSession(TENANT, session_id, "demo", 1.0))
+    log = DurableLog(database, WakeUps())
+    await log.create(CreateSession(TENANT, session_id, "demo", 1.0))
     await log.append(Lease(TENANT, session_id, "run", 0), 1, [entry(envelope) for envelope in story])
     return log
 
@@ -63,7 +63,7 @@ async def test_a_reader_who_comes_back_after_compaction_ends_up_with_the_uncut_t
         await written(database, session_id, LONG)
         pieces = await compact(database, session_id)
         assert len(pieces) > 2, "nobody waits for a long session to be compacted at once"
-    log = DurableLog(database, Wakes())
+    log = DurableLog(database, WakeUps())
     rest = await whole(log, session_id, seen, limit)
     assert rest == [Stored(n, encode(e)) for n, e in enumerate(LONG, start=1)][seen:]
     page = await log.read(TENANT, session_id, after=seen, limit=limit)
@@ -84,7 +84,7 @@ async def test_bytes_fall_and_a_second_time_there_is_nothing_to_do(database: Sql
 
 async def test_what_is_young_waits_and_so_does_a_session_at_work(database: Sqlite) -> None:
     log = await written(database, "s1", LONG)
-    young = [Entry("llm_token", 500.0, encode(token(f"young {n}", n))) for n in range(2, 5)]
+    young = [LogEntry("llm_token", 500.0, encode(token(f"young {n}", n))) for n in range(2, 5)]
     await log.append(Lease(TENANT, "s1", "run", 0), 2, young)
     assert sum(await compact(database, "s1", before=400.0)) > 0
     assert [body for _, body in (await rows(database, "s1"))[-3:]] == [e.body for e in young]
@@ -115,14 +115,14 @@ async def test_a_removal_reaches_into_packs(database: Sqlite, story: list[Envelo
 
 def _rewrite(tx: Transaction, items: Sequence[list[Stored]]) -> list[None | Exception]:
     for stubs in items:
-        tables.rewrite(tx, TENANT, "s1", stubs)
+        transactions.rewrite(tx, TENANT, "s1", stubs)
     return [None] * len(items)
 
 
-async def test_a_page_of_packs_is_no_larger_than_any_other(database: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = await written(database, "s1", LONG)
+async def test_a_page_of_packs_is_no_larger_than_any_other(database: Sqlite) -> None:
+    envelopes: list[Envelope] = [run_start(), llm_start(), *(token(f"word {n} ", n) for n in range(2, 3000))]
+    log = await written(database, "s1", envelopes)
     await compact(database, "s1")
-    monkeypatch.setattr(compaction, "PAGE_BYTES", 10_000)
     page = await log.read(TENANT, "s1", after=0, limit=5000)
-    assert 10_000 <= sum(len(s.body) for s in page) < 11_000
-    assert await whole(log, "s1") == [Stored(n, encode(e)) for n, e in enumerate(LONG, start=1)]
+    assert PAGE_BYTES <= sum(len(s.body) for s in page) < PAGE_BYTES + 1000
+    assert await whole(log, "s1", limit=5000) == [Stored(n, encode(e)) for n, e in enumerate(envelopes, start=1)]

@@ -6,13 +6,13 @@ import pytest
 
 from stellwerk.envelope.model import decode
 from stellwerk.errors import Conflict, Fenced, NotFound
-from stellwerk.log.log import PAGE_BYTES, Entry, NewSession, entry
+from stellwerk.log.log import PAGE_BYTES, CreateSession, LogEntry, entry
 from tests.log.conftest import Kept
 from tests.samples import TENANT, whole_run
 
 
-def entries(*texts: str) -> list[Entry]:
-    return [Entry("log", 1.0, b'{"n":"%b"}' % text.encode()) for text in texts]
+def entries(*texts: str) -> list[LogEntry]:
+    return [LogEntry("log", 1.0, b'{"n":"%b"}' % text.encode()) for text in texts]
 
 
 async def bodies(kept: Kept, session_id: str = "s1", after: int = 0) -> list[tuple[int, bytes]]:
@@ -83,9 +83,9 @@ async def test_a_batch_sent_twice_is_stored_once(kept: Kept) -> None:
 
 async def test_a_page_is_bounded_in_bytes_and_always_goes_on(kept: Kept) -> None:
     lease = await kept.session()
-    await kept.log.append(lease, 1, [Entry("log", 1.0, b"x" * 200_000) for _ in range(5)])
+    await kept.log.append(lease, 1, [LogEntry("log", 1.0, b"x" * 200_000) for _ in range(5)])
     assert [s.position for s in await kept.log.read(TENANT, "s1", after=0, limit=100)] == [1, 2]
-    await kept.log.append(lease, 2, [Entry("log", 1.0, b"x" * 3 * PAGE_BYTES)])
+    await kept.log.append(lease, 2, [LogEntry("log", 1.0, b"x" * 3 * PAGE_BYTES)])
     assert [s.position for s in await kept.log.read(TENANT, "s1", after=5, limit=100)] == [6]
 
 
@@ -160,7 +160,7 @@ async def test_a_deleted_session_is_gone_and_its_id_is_never_used_again(kept: Ke
     with pytest.raises(Fenced):
         await kept.log.append(lease, 2, entries("late"))
     with pytest.raises(Conflict):
-        await kept.log.create(NewSession(TENANT, "s1", "demo", 3.0))
+        await kept.log.create(CreateSession(TENANT, "s1", "demo", 3.0))
     assert await bodies(kept) == []
 
 
@@ -176,4 +176,4 @@ async def test_a_long_session_is_deleted_whole(kept: Kept) -> None:
 async def test_an_id_in_use_is_refused(kept: Kept) -> None:
     await kept.session()
     with pytest.raises(Conflict, match="take another|in use"):
-        await kept.log.create(NewSession("other", "s1", "demo", 1.0))
+        await kept.log.create(CreateSession("other", "s1", "demo", 1.0))

@@ -4,19 +4,19 @@ from pathlib import Path
 
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.log import tables
+from stellwerk.log import transactions
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import Entry, Lease, NewSession
-from stellwerk.log.wake import Wakes
+from stellwerk.log.log import CreateSession, Lease, LogEntry
+from stellwerk.log.notify import WakeUps
 from tests.samples import TENANT
 
 CANARY = b"canary-of-a-deleted-session"
 
 
 async def filled(database: Sqlite) -> DurableLog:
-    log = DurableLog(database, Wakes())
-    await log.create(NewSession(TENANT, "s1", "demo", 1.0))
-    await log.append(Lease(TENANT, "s1", "run", 0), 1, [Entry("log", 1.0, CANARY) for _ in range(500)])
+    log = DurableLog(database, WakeUps())
+    await log.create(CreateSession(TENANT, "s1", "demo", 1.0))
+    await log.append(Lease(TENANT, "s1", "run", 0), 1, [LogEntry("log", 1.0, CANARY) for _ in range(500)])
     return log
 
 
@@ -37,9 +37,9 @@ async def test_no_byte_of_it_stays_in_the_files(database: Sqlite, tmp_path: Path
 
 async def test_a_deletion_that_was_cut_off_is_finished_by_the_next_process(database: Sqlite, tmp_path: Path) -> None:
     await filled(database)
-    await database.submit(tables.delete_many, tables.Deletion(TENANT, "s1", 2.0))
-    await database.submit(tables.sweep_many, (TENANT, "s1"))
+    await database.submit(transactions.delete_many, transactions.Deletion(TENANT, "s1", 2.0))
+    await database.submit(transactions.sweep_many, (TENANT, "s1"))
     assert (await database.read(left))[1] == [(TENANT, "s1")]
-    await DurableLog(database, Wakes()).look_around()
+    await DurableLog(database, WakeUps()).heartbeat()
     assert await database.read(left) == (0, [])
     assert files_with(CANARY, tmp_path) == []

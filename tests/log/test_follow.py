@@ -1,21 +1,22 @@
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.frames import Stored
 from stellwerk.log.follow import follow
-from stellwerk.log.log import Entry, NewSession
-from stellwerk.log.memory import MemoryLog
-from stellwerk.log.wake import HEARTBEAT, Channel, Wakes
-from tests.log.conftest import Kept
+from stellwerk.log.log import LogEntry
+from stellwerk.log.notify import HEARTBEAT, SessionChannel, WakeUps
+from tests.log.conftest import Kept, kept_in
 from tests.samples import TENANT
 
 
-def entries(count: int) -> list[Entry]:
-    return [Entry("log", 1.0, b"{%d}" % n) for n in range(count)]
+def entries(count: int) -> list[LogEntry]:
+    return [LogEntry("log", 1.0, b"{%d}" % n) for n in range(count)]
 
 
 def reader(kept: Kept, after: int = 0) -> AsyncIterator[list[Stored]]:
@@ -67,7 +68,7 @@ async def test_silence_is_told(kept: Kept) -> None:
     waiting = asyncio.ensure_future(anext(reader(kept)))
     async with asyncio.timeout(60):
         for _ in range(100 * HEARTBEAT):
-            kept.wakes.remind()
+            kept.wakes.heartbeat()
             await asyncio.wait([waiting], timeout=0.001)
         assert await waiting == []
 
@@ -83,16 +84,14 @@ async def test_a_follower_of_a_deleted_session_comes_to_an_end(kept: Kept) -> No
     assert kept.wakes.watched() == []
 
 
-async def test_a_lost_wake_up_costs_time_and_no_event() -> None:
-    wakes, deaf = Wakes(), Wakes()
-    log = MemoryLog(deaf)
-    await log.create(NewSession(TENANT, "s1", "demo", 1.0))
-    kept = Kept(log, wakes, lambda session_id: log.raise_epoch(TENANT, session_id))
-    lease = await kept.take_over()
+async def test_a_lost_wake_up_costs_time_and_no_event(database: Sqlite) -> None:
+    wakes = WakeUps()
+    kept = replace(kept_in(database, WakeUps()), wakes=wakes)
+    lease = await kept.session()
     following = asyncio.create_task(positions(reader(kept), until=2))
     await asyncio.sleep(0)
-    await log.append(lease, 1, entries(2))
-    wakes.ring({"s1": 2})  # what the look-around of each second does
+    await kept.log.append(lease, 1, entries(2))
+    wakes.ring({"s1": 2})  # as the recheck of each second does
     assert await following == [1, 2]
 
 
@@ -100,7 +99,7 @@ async def test_a_lost_wake_up_costs_time_and_no_event() -> None:
 @settings(deadline=None)
 def test_a_tail_says_nothing_or_all_behind_a_cursor(batches: list[int], after: int) -> None:
     async def check() -> None:
-        channel, position = Channel(), 0
+        channel, position = SessionChannel(), 0
         for size in batches:
             channel.show([Stored(position + n + 1, b"x") for n in range(size)])
             position += size
@@ -111,7 +110,7 @@ def test_a_tail_says_nothing_or_all_behind_a_cursor(batches: list[int], after: i
 
 
 async def test_a_tail_with_a_hole_forgets_what_lies_before_it() -> None:
-    channel = Channel()
+    channel = SessionChannel()
     channel.show([Stored(1, b"x"), Stored(2, b"x")])
     channel.show([Stored(4, b"x")])
     assert channel.since(1) == []
@@ -119,7 +118,7 @@ async def test_a_tail_with_a_hole_forgets_what_lies_before_it() -> None:
 
 
 async def test_a_tail_is_bounded() -> None:
-    channel = Channel()
+    channel = SessionChannel()
     for n in range(3000):
         channel.show([Stored(n + 1, b"x" * 1000)])
     held = channel.since(2999 - 50)

@@ -9,32 +9,32 @@ import pytest
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.payloads import Answered
-from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import NotFound
-from stellwerk.log import tables
+from stellwerk.log import transactions
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import Entry, Lease, NewSession
-from stellwerk.log.wake import Wakes
+from stellwerk.log.log import CreateSession, Lease, LogEntry
+from stellwerk.log.notify import WakeUps
+from stellwerk.redaction.redactor import Redactors
 from stellwerk.threads import searched
 from tests.samples import TENANT
 
 LEASE = Lease(TENANT, "s1", "run", 0)
 
 
-def entries(texts: str) -> list[Entry]:
-    return [Entry("log", 1.0, b'{"n":"%b"}' % text.encode()) for text in texts]
+def entries(texts: str) -> list[LogEntry]:
+    return [LogEntry("log", 1.0, b'{"n":"%b"}' % text.encode()) for text in texts]
 
 
 def input_many(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[int | Exception]:
     try:
-        return [tables.append_unfenced(tx, tenant, session_id, entries("i")) for tenant, session_id in sessions]
+        return [transactions.append_unfenced(tx, tenant, session_id, entries("i")) for tenant, session_id in sessions]
     except NotFound as error:
         return [error]
 
 
 async def test_positions_go_on_behind_an_input_and_a_repeated_batch_is_told_its_own(database: Sqlite) -> None:
-    log = DurableLog(database, Wakes())
-    await log.create(NewSession(TENANT, "s1", "demo", 1.0))
+    log = DurableLog(database, WakeUps())
+    await log.create(CreateSession(TENANT, "s1", "demo", 1.0))
     await log.append(LEASE, 1, entries("ab"))
     assert await database.submit(input_many, (TENANT, "s1")) == 3
     assert await log.append(LEASE, 1, entries("ab")) == 2
@@ -43,8 +43,8 @@ async def test_positions_go_on_behind_an_input_and_a_repeated_batch_is_told_its_
 
 
 async def test_an_input_finds_only_sessions_of_its_tenant(database: Sqlite) -> None:
-    log = DurableLog(database, Wakes())
-    await log.create(NewSession(TENANT, "s1", "demo", 1.0))
+    log = DurableLog(database, WakeUps())
+    await log.create(CreateSession(TENANT, "s1", "demo", 1.0))
     for stranger in (("other", "s1"), (TENANT, "nobody")):
         with pytest.raises(NotFound):
             await database.submit(input_many, stranger)
@@ -53,8 +53,8 @@ async def test_an_input_finds_only_sessions_of_its_tenant(database: Sqlite) -> N
 
 async def test_the_event_loop_goes_on_while_a_long_input_is_searched_for_secrets(database: Sqlite) -> None:
     redactors = Redactors()
-    redactors.renew(TENANT, ["a" * 8000 + f"X{n}" for n in range(100)])
-    log, turns = DurableLog(database, Wakes(), redactors), 0
+    redactors.set_secrets(TENANT, ["a" * 8000 + f"X{n}" for n in range(100)])
+    log, turns = DurableLog(database, WakeUps(), redactors), 0
     cleaning = asyncio.create_task(log.cleaned(TENANT, *["a" * 60_000] * 16))
     redacting = asyncio.create_task(log.redacted(TENANT, Answered(ask_id="q", text="a" * 960_000)))
     while not (cleaning.done() and redacting.done()):

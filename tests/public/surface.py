@@ -11,6 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import stellwerk
+from stellwerk import testing
 from stellwerk.app import create_app
 from stellwerk.cli import app as command_line
 from stellwerk.settings import Settings
@@ -26,9 +27,13 @@ def surfaces() -> dict[str, str]:
         "openapi.txt": openapi(),
         "help.txt": "\n".join(help_texts()),
         "check.txt": "\n".join(checks()),
-        "names.txt": "".join(f"{name}\n" for name in stellwerk.__all__),
+        "names.txt": "".join(f"{name}\n" for name in public_names()),
         "settings.txt": "".join(f"STELLWERK_{name.upper()}\n" for name in Settings.model_fields),
     }
+
+
+def public_names() -> list[str]:
+    return [*stellwerk.__all__, *(f"testing.{name}" for name in testing.__all__)]
 
 
 def openapi() -> str:
@@ -59,8 +64,8 @@ def help_texts() -> Iterator[str]:
 def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
     """Walk through every command and sub-command."""
     yield words
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, *words, name)
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from commands(command.get_command(None, name), *words, name)
 
 
 def checks() -> Iterator[str]:

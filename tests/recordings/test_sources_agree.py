@@ -12,16 +12,16 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.graph import MessagesState, StateGraph
 
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.source import Tap
-from stellwerk.agents.turn import Turn
+from stellwerk.agents.runtime.callback_handler import RunCallbackHandler
+from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.envelope.model import Envelope, Log, ToolStart, ToolUpdate
-from stellwerk.recordings.recorded import facts_of_events, facts_of_parts
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from stellwerk.stream.adapter import StreamAdapter
-from stellwerk.stream.facts import Fact, ModelWrote
+from stellwerk.stream.facts import Fact, ToolArgsDelta
 from tests.golden.record import plain
+from tests.recordings.readers import facts_of_events, facts_of_parts
 from tests.samples import SteadyClock
 from tests.stream.mapping_rows import MODEL_EVENTS, chunk, event, model_starts, run
 
@@ -52,7 +52,7 @@ def spoken(pieces: list[Piece]) -> AIMessageChunk:
 
 async def live(chunks: list[list[Piece]]) -> list[Fact]:
     told: list[Fact] = []
-    tap = Tap(told.append, SteadyClock())
+    tap = RunCallbackHandler(told.append, SteadyClock())
     model_starts(tap, None)
     for pieces in chunks:
         tap.on_llm_new_token("", chunk=ChatGenerationChunk(message=spoken(pieces)), run_id=run(5))
@@ -83,11 +83,11 @@ def _plain(pieces: list[Piece]) -> Any:
     ],
     ids=["two at once", "odd ones"],
 )
-async def test_arguments_are_told_as_the_model_writes_them_under_its_call(
+async def test_arguments_are_streamed_under_the_model_call(
     source: Callable[[Any], Any], chunks: list[list[Piece]], written: list[tuple[str, str, str]]
 ) -> None:
     facts = await source(chunks)
-    assert [fact for fact in facts if isinstance(fact, ModelWrote)]
+    assert [fact for fact in facts if isinstance(fact, ToolArgsDelta)]
     updates = [e for e in _told(facts) if isinstance(e, ToolUpdate)]
     (model,) = {update.call_id for update in updates}
     assert model.startswith("lc_run--")

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.spec.script import ScriptRule, ScriptStep
 
 

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from stellwerk.envelope.model import Document
-from stellwerk.envelope.order import legal
+from stellwerk.testing.order import order_problems
 from tests.api.reading import whole_round
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run, send
 
@@ -33,7 +33,7 @@ async def test_a_message_names_its_files_and_the_log_tells_of_them_before_it(
     assert (document["document_id"], document["name"], document["ext"]) == (file, "list.csv", "csv")
     assert document["message_id"] == message["message_id"]
     assert message["documents"] == [file]
-    assert not legal(log_of(await events(client, sid)))
+    assert not order_problems(log_of(await events(client, sid)))
 
 
 async def test_the_agent_reads_which_files_came_with_the_words(client: httpx2.AsyncClient, sid: str) -> None:
@@ -65,7 +65,7 @@ async def test_files_of_an_answer_and_of_an_enqueued_message_are_told_as_well(
     await rest_of_run(client, sid, given["after"])
     log = log_of(await events(client, sid))
     assert [e.payload.document_id for e in log if isinstance(e, Document)] == [other, one]
-    assert not legal(log)
+    assert not order_problems(log)
 
 
 @pytest.mark.parametrize("body", [{"text": "hello"}, {"text": "hello", "if_busy": "enqueue"}])

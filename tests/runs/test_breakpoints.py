@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from stellwerk.agents.targets import systems_of
-from stellwerk.envelope.order import legal
+from stellwerk.agents.graphs.serve_targets import systems_of
 from stellwerk.settings import Settings
+from stellwerk.testing.order import order_problems
 from tests.api.reading import whole_round
 from tests.conftest import running_server
 from tests.runs.talking import answer, begin, events, log_of, rest_of_run
@@ -41,7 +41,7 @@ async def test_no_at_a_breakpoint_ends_the_run_as_stopped(given: dict[str, Any],
     assert again[-1]["payload"]["status"] == "awaiting_user"
     accepted = await answer(client, sid, text="yes")
     assert (await rest_of_run(client, sid, accepted["after"]))[-1]["payload"]["result"] == "Posted."
-    assert legal(log_of(await events(client, sid))) == []
+    assert order_problems(log_of(await events(client, sid))) == []
 
 
 @pytest.mark.parametrize("path", ["answers", "messages"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.envelope.order import legal
 from stellwerk.settings import Settings
+from stellwerk.testing.order import order_problems
 from tests.api.reading import Event, whole_round
 from tests.conftest import server_beside
 from tests.crash.process import ServerProcess, server_process
@@ -64,7 +64,7 @@ async def test_a_plain_function_calls_a_graph(client: httpx2.AsyncClient, name: 
     sid = await begin(client, name)
     told = await whole_round(client, sid, "go")
     assert result(told) == ("completed", said)
-    assert legal(log_of(told)) == []
+    assert order_problems(log_of(told)) == []
 
 
 def tree(told: list[Event]) -> list[str]:
@@ -108,7 +108,7 @@ async def test_a_question_below_a_plain_function_is_asked_and_answered(client: h
     given = await answer(client, sid, ask_id=asked["ask_id"], text="blue")
     told = await rest_of_run(client, sid, given["after"])
     assert result(told) == ("completed", "one you said blue two")
-    assert legal(log_of(await events(client, sid))) == []
+    assert order_problems(log_of(await events(client, sid))) == []
 
 
 async def test_an_async_node_that_calls_invoke_is_told_what_to_do(client: httpx2.AsyncClient) -> None:
@@ -156,7 +156,7 @@ async def test_after_a_stop_the_thread_ends_and_has_stored_nothing_more(
     await noted(folder, "calls", "begins", "waits")
     await stop(client, sid)
     told = await events(client, sid)
-    assert (result(told)[0], legal(log_of(told))) == ("stopped", [])
+    assert (result(told)[0], order_problems(log_of(told))) == ("stopped", [])
     (folder / "gate").touch()
     await noted(folder, "waits", "went on", "left")
     assert await events(client, sid) == told
@@ -186,6 +186,6 @@ async def test_a_run_in_a_thread_goes_on_where_it_was_cut_off(own_folder: Path, 
     with own_server(own_folder) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             assert result(await rest_of_run(client, sid)) == ("completed", "begun gone on ended")
-            assert legal(log_of(await events(client, sid))) == []
+            assert order_problems(log_of(await events(client, sid))) == []
     done = (own_folder / "done.txt").read_text().split()
     assert done.count("begins") == 1, "its first step was stored, and is not done again"

@@ -22,7 +22,7 @@ __all__ = ["openai_server"]
 
 SEES, BLIND, UNKNOWN = "gpt-4o", "gpt-3.5-turbo", "llava"
 OPERATOR = """\
-providers: {{house: {{kind: openai, base_url: "{address}", needs_key: false}}}}
+providers: {{local: {{kind: openai, base_url: "{address}", needs_key: false}}}}
 graphs: {{painter: "painter.py:graph", reader: "painter.py:graph"}}
 graph_images: [painter]
 
@@ -32,7 +32,7 @@ version: 1
 system: {{name: {name}, store_prompts: true}}
 agents:
   - id: one
-    model: {{provider: house, {model}}}
+    model: {{provider: local, {model}}}
     tools: {{allow: [list_documents, ask_user]}}
 """
 GRAPH = """\
@@ -68,7 +68,7 @@ def png(colour: bytes = b"\xff\0\0", *, padding: int = 0) -> bytes:
 RED, BLUE = png(padding=2000), png(b"\0\0\xff", padding=2000)
 
 
-class House:
+class ImageServer:
     """A server of ours, and the models behind it."""
 
     def __init__(self, client: httpx2.AsyncClient, models: OpenAiServer, data: Path) -> None:
@@ -106,29 +106,29 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, openai_server: OpenAiServer) -> AsyncIterator[House]:
+async def server(tmp_path: Path, openai_server: OpenAiServer) -> AsyncIterator[ImageServer]:
     async with served(tmp_path, openai_server) as found:
         yield found
 
 
 @asynccontextmanager
-async def served(folder: Path, models: OpenAiServer, *, slots: int = 8) -> AsyncIterator[House]:
+async def served(folder: Path, models: OpenAiServer, *, slots: int = 8) -> AsyncIterator[ImageServer]:
     models.key = "none"
     (folder / "painter.py").write_text(GRAPH.format(address=models.address))
     (folder / "operator.yaml").write_text(OPERATOR.format(address=models.address))
     async with own_server(Settings(data=folder / "data", config=folder / "operator.yaml", slots=slots)) as client:
-        yield House(client, models, folder / "data")
+        yield ImageServer(client, models, folder / "data")
 
 
 @asynccontextmanager
-async def held(house: House) -> AsyncIterator[None]:
+async def held(server: ImageServer) -> AsyncIterator[None]:
     """Hold the only slot of a server: a run that is accepted meanwhile begins later, or never if it is stopped."""
-    busy = await house.begin()
-    house.models.replies = [Reply(say="Well", hangs=True)]
-    await send(house.client, busy, "Hold on.")
-    await seen(house.client, busy, "llm_token")
+    busy = await server.begin()
+    server.models.replies = [Reply(say="Well", hangs=True)]
+    await send(server.client, busy, "Hold on.")
+    await seen(server.client, busy, "llm_token")
     yield
-    await stop(house.client, busy)
+    await stop(server.client, busy)
 
 
 def image(data: bytes = RED) -> dict[str, Any]:
@@ -150,183 +150,183 @@ def warnings(told: list[Event]) -> list[str]:
     return [problem["message"] for problem in found]
 
 
-async def test_a_model_that_takes_images_is_sent_the_image_behind_the_words_of_its_message(house: House) -> None:
-    sid, red, notes = await house.begin(), await house.file(), await house.file(b"some notes", "notes.txt")
-    told = await house.say(sid, "What is this?", red, notes)
+async def test_a_model_that_takes_images_is_sent_the_image_behind_the_words_of_its_message(server: ImageServer) -> None:
+    sid, red, notes = await server.begin(), await server.file(), await server.file(b"some notes", "notes.txt")
+    told = await server.say(sid, "What is this?", red, notes)
     question = part("What is this?", ("red.png", red), ("notes.txt", notes))
-    assert house.asked() == [[question, image()]]
+    assert server.asked() == [[question, image()]]
     assert warnings(told) == []
-    await house.say(sid, "And the colour?")
-    assert house.asked() == [[question, image()], "And the colour?"]
-    await house.say(sid, "And this?", blue := await house.file(BLUE, "blue.png"))
-    assert house.asked()[-1] == [part("And this?", ("blue.png", blue)), image(BLUE)]
-    assert house.asked()[0] == [question, image()]
+    await server.say(sid, "And the colour?")
+    assert server.asked() == [[question, image()], "And the colour?"]
+    await server.say(sid, "And this?", blue := await server.file(BLUE, "blue.png"))
+    assert server.asked()[-1] == [part("And this?", ("blue.png", blue)), image(BLUE)]
+    assert server.asked()[0] == [question, image()]
 
 
-async def test_neither_the_log_nor_the_state_holds_a_second_copy_of_the_image(house: House) -> None:
-    sid, red = await house.begin(), await house.file()
-    await house.say(sid, "What is this?", red)
-    log = await events(house.client, sid)
+async def test_neither_the_log_nor_the_state_holds_a_second_copy_of_the_image(server: ImageServer) -> None:
+    sid, red = await server.begin(), await server.file()
+    await server.say(sid, "What is this?", red)
+    log = await events(server.client, sid)
     (start,) = (event["payload"] for event in log if event["type"] == "llm_start")
     content = start["messages"][-1]["content"]
     assert content[1] == {"type": "image", "mime_type": "image/png", "document_id": red}
     assert b64encode(RED).decode()[:100] not in json.dumps(log)
-    assert house.stored(RED) == 0
+    assert server.stored(RED) == 0
 
 
 @pytest.mark.parametrize("model", [BLIND, UNKNOWN])
 async def test_of_a_model_that_takes_no_images_the_log_says_once_that_it_did_not_get_it(
-    house: House, model: str
+    server: ImageServer, model: str
 ) -> None:
-    sid, red = await house.begin(model), await house.file()
-    told = await house.say(sid, "What is this?", red)
-    assert house.asked() == [words("What is this?", ("red.png", red))]
+    sid, red = await server.begin(model), await server.file()
+    told = await server.say(sid, "What is this?", red)
+    assert server.asked() == [words("What is this?", ("red.png", red))]
     (warning,) = warnings(told)
     assert "red.png" in warning and model in warning and "images: true" in warning
     position = next(n for n, event in enumerate(told) if event["type"] == "warning")
     assert "llm_start" in [event["type"] for event in told[position:]], "it is said before the model speaks"
-    assert warnings(await house.say(sid, "And now?")) == []
-    user = await sse(house.client, f"/sessions/{sid}/stream", until="run_end")
+    assert warnings(await server.say(sid, "And now?")) == []
+    user = await sse(server.client, f"/sessions/{sid}/stream", until="run_end")
     assert len(warnings(user)) == 1, "the user's profile shows it"
 
 
-async def test_the_system_says_whether_a_model_takes_images_where_langchain_does_not_know(house: House) -> None:
-    red = await house.file()
-    told = await house.say(await house.begin(UNKNOWN, images=True), "Look.", red)
-    assert house.asked() == [[part("Look.", ("red.png", red)), image()]] and warnings(told) == []
-    told = await house.say(await house.begin(SEES, images=False), "Look.", red)
-    assert house.asked() == [words("Look.", ("red.png", red))] and len(warnings(told)) == 1
-    told = await house.say(await house.begin(UNKNOWN, images=True, tool_calling="schema"), "Look.", red)
-    assert house.asked() == [[part("Look.", ("red.png", red)), image()]] and warnings(told) == []
+async def test_the_system_says_whether_a_model_takes_images_where_langchain_does_not_know(server: ImageServer) -> None:
+    red = await server.file()
+    told = await server.say(await server.begin(UNKNOWN, images=True), "Look.", red)
+    assert server.asked() == [[part("Look.", ("red.png", red)), image()]] and warnings(told) == []
+    told = await server.say(await server.begin(SEES, images=False), "Look.", red)
+    assert server.asked() == [words("Look.", ("red.png", red))] and len(warnings(told)) == 1
+    told = await server.say(await server.begin(UNKNOWN, images=True, tool_calling="schema"), "Look.", red)
+    assert server.asked() == [[part("Look.", ("red.png", red)), image()]] and warnings(told) == []
 
 
-async def test_the_image_is_there_in_each_call_of_a_turn_and_after_a_question(house: House) -> None:
-    sid, red = await house.begin(), await house.file()
+async def test_the_image_is_there_in_each_call_of_a_turn_and_after_a_question(server: ImageServer) -> None:
+    sid, red = await server.begin(), await server.file()
     expected = [[part("What is this?", ("red.png", red)), image()]]
-    house.models.replies = [
+    server.models.replies = [
         Reply(calls=(("list_documents", {}),)),
         Reply(calls=(("ask_user", {"question": "Which corner?"}),)),
         Reply(say="The left one is red."),
     ]
-    accepted = await send(house.client, sid, "What is this?", documents=[red])
-    assert (await rest_of_run(house.client, sid, accepted["after"]))[-1]["payload"]["status"] == "awaiting_user"
-    given = await answer(house.client, sid, text="the left")
-    told = await rest_of_run(house.client, sid, given["after"])
+    accepted = await send(server.client, sid, "What is this?", documents=[red])
+    assert (await rest_of_run(server.client, sid, accepted["after"]))[-1]["payload"]["status"] == "awaiting_user"
+    given = await answer(server.client, sid, text="the left")
+    told = await rest_of_run(server.client, sid, given["after"])
     assert told[-1]["payload"]["status"] == "completed"
-    assert [house.asked(number) for number in range(3)] == [expected] * 3
+    assert [server.asked(number) for number in range(3)] == [expected] * 3
 
 
 async def test_the_image_is_there_after_a_stop_in_another_answer_in_a_fork_and_in_another_process(
     tmp_path: Path, openai_server: OpenAiServer
 ) -> None:
-    async with served(tmp_path, openai_server) as house:
-        sid, red = await house.begin(), await house.file()
+    async with served(tmp_path, openai_server) as server:
+        sid, red = await server.begin(), await server.file()
         expected = [part("What is this?", ("red.png", red)), image()]
-        house.models.replies = [Reply(say="Well", hangs=True)]
-        accepted = await send(house.client, sid, "What is this?", documents=[red])
-        async with house.client.stream("GET", f"/sessions/{sid}/stream") as stream:
+        server.models.replies = [Reply(say="Well", hangs=True)]
+        accepted = await send(server.client, sid, "What is this?", documents=[red])
+        async with server.client.stream("GET", f"/sessions/{sid}/stream") as stream:
             async for line in stream.aiter_lines():
                 if '"llm_token"' in line:
                     break
-        await stop(house.client, sid)
-        await house.say(sid, "Go on.")
-        assert house.asked() == [expected, "Go on."]
-        house.models.replies = [Reply(say="Once more.")]
-        again = (await house.client.post(f"/sessions/{sid}/regenerate", json={})).json()
-        await rest_of_run(house.client, sid, again["after"])
-        assert house.asked() == [expected, "Go on."]
-        forked = (await house.client.post(f"/sessions/{sid}/fork", json={})).json()["id"]
-        assert (await house.client.delete(f"/sessions/{sid}")).status_code == 204
+        await stop(server.client, sid)
+        await server.say(sid, "Go on.")
+        assert server.asked() == [expected, "Go on."]
+        server.models.replies = [Reply(say="Once more.")]
+        again = (await server.client.post(f"/sessions/{sid}/regenerate", json={})).json()
+        await rest_of_run(server.client, sid, again["after"])
+        assert server.asked() == [expected, "Go on."]
+        forked = (await server.client.post(f"/sessions/{sid}/fork", json={})).json()["id"]
+        assert (await server.client.delete(f"/sessions/{sid}")).status_code == 204
         assert accepted["round"] == 1
-    async with served(tmp_path, openai_server) as house:
-        await house.say(forked, "And here?")
-        assert house.asked() == [expected, "Go on.", "And here?"]
+    async with served(tmp_path, openai_server) as server:
+        await server.say(forked, "And here?")
+        assert server.asked() == [expected, "Go on.", "And here?"]
 
 
 async def test_the_image_of_a_message_that_was_stopped_before_its_first_step_comes_with_the_next(
     tmp_path: Path, openai_server: OpenAiServer
 ) -> None:
-    async with served(tmp_path, openai_server, slots=1) as house:
-        agent, graph, red = await house.begin(), await begin(house.client, "painter"), await house.file()
+    async with served(tmp_path, openai_server, slots=1) as server:
+        agent, graph, red = await server.begin(), await begin(server.client, "painter"), await server.file()
         expected = [part("What is this?", ("red.png", red)), image()]
-        async with held(house):
+        async with held(server):
             for sid in (agent, graph):
-                await send(house.client, sid, "What is this?", documents=[red])
-                await stop(house.client, sid)
+                await send(server.client, sid, "What is this?", documents=[red])
+                await stop(server.client, sid)
         for sid in (agent, graph):
-            assert warnings(await house.say(sid, "And now?")) == []
-            assert house.asked() == [expected, "And now?"]
-            await house.say(sid, "And later?")
-            assert house.asked() == [expected, "And now?", "And later?"]
+            assert warnings(await server.say(sid, "And now?")) == []
+            assert server.asked() == [expected, "And now?"]
+            await server.say(sid, "And later?")
+            assert server.asked() == [expected, "And now?", "And later?"]
 
 
 async def test_of_an_image_that_came_with_a_message_before_the_log_says_that_the_model_did_not_get_it(
     tmp_path: Path, openai_server: OpenAiServer
 ) -> None:
-    async with served(tmp_path, openai_server, slots=1) as house:
-        reader, red = await begin(house.client, "reader"), await house.file()
-        async with held(house):
-            await send(house.client, reader, "What is this?", documents=[red])
-            await stop(house.client, reader)
-        (warning,) = warnings(await house.say(reader, "And this?", await house.file(BLUE, "blue.png")))
+    async with served(tmp_path, openai_server, slots=1) as server:
+        reader, red = await begin(server.client, "reader"), await server.file()
+        async with held(server):
+            await send(server.client, reader, "What is this?", documents=[red])
+            await stop(server.client, reader)
+        (warning,) = warnings(await server.say(reader, "And this?", await server.file(BLUE, "blue.png")))
         assert "red.png" in warning and "blue.png" in warning and "graph_images" in warning
-        assert house.asked()[0] == words("What is this?", ("red.png", red))
-        assert warnings(await house.say(reader, "And now?")) == []
+        assert server.asked()[0] == words("What is this?", ("red.png", red))
+        assert warnings(await server.say(reader, "And now?")) == []
 
 
-async def test_an_image_that_no_model_takes_is_named_and_left_out(house: House) -> None:
-    sid, large = await house.begin(), await house.file(png(padding=4_000_000), "large.png")
-    fake, bitmap = await house.file(b"no image", "fake.png"), await house.file(b"BM" + bytes(200), "old.bmp")
-    red = await house.file()
-    told = await house.say(sid, "Look.", large, fake, bitmap, red)
+async def test_an_image_that_no_model_takes_is_named_and_left_out(server: ImageServer) -> None:
+    sid, large = await server.begin(), await server.file(png(padding=4_000_000), "large.png")
+    fake, bitmap = await server.file(b"no image", "fake.png"), await server.file(b"BM" + bytes(200), "old.bmp")
+    red = await server.file()
+    told = await server.say(sid, "Look.", large, fake, bitmap, red)
     files = (("large.png", large), ("fake.png", fake), ("old.bmp", bitmap), ("red.png", red))
-    assert house.asked() == [[part("Look.", *files), image()]]
+    assert server.asked() == [[part("Look.", *files), image()]]
     (warning,) = warnings(told)
     assert "large.png" in warning and "fake.png" in warning and "old.bmp" in warning and "red.png" not in warning
 
 
-async def test_what_was_removed_is_shown_to_no_model_any_more(house: House) -> None:
-    sid, red, blue = await house.begin(), await house.file(), await house.file(BLUE, "blue.png")
-    await house.say(sid, "One.", red)
-    await house.say(sid, "Two.", red, blue)
+async def test_what_was_removed_is_shown_to_no_model_any_more(server: ImageServer) -> None:
+    sid, red, blue = await server.begin(), await server.file(), await server.file(BLUE, "blue.png")
+    await server.say(sid, "One.", red)
+    await server.say(sid, "Two.", red, blue)
     path = f"/api/workflows/{sid}/messages"
-    first, _, second, _ = [message["id"] for message in (await house.client.get(path)).json()]
-    assert (await house.client.delete(f"{path}/{second}/files/{red}")).status_code == 200
-    await house.say(sid, "Three.")
-    assert house.asked()[1] == [part("Two.\n", ("blue.png", blue)), image(BLUE)]
-    assert (await house.client.delete(f"{path}/{first}")).status_code == 200
-    await house.say(sid, "Four.")
-    assert house.asked() == [[part("Two.\n", ("blue.png", blue)), image(BLUE)], "Three.", "Four."]
+    first, _, second, _ = [message["id"] for message in (await server.client.get(path)).json()]
+    assert (await server.client.delete(f"{path}/{second}/files/{red}")).status_code == 200
+    await server.say(sid, "Three.")
+    assert server.asked()[1] == [part("Two.\n", ("blue.png", blue)), image(BLUE)]
+    assert (await server.client.delete(f"{path}/{first}")).status_code == 200
+    await server.say(sid, "Four.")
+    assert server.asked() == [[part("Two.\n", ("blue.png", blue)), image(BLUE)], "Three.", "Four."]
 
 
-async def test_a_graph_of_the_operators_is_given_the_image_in_its_message_if_he_says_so(house: House) -> None:
-    sid, red = await begin(house.client, "painter"), await house.file()
-    assert warnings(await house.say(sid, "What is this?", red)) == []
-    await house.say(sid, "And now?")
+async def test_a_graph_of_the_operators_is_given_the_image_in_its_message_if_he_says_so(server: ImageServer) -> None:
+    sid, red = await begin(server.client, "painter"), await server.file()
+    assert warnings(await server.say(sid, "What is this?", red)) == []
+    await server.say(sid, "And now?")
     question = [part("What is this?", ("red.png", red)), image()]
-    assert house.asked() == [question, "And now?"]
-    assert house.stored(RED) == 1, "in all checkpoints together"
-    assert b64encode(RED).decode()[:100] not in json.dumps(await events(house.client, sid))
+    assert server.asked() == [question, "And now?"]
+    assert server.stored(RED) == 1, "in all checkpoints together"
+    assert b64encode(RED).decode()[:100] not in json.dumps(await events(server.client, sid))
     path = f"/api/workflows/{sid}/messages"
-    first = (await house.client.get(path)).json()[0]["id"]
-    assert (await house.client.delete(f"{path}/{first}")).status_code == 200
-    assert house.stored(RED) == 0
-    await house.say(sid, "Without?")
-    assert house.asked() == ["And now?", "Without?"]
+    first = (await server.client.get(path)).json()[0]["id"]
+    assert (await server.client.delete(f"{path}/{first}")).status_code == 200
+    assert server.stored(RED) == 0
+    await server.say(sid, "Without?")
+    assert server.asked() == ["And now?", "Without?"]
 
 
-async def test_one_image_is_taken_out_of_a_message_of_a_graph(house: House) -> None:
-    sid, red, blue = await begin(house.client, "painter"), await house.file(), await house.file(BLUE, "blue.png")
-    await house.say(sid, "Which?", red, blue)
+async def test_one_image_is_taken_out_of_a_message_of_a_graph(server: ImageServer) -> None:
+    sid, red, blue = await begin(server.client, "painter"), await server.file(), await server.file(BLUE, "blue.png")
+    await server.say(sid, "Which?", red, blue)
     path = f"/api/workflows/{sid}/messages"
-    first = (await house.client.get(path)).json()[0]["id"]
-    assert (await house.client.delete(f"{path}/{first}/files/{red}")).status_code == 200
-    await house.say(sid, "And now?")
-    assert house.asked() == [[part("Which?\n", ("blue.png", blue)), image(BLUE)], "And now?"]
+    first = (await server.client.get(path)).json()[0]["id"]
+    assert (await server.client.delete(f"{path}/{first}/files/{red}")).status_code == 200
+    await server.say(sid, "And now?")
+    assert server.asked() == [[part("Which?\n", ("blue.png", blue)), image(BLUE)], "And now?"]
 
 
-async def test_of_any_other_graph_the_log_says_what_the_operator_can_do(house: House) -> None:
-    sid, red = await begin(house.client, "reader"), await house.file()
-    (warning,) = warnings(await house.say(sid, "What is this?", red))
+async def test_of_any_other_graph_the_log_says_what_the_operator_can_do(server: ImageServer) -> None:
+    sid, red = await begin(server.client, "reader"), await server.file()
+    (warning,) = warnings(await server.say(sid, "What is this?", red))
     assert "red.png" in warning and "graph_images" in warning
-    assert house.asked() == [words("What is this?", ("red.png", red))]
+    assert server.asked() == [words("What is this?", ("red.png", red))]

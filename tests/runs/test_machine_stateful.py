@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from stellwerk.envelope.model import RunEnd, RunStart
-from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import Answered
-from stellwerk.runs import dispatch
-from stellwerk.runs.commands import Input
 from stellwerk.runs.sessions import Session
 from stellwerk.tenants.principals import LOCAL_TENANT
-from stellwerk.workflows.starting import Wish
-from tests.runs.floor import Floor, gates, refusal
+from stellwerk.testing.order import order_problems
+from stellwerk.timings import Timings
+from stellwerk.workflows.service import StartRequest
+from tests.runs.in_process import InProcessServer, gates, refusal
 from tests.runs.model import Model
 
 T = TypeVar("T")
@@ -49,7 +48,7 @@ CHOICES = (
 
 class Machine(RuleBasedStateMachine):
     runner: ClassVar[asyncio.Runner]
-    floor: ClassVar[Floor]
+    backend: ClassVar[InProcessServer]
     """One for all examples: each has sessions of its own, which it deletes."""
     numbers: ClassVar[int] = 0
 
@@ -77,14 +76,14 @@ class Machine(RuleBasedStateMachine):
         model = self.models[sid]
         status, waits = "running" if model.busy else model.place, model.place == "awaiting"
         expected = {"status": status, "round": model.round, "awaiting_user_input": waits}
-        await self.floor.settled(sid, expected)
+        await self.backend.settled(sid, expected)
         if model.place == "running":
             await gates.reached(model.said, model.calls[model.said])
 
     async def agree_in_full(self, sid: str) -> None:
         await self.agree(sid)
-        model, told = self.models[sid], await self.floor.log(sid)
-        assert legal(told) == []
+        model, told = self.models[sid], await self.backend.log(sid)
+        assert order_problems(told) == []
         assert [e.payload.round for e in told if isinstance(e, RunStart)] == list(range(1, model.round + 1))
         ends = [e.payload for e in told if isinstance(e, RunEnd) and e.payload.status != "awaiting_user"]
         assert [end.status for end in ends] == [end.place for end in model.ends]
@@ -92,28 +91,28 @@ class Machine(RuleBasedStateMachine):
         assert [end.result for end in ends if end.status == "completed"] == heard
         assert {text: gates.passed[text] for text in model.calls} == model.calls
         if model.round:
-            workflow = await self.floor.workflows.folds.of(LOCAL_TENANT, sid)
+            workflow = await self.backend.workflows.cache.of(LOCAL_TENANT, sid)
             standing = (workflow.status, workflow.round, workflow.awaiting_user_input)
             assert standing == ("running" if model.busy else model.place, model.round, model.place == "awaiting")
 
     def begin(self, _: str = "") -> None:
-        self.models[self.run(self.floor.begin())] = Model()
+        self.models[self.run(self.backend.begin())] = Model()
 
     def message(self, sid: str, kind: str, enqueue: bool) -> None:
         Machine.numbers += 1
         text = f"{kind} {Machine.numbers}"
         is_workflow = not enqueue and Machine.numbers % 2 == 0
         if is_workflow and not self.models[sid].round:  # for those who poll, there is none before its first message
-            wish = Wish(prompt=text, workflow_id=sid)
-            assert self.run(refusal(self.floor.workflows.start(LOCAL_TENANT, wish))) == "unknown_workflow"
+            wish = StartRequest(prompt=text, workflow_id=sid)
+            assert self.run(refusal(self.backend.workflows.start(LOCAL_TENANT, wish))) == "unknown_workflow"
             is_workflow = False
         expected = self.models[sid].message(text, enqueue=enqueue)
-        said = Input(text=text, if_busy="enqueue" if enqueue else "reject")
         if not is_workflow:
-            self.compare(sid, expected, self.floor.sessions.send(LOCAL_TENANT, sid, said))
+            sending = self.backend.sessions.send(LOCAL_TENANT, sid, text, if_busy="enqueue" if enqueue else "reject")
+            self.compare(sid, expected, sending)
         else:  # the same by the door for workflows
-            wish = Wish(prompt=text, workflow_id=sid)
-            self.compare(sid, expected, self.floor.workflows.start(LOCAL_TENANT, wish))
+            wish = StartRequest(prompt=text, workflow_id=sid)
+            self.compare(sid, expected, self.backend.workflows.start(LOCAL_TENANT, wish))
 
     def at(self, place: str, sid: str, kind: str) -> str:
         """The session, if it stands there, or another that does; if none does, a message may bring it there."""
@@ -125,7 +124,9 @@ class Machine(RuleBasedStateMachine):
     def answer(self, sid: str, asked: bool) -> None:
         sid = self.at("awaiting", sid, "ask") if asked else sid
         expected = self.models[sid].answer()
-        self.compare(sid, expected, self.floor.sessions.answer(LOCAL_TENANT, sid, Answered(ask_id="", text="that way")))
+        self.compare(
+            sid, expected, self.backend.sessions.answer(LOCAL_TENANT, sid, Answered(ask_id="", text="that way"))
+        )
 
     def finish(self, sid: str, kind: str) -> None:
         sid = self.at("running", sid, kind)
@@ -136,16 +137,16 @@ class Machine(RuleBasedStateMachine):
 
     def regenerate(self, sid: str) -> None:
         expected = self.models[sid].regenerate()
-        self.compare(sid, expected, self.floor.sessions.regenerate(LOCAL_TENANT, sid))
+        self.compare(sid, expected, self.backend.sessions.regenerate(LOCAL_TENANT, sid))
 
     def stop(self, sid: str) -> None:
         self.models[sid].stop()
-        self.compare(sid, None, self.floor.sessions.stop(LOCAL_TENANT, sid))
+        self.compare(sid, None, self.backend.sessions.stop(LOCAL_TENANT, sid))
 
     def fork(self, sid: str, end: int) -> None:
         made = self.models[sid].fork(end)
         if isinstance(made, str):
-            self.compare(sid, made, self.floor.sessions.fork(LOCAL_TENANT, sid, None))
+            self.compare(sid, made, self.backend.sessions.fork(LOCAL_TENANT, sid, None))
             return
         new = self.run(self.forked(sid, len(made.ends))).id
         self.models[new] = made
@@ -153,9 +154,9 @@ class Machine(RuleBasedStateMachine):
         self.run(self.agree_in_full(new))
 
     async def forked(self, sid: str, end: int) -> Session:
-        told = enumerate(await self.floor.log(sid), 1)
+        told = enumerate(await self.backend.log(sid), 1)
         ends = [at for at, e in told if isinstance(e, RunEnd) and e.payload.status != "awaiting_user"]
-        return await self.floor.sessions.fork(LOCAL_TENANT, sid, ends[end - 1])
+        return await self.backend.sessions.fork(LOCAL_TENANT, sid, ends[end - 1])
 
     def delete(self, sid: str) -> None:
         del self.models[sid]
@@ -164,11 +165,11 @@ class Machine(RuleBasedStateMachine):
             self.begin()
 
     async def deleted(self, sid: str) -> None:
-        sessions = self.floor.sessions
+        sessions = self.backend.sessions
         await sessions.delete(LOCAL_TENANT, sid)
         for late in (
             sessions.find(LOCAL_TENANT, sid),
-            sessions.send(LOCAL_TENANT, sid, Input(text="quick")),
+            sessions.send(LOCAL_TENANT, sid, "quick"),
             sessions.answer(LOCAL_TENANT, sid, Answered(ask_id="", text="that way")),
             sessions.regenerate(LOCAL_TENANT, sid),
             sessions.fork(LOCAL_TENANT, sid, None),
@@ -179,10 +180,10 @@ class Machine(RuleBasedStateMachine):
     def restart(self, sid: str, crashed: bool) -> None:
         """Killed; or told to end, and unable to wait for the tools."""
         self.at("running", sid, "work")
-        self.run(self.floor.crash() if crashed else self.floor.down())
+        self.run(self.backend.crash() if crashed else self.backend.down())
         for model in self.models.values():
             model.cut_off(crashed=crashed)
-        self.run(self.floor.up())
+        self.run(self.backend.up())
         for each in self.models:
             self.run(self.agree(each))
 
@@ -194,13 +195,12 @@ class Machine(RuleBasedStateMachine):
 
 @pytest.mark.timeout(3600)  # it takes 20 s of one core, more in `make crash`, and others may want it as well
 @pytest.mark.requirement("trust.I8", "trust.I9", "trust.I11", "trust.I14")
-def test_a_session_does_what_its_model_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_DRAIN", 0.01)
+def test_a_session_does_what_its_model_says(tmp_path: Path) -> None:
     with asyncio.Runner() as runner:
-        Machine.runner, Machine.floor = runner, Floor(tmp_path)
-        runner.run(Machine.floor.up())
+        Machine.runner, Machine.backend = runner, InProcessServer(tmp_path, Timings(drain=0.01))
+        runner.run(Machine.backend.up())
         # What fails is shown as it was drawn: to make it smaller would take longer than a test may.
         once = (Phase.explicit, Phase.reuse, Phase.generate)
         chosen = settings(stateful_step_count=STEPS, phases=once)
         run_state_machine_as_test(Machine, settings=chosen)
-        runner.run(Machine.floor.down())
+        runner.run(Machine.backend.down())

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.agents.targets import systems_of
-from stellwerk.envelope.order import legal
+from stellwerk.agents.graphs.serve_targets import systems_of
 from stellwerk.settings import Settings
+from stellwerk.testing.order import order_problems
 from tests.api.reading import Event, whole_round
 from tests.conftest import running_server
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
@@ -49,7 +49,7 @@ async def test_what_the_graph_ends_with_is_the_answer_in_every_place(
     assert "".join(line["data"] for line in chunks if line["type"] == "text_final") == answer
     texts = [line["payload"] for line in await lines(client, sid, "events") if line["type"] == "text_message"]
     assert [text["text"] for text in texts] == [answer]
-    assert legal(log_of(await events(client, sid))) == []
+    assert order_problems(log_of(await events(client, sid))) == []
 
 
 @pytest.mark.parametrize(("system", "answer"), [("memory", "It is sunny."), ("report", "All about weather.")])
@@ -72,5 +72,5 @@ async def test_an_answer_that_waits_for_the_end_is_in_the_conversation_when_the_
     await seen(client, sid, "llm_end", count=2)
     await stop(client, sid)
     assert await conversation(client, sid) == [("It is sunny.", "step"), ("Asks about weather.", "step")]
-    assert legal(log_of(await events(client, sid))) == []
+    assert order_problems(log_of(await events(client, sid))) == []
     assert (await whole_round(client, sid, "weather"))[-1]["payload"]["result"] == "It is sunny."

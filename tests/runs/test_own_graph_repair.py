@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.agents.targets import systems_of
-from stellwerk.envelope.order import legal
+from stellwerk.agents.graphs.serve_targets import systems_of
 from stellwerk.settings import Settings
+from stellwerk.testing.order import order_problems
 from tests.api.reading import Event, whole_round
 from tests.conftest import running_server
 from tests.crash.process import server_process
@@ -23,19 +23,19 @@ BOTH = Reply(calls=(("post", {"letter": "quick"}), ("post", {"letter": "slow"}))
 
 
 @pytest.fixture
-def clerk(tmp_path: Path, openai_server: OpenAiServer) -> Path:
+def folder(tmp_path: Path, openai_server: OpenAiServer) -> Path:
     """The folder of the graph."""
-    folder = tmp_path / "clerk"
+    folder = tmp_path / "graph"
     folder.mkdir()
-    shutil.copy(Path(__file__).parent / "clerk.py", folder)
+    shutil.copy(Path(__file__).parent / "vendor_graph.py", folder)
     (folder / "address").write_text(f"{openai_server.address} {openai_server.key}")
     return folder
 
 
 @asynccontextmanager
-async def serving(clerk: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    own = systems_of([f"{clerk}/clerk.py:graph"])
-    async with running_server(Settings(data=clerk / "data"), own=own) as address:
+async def serving(folder: Path) -> AsyncIterator[httpx2.AsyncClient]:
+    own = systems_of([f"{folder}/vendor_graph.py:graph"])
+    async with running_server(Settings(data=folder / "data"), own=own) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
             yield client
 
@@ -51,11 +51,11 @@ def answer(told: list[Event]) -> tuple[str, str | None]:
 
 
 async def test_after_a_stop_in_a_tool_the_next_message_and_a_new_answer_to_it_work(
-    clerk: Path, openai_server: OpenAiServer
+    folder: Path, openai_server: OpenAiServer
 ) -> None:
     openai_server.replies = [BOTH, Reply(say="I am here."), Reply(say="Still here."), Reply(say="As ever.")]
-    async with serving(clerk) as client:
-        sid = await begin(client, "clerk")
+    async with serving(folder) as client:
+        sid = await begin(client, "vendor_graph")
         await send(client, sid, "post both")
         await seen(client, sid, "tool_start", count=2)
         await seen(client, sid, "tool_end")
@@ -72,26 +72,26 @@ async def test_after_a_stop_in_a_tool_the_next_message_and_a_new_answer_to_it_wo
         last = await whole_round(client, sid, "and now?")
         assert answer(last) == ("completed", "As ever.")
         assert "warning" not in [event["type"] for event in last]
-        assert legal(log_of(await events(client, sid))) == []
+        assert order_problems(log_of(await events(client, sid))) == []
 
 
 @pytest.mark.timeout(600)
-async def test_after_a_crash_in_a_tool_the_next_message_works(clerk: Path, openai_server: OpenAiServer) -> None:
+async def test_after_a_crash_in_a_tool_the_next_message_works(folder: Path, openai_server: OpenAiServer) -> None:
     openai_server.replies = [BOTH, Reply(say="I am here.")]
-    errors, serves = clerk / "errors", [f"{clerk}/clerk.py:graph"]
-    with server_process(clerk / "data", errors=errors, serves=serves) as server:
+    errors, serves = folder / "errors", [f"{folder}/vendor_graph.py:graph"]
+    with server_process(folder / "data", errors=errors, serves=serves) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
-            sid = await begin(client, "clerk")
+            sid = await begin(client, "vendor_graph")
             await send(client, sid, "post both")
             await seen(client, sid, "tool_end")
-            ledger = clerk / "ledger"
+            ledger = folder / "ledger"
             await eventually(lambda: "slow" in ledger.read_text(), within=60, what="the tool does not begin")
             server.kill()
-    with server_process(clerk / "data", errors=errors, serves=serves) as server:
+    with server_process(folder / "data", errors=errors, serves=serves) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             ended = await rest_of_run(client, sid)
             assert (ended[-1]["payload"]["status"], ended[-1]["payload"]["code"]) == ("failed", "crashed")
             assert answer(await whole_round(client, sid, "hello?")) == ("completed", "I am here.")
             assert results(openai_server).keys() == {"call_served_0", "call_served_1"}
-            assert legal(log_of(await events(client, sid))) == []
+            assert order_problems(log_of(await events(client, sid))) == []
     assert sorted(ledger.read_text().split()) == ["quick", "slow"]

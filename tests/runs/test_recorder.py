@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.checkpoint_reconciling import waiting_messages
-from stellwerk.database import patience
+from stellwerk.agents.checkpoints.reconcile import waiting_messages
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import AskUser, Envelope, LlmToken, Message, RunEnd, SubgraphCheckpoint, decode
-from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import Asked, Checkpointed, RunEnded, Said, TextPart
-from stellwerk.envelope.redaction import Redactor
 from stellwerk.errors import StorageGone
 from stellwerk.log.durable import DurableLog
-from stellwerk.runs import recorder
+from stellwerk.redaction.redactor import Redactor
+from stellwerk.testing.order import order_problems
+from stellwerk.timings import Timings
 from tests.crash.disks import TENANT, FullSqlite, Recording, begin_run, opened
 from tests.crash.waiting import eventually
 
@@ -65,12 +64,12 @@ def told_of(run: Recording) -> Envelope:
 
 @pytest.mark.parametrize("refusals", [1, 3], ids=["within its patience", "beyond its patience"])
 async def test_a_write_that_is_cancelled_while_the_disk_is_full_is_stored_with_what_tells_of_it_or_neither_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
+    tmp_path: Path, refusals: int
 ) -> None:
-    monkeypatch.setattr(recorder, "PATIENCE", 1)
+    timings = Timings(storage_patience=1)
     database = FullSqlite(tmp_path / "test.db")
     async with opened(database) as (log, wakes):
-        run = await begin_run(log, wakes, "run", window=60)
+        run = await begin_run(log, wakes, "run", window=60, timings=timings)
         run.say("first ")
         database.full = True
         write = asyncio.create_task(run.recorder.commit_with(write_many, run.session_id, [told_of(run)]))
@@ -84,7 +83,7 @@ async def test_a_write_that_is_cancelled_while_the_disk_is_full_is_stored_with_w
         story = await ending
         row = await database.read(lambda tx: tx.row("recall_answer", TENANT, run.session_id, KEY))
     assert any(isinstance(envelope, SubgraphCheckpoint) for envelope in story) == (row is not None)
-    assert legal(story) == []
+    assert order_problems(story) == []
     assert "".join(e.payload.text for e in story if isinstance(e, LlmToken)) == "first second"
 
 
@@ -102,14 +101,12 @@ async def test_whoever_waits_until_all_is_stored_is_told_that_it_is_not(tmp_path
 
 
 async def test_readers_are_shown_what_is_in_the_log_also_if_nobody_heard_that_it_was_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(recorder, "PATIENCE", 0.01)
-    for room in (recorder, patience):
-        monkeypatch.setattr(room, "RETRY", 0.01)
+    timings = Timings(storage_patience=0.01, storage_retry=0.01)
     database = ErringSqlite(tmp_path / "test.db")
     async with opened(database) as (log, wakes):
-        run = await begin_run(log, wakes, "run", window=60)
+        run = await begin_run(log, wakes, "run", window=60, timings=timings)
         with wakes.watch(run.session_id) as channel:
             run.say("first ")
             database.errors, database.unheard = [StorageGone("not heard"), StorageGone("gone")], True
@@ -143,7 +140,7 @@ async def test_no_commit_holds_a_question_without_the_end_of_its_run(tmp_path: P
     assert not any(isinstance(envelope, AskUser) for envelope in before)
     assert "".join(e.payload.text for e in before if isinstance(e, LlmToken)) == "before behind"
     assert [type(envelope) for envelope in after[-2:]] == [AskUser, RunEnd]
-    assert legal(after) == []
+    assert order_problems(after) == []
 
 
 class CountingRedactor(Redactor):
@@ -153,9 +150,9 @@ class CountingRedactor(Redactor):
         super().__init__(["sk-live-0123456789abcdef"])
         self.searched = 0
 
-    def may_stand_in(self, text: str) -> bool:
+    def may_occur_in(self, text: str) -> bool:
         self.searched += "waits for its turn" in text
-        return super().may_stand_in(text)
+        return super().may_occur_in(text)
 
 
 class TracedSqlite(ErringSqlite):
@@ -212,6 +209,16 @@ async def test_waiting_messages_whose_write_failed_are_written_with_the_next_one
         assert await waiting_messages(database, TENANT, run.run_id) == []
         await run.recorder.commit_with(write_nothing, run.session_id, [told_of(run)], waiting)
         assert [one.payload.message_id for one in await waiting_messages(database, TENANT, run.run_id)] == ["m1"]
+
+
+async def test_text_that_may_begin_a_secret_is_shown_although_the_model_is_silent(tmp_path: Path) -> None:
+    async with opened(Sqlite(tmp_path / "test.db")) as (log, wakes):
+        log.redactors.set_secrets(TENANT, ["sk-live-0123456789abcdef"])
+        run = await begin_run(log, wakes, "run", window=0.04)
+        run.say("it begins with sk-live-")
+        await run.shown(5)
+        texts = [e.payload.text for e in await told_in(log, run) if isinstance(e, LlmToken)]
+    assert texts == ["it begins with ", "sk-live-"]
 
 
 async def told_in(log: DurableLog, run: Recording) -> list[Envelope]:

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stellwerk.errors import SpecError
-from stellwerk.spec.load import load_operator, load_system, read_system
+from stellwerk.spec.load import load_operator, load_system
 from stellwerk.spec.resolve import admit
 from tests.spec.attack_texts import ATTACKS, CASES, CATALOGUE, LARGE
 
 # Pydantic finishes models that name each other when they are first used; that is no effect of an attack.
-admit(read_system((Path(__file__).parent / "two_agents.yaml").read_bytes(), source="first"), CATALOGUE)
+admit(load_system((Path(__file__).parent / "two_agents.yaml").read_bytes(), source="first"), CATALOGUE)
 
 _armed: list[str] | None = None
 
@@ -60,7 +60,7 @@ def test_an_attack_is_refused_with_a_reason_in_few_steps_and_runs_nothing(name: 
     text, reason = CASES[name]
     calls = Profile()
     with pytest.raises(SpecError) as refused, watched() as effects, calls:
-        admit(read_system(text, source="attack.yaml"), CATALOGUE)
+        admit(load_system(text, source="attack.yaml"), CATALOGUE)
     assert effects == []
     assert reason in str(refused.value)
     assert str(refused.value).startswith("attack.yaml")
@@ -74,7 +74,7 @@ def test_a_bomb_takes_little_memory(name: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(SpecError):
-            admit(read_system(text, source="attack.yaml"), CATALOGUE)
+            admit(load_system(text, source="attack.yaml"), CATALOGUE)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""What `stellwerk check` prints, as text files to read; `make golden` writes them anew."""
+"""The report of `stellwerk check`, pinned by golden files; `make golden` rewrites them."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def golden(name: str) -> str:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_tree_of_a_system_is_as_the_golden_file_says(name: str) -> None:
-    assert golden(name) == (HERE / f"{name}.txt").read_text("utf-8"), "`make golden` writes it anew; review the diff"
+    assert golden(name) == (HERE / f"{name}.txt").read_text("utf-8"), "`make golden` rewrites it; review the diff"
 
 
 def test_tools_that_are_not_registered_are_marked_but_do_not_make_a_system_unsound() -> None:
@@ -54,7 +54,7 @@ def test_a_system_with_problems_still_shows_its_tree() -> None:
         "        └── files_x  of the MCP server files, not checked",
         "warning: s.yaml:5:30: agents[1].tools.allow[1]: "
         "whether the MCP server 'files' offers 'files_x' was not checked",
-        "error: s.yaml:5:3: agents[1]: 'b' is an orchestrator beside 'a', because it says no role; "
+        "error: s.yaml:5:3: agents[1]: 'b' is an orchestrator beside 'a', because it names no role; "
         "there is one, so give the others role: sub-agent",
         "error: s.yaml:5:27: agents[1].tools.allow[0]: these agents call each other in a circle: a → b → a; "
         "remove one of the steps",
@@ -62,6 +62,6 @@ def test_a_system_with_problems_still_shows_its_tree() -> None:
     ]
 
 
-def test_what_a_system_says_cannot_move_the_cursor() -> None:
+def test_texts_of_a_system_cannot_move_the_cursor() -> None:
     text = 'version: 1\nsystem: {name: s}\nagents: [{id: a, mission: "\\u202eone\\u2028two\\u200b"}]\n'
     assert all(line.isprintable() for line in printed(text, source="s.yaml").splitlines())

@@ -1,4 +1,4 @@
-"""An agent system meets a server: agents become whole, and all that does not fit is told."""
+"""Resolution: agents become complete, and everything that does not fit the server is reported."""
 
 from textwrap import dedent
 
@@ -6,7 +6,7 @@ import pytest
 
 from stellwerk.errors import SpecError
 from stellwerk.spec.catalogue import Catalogue
-from stellwerk.spec.load import load_system, read_system
+from stellwerk.spec.load import load_system
 from stellwerk.spec.model import CompleteAgent, ModelSpec, ToolSchema
 from stellwerk.spec.resolve import Resolved, admit, resolve
 
@@ -34,21 +34,25 @@ def system(agents: str, about: str = "{name: team}") -> str:
 
 
 def resolved(agents: str, about: str = "{name: team}", catalogue: Catalogue = CATALOGUE) -> Resolved:
-    return resolve(load_system(system(agents, about), source="team.yaml"), catalogue)
+    return resolve(load_system(system(agents, about), source="team.yaml").system, catalogue)
+
+
+@pytest.mark.requirement("000.config.complete-agent-lists-tool-schemas", "004.yaml.tools-allow")
+def test_the_tools_that_an_agent_allows_are_its_tool_schemas() -> None:
+    team = resolved(TEAM)
+    assert (team.name, team.root.name, team.problems, team.unregistered, team.warnings) == ("team", "lead", (), (), ())
+    assert team.root.tool_schemas == [ToolSchema(name="search_web")]
+    assert [tool.name for tool in team.agents["helper"].tool_schemas] == ["search_web", "send_mail"]
 
 
 @pytest.mark.requirement(
     "000.config.complete-agent-holds-agent-config",
-    "000.config.complete-agent-lists-tool-schemas",
     "000.config.complete-agent-lists-agents-as-tools",
     "000.config.complete-agent-has-description",
-    "004.yaml.tools-allow",
     "004.yaml.sub-agent-in-allow",
 )
-def test_each_agent_becomes_whole() -> None:
+def test_an_agent_that_another_allows_is_its_tool_complete_with_description_and_config() -> None:
     team = resolved(TEAM)
-    assert (team.name, team.root.name, team.problems, team.unregistered, team.warnings) == ("team", "lead", (), (), ())
-    assert team.root.tool_schemas == [ToolSchema(name="search_web")]
     (use,) = team.root.agents_as_tools
     assert use.agent is team.agents["helper"]
     assert (use.agent.description, use.agent.config.mission, use.agent.config.max_steps) == (
@@ -56,11 +60,10 @@ def test_each_agent_becomes_whole() -> None:
         "Find it.",
         7,
     )
-    assert [tool.name for tool in use.agent.tool_schemas] == ["search_web", "send_mail"]
 
 
 @pytest.mark.requirement("000.config.complete-agent-is-pure-data")
-def test_a_whole_agent_is_data_and_nothing_else() -> None:
+def test_a_complete_agent_is_pure_data() -> None:
     lead = resolved(TEAM).root
     assert CompleteAgent.model_validate_json(lead.model_dump_json()) == lead
 
@@ -97,7 +100,7 @@ PROBLEMS = {
         "agents[1].role",
         "'b' is an orchestrator beside 'a'; there is one, so give the others role: sub-agent",
     ),
-    "two agents without a role": ("- {id: a}\n- {id: b}", "agents[1]", "because it says no role"),
+    "two agents without a role": ("- {id: a}\n- {id: b}", "agents[1]", "because it names no role"),
     "no orchestrator": ("- {id: a, role: sub-agent}", "agents", "give one agent the role orchestrator"),
     "an agent that uses itself": ("- {id: a, tools: {allow: [a]}}", "agents[0].tools.allow[0]", "circle: a → a;"),
     "a circle": (
@@ -109,12 +112,12 @@ PROBLEMS = {
         "agents[2].tools.allow[0]",
         "these agents call each other in a circle: b → c → b; remove one of the steps",
     ),
-    "terms for a stranger": (
+    "terms for an unknown agent": (
         "- {id: a, tools: {agents: {helpers: {}}}}\n- {id: helper, role: sub-agent}",
         "agents[0].tools.agents.helpers",
         "there is no agent 'helpers'; did you mean 'helper'?",
     ),
-    "terms for somebody who is not allowed": (
+    "terms for an agent that is not allowed": (
         "- {id: a, tools: {agents: {helper: {}}}}\n- {id: helper, role: sub-agent}",
         "agents[0].tools.agents.helper",
         "'a' is not allowed to use 'helper'; add it to tools.allow",
@@ -143,7 +146,7 @@ PROBLEMS = {
         "'a' is not allowed the tool 'send_mail'",
     ),
     "a graph without a name": ("- {id: a, kind: graph}", "agents[0]", "add graph: <name>"),
-    "a graph of another kind": ("- {id: a, graph: report}", "agents[0].graph", "say kind: graph"),
+    "a graph of another kind": ("- {id: a, graph: report}", "agents[0].graph", "write kind: graph"),
     "an unknown graph": (
         "- {id: a, kind: graph, graph: reports}",
         "agents[0].graph",
@@ -158,14 +161,14 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_what_does_not_fit_is_a_problem_with_a_remedy(name: str) -> None:
+def test_a_violated_rule_is_a_problem_with_a_remedy(name: str) -> None:
     agents, field, message = PROBLEMS[name]
     problems = {problem.field: problem.message for problem in resolved(agents).problems}
     assert list(problems) == [field]
     assert message in problems[field]
 
 
-def test_an_unknown_tool_is_told_apart_because_another_server_may_have_it() -> None:
+def test_an_unknown_tool_is_reported_apart_because_another_server_may_have_it() -> None:
     team = resolved("- {id: a, tools: {allow: [serch_web, paint]}}")
     assert (team.problems, team.warnings, team.root.tool_schemas) == ((), (), [])
     assert [(missing.field, missing.message) for missing in team.unregistered] == [
@@ -174,7 +177,7 @@ def test_an_unknown_tool_is_told_apart_because_another_server_may_have_it() -> N
     ]
 
 
-def test_a_thousand_unknown_tools_give_a_page_and_not_a_book() -> None:
+def test_a_thousand_unknown_tools_give_fifty_problems() -> None:
     team = resolved(f"- {{id: a, tools: {{allow: [{', '.join(f'tool{n}' for n in range(1000))}]}}}}")
     assert len(team.unregistered) == 50
 
@@ -185,31 +188,11 @@ WARNINGS = {
         "agents[0].model.provider",
         "there is no key for 'openai'; store the secret openai_api_key, or start the server with OPENAI_API_KEY set",
     ),
-    "an agent nobody reaches": ("- {id: a}\n- {id: b, role: sub-agent}", "agents[1]", "nobody can reach 'b'"),
+    "an agent out of reach": ("- {id: a}\n- {id: b, role: sub-agent}", "agents[1]", "no agent reaches 'b'"),
     "a tool allowed twice": (
         "- {id: a, tools: {allow: [find, search_web]}}",
         "agents[0].tools.allow[1]",
         "'search_web' is allowed twice",
-    ),
-    "a script that calls what is not allowed": (
-        "- {id: a, model: {script: [{steps: [{say: x}, {calls: [{call: find}]}]}]}}",
-        "agents[0].model.script[0].steps[1].calls[0].call",
-        "the script calls 'find', which 'a' is not allowed; the call will be refused",
-    ),
-    "a script that calls something like what is allowed": (
-        "- {id: a, tools: {allow: [find]}, model: {script: [{steps: [{call: fnd}, {call: search_web}]}]}}",
-        "agents[0].model.script[0].steps[0].call",
-        "did you mean 'find'?",
-    ),
-    "steps for a failure that call what is not allowed": (
-        "- {id: a, model: {script: [{steps: [{say: x}], failed: [{call: find}]}]}}",
-        "agents[0].model.script[0].failed[0].call",
-        "the script calls 'find', which 'a' is not allowed",
-    ),
-    "a script that quotes a tool it never calls": (
-        "- {id: a, tools: {allow: [find]}, model: {script: [{steps: [{call: find}, {say: '{result:fnd}'}]}]}}",
-        "agents[0].model.script[0].steps[1]",
-        "the script quotes 'fnd', which it never calls; did you mean 'find'?",
     ),
     "a limit for a tool that deep agents may bring": (
         "- {id: a, kind: deep, tool_call_limits: {write_file: 2}}",
@@ -225,7 +208,7 @@ WARNINGS = {
 
 
 @pytest.mark.parametrize("name", WARNINGS)
-def test_what_may_be_meant_so_is_a_warning(name: str) -> None:
+def test_what_may_be_intended_is_a_warning(name: str) -> None:
     agents, field, message = WARNINGS[name]
     catalogue = Catalogue(CATALOGUE.tools, ("files",), CATALOGUE.graphs, CATALOGUE.providers, CATALOGUE.keys)
     team = resolved(agents, catalogue=catalogue)
@@ -234,8 +217,8 @@ def test_what_may_be_meant_so_is_a_warning(name: str) -> None:
     assert message in team.warnings[0].message
 
 
-def test_the_default_model_is_checked_where_it_stands() -> None:
-    team = resolved("- {id: a}\n- {id: b, role: sub-agent}", "{name: team, default_model: {provider: nobody}}")
+def test_a_wrong_default_model_is_reported_at_its_own_field() -> None:
+    team = resolved("- {id: a}\n- {id: b, role: sub-agent}", "{name: team, default_model: {provider: unknown}}")
     assert [problem.field for problem in team.problems] == ["system.default_model.provider"]
 
 
@@ -267,8 +250,8 @@ def test_a_shared_sub_agent_is_made_once() -> None:
     assert b.agents_as_tools[0].agent is c.agents_as_tools[0].agent
 
 
-def test_registering_refuses_unknown_tools_with_their_places() -> None:
-    loaded = read_system(system("- id: a\n  tools:\n    allow: [search_web, serch_web]"), source="team.yaml")
+def test_registering_refuses_unknown_tools_with_their_positions() -> None:
+    loaded = load_system(system("- id: a\n  tools:\n    allow: [search_web, serch_web]"), source="team.yaml")
     with pytest.raises(SpecError) as refused:
         admit(loaded, CATALOGUE)
     assert str(refused.value) == (
@@ -277,5 +260,5 @@ def test_registering_refuses_unknown_tools_with_their_places() -> None:
 
 
 def test_registering_keeps_warnings() -> None:
-    loaded = read_system(system("- {id: a, model: {provider: openai, model: gpt}}"), source="team.yaml")
+    loaded = load_system(system("- {id: a, model: {provider: openai, model: gpt}}"), source="team.yaml")
     assert len(admit(loaded, CATALOGUE).warnings) == 1

@@ -13,7 +13,7 @@ from uuid import UUID
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from stellwerk.agents.source import Tap
+from stellwerk.agents.runtime.callback_handler import RunCallbackHandler
 from stellwerk.stream.facts import CheckpointSaved
 
 NODE: dict[str, Any] = {"langgraph_node": "pricing", "langgraph_checkpoint_ns": "pricing:t1"}
@@ -33,7 +33,7 @@ class Row:
     type: str
     says: dict[str, Any]
     """An ellipsis where any value will do."""
-    live: Callable[[Tap, Callable[[Any], None]], None]
+    live: Callable[[RunCallbackHandler, Callable[[Any], None]], None]
     parts: list[dict[str, Any]]
     events: list[dict[str, Any]]
     goes_on: bool = False
@@ -82,7 +82,7 @@ def event(kind: str, number: int, *parents: int, name: str = "", about: Any = No
 # What happens, live.
 
 
-def graph_starts(tap: Tap, tell: Any) -> None:
+def graph_starts(tap: RunCallbackHandler, tell: Any) -> None:
     tap.on_chain_start({}, {"messages": [ASKED]}, run_id=run(1), name="LangGraph")
     tap.on_chain_start({}, {}, run_id=run(2), parent_run_id=run(1), metadata=NODE, name="pricing")
     given: Any = {"messages": [ASKED], "place": "Ulm"}
@@ -90,39 +90,39 @@ def graph_starts(tap: Tap, tell: Any) -> None:
     tap.on_chain_start({}, {}, run_id=run(4), parent_run_id=run(3), metadata=STEP, name="look_up")
 
 
-def model_starts(tap: Tap, tell: Any) -> None:
+def model_starts(tap: RunCallbackHandler, tell: Any) -> None:
     params = {"model": "gpt", "temperature": 0.5}
     tap.on_chat_model_start({}, [[ASKED]], run_id=run(5), metadata=MODEL, invocation_params=params)
 
 
-def model_ends(tap: Tap, tell: Any) -> None:
+def model_ends(tap: RunCallbackHandler, tell: Any) -> None:
     model_starts(tap, tell)
     tap.on_llm_new_token("Hi", run_id=run(5))
     message = AIMessage("Hi", response_metadata=STOPPED, usage_metadata=USED)
     tap.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]), run_id=run(5))
 
 
-def tool_starts(tap: Tap, tell: Any) -> None:
+def tool_starts(tap: RunCallbackHandler, tell: Any) -> None:
     tap.on_tool_start({"name": "look"}, "", run_id=run(6), metadata=TOOLS, inputs={"q": 1}, tool_call_id="call_1")
 
 
-def tool_ends(tap: Tap, tell: Any) -> None:
+def tool_ends(tap: RunCallbackHandler, tell: Any) -> None:
     tool_starts(tap, tell)
     tap.on_tool_end(ToolMessage("found", tool_call_id="call_1"), run_id=run(6))
 
 
-def tool_fails(tap: Tap, tell: Any) -> None:
+def tool_fails(tap: RunCallbackHandler, tell: Any) -> None:
     tool_starts(tap, tell)
     tap.on_tool_error(ValueError("boom"), run_id=run(6))
 
 
-def graph_fails(tap: Tap, tell: Any) -> None:
+def graph_fails(tap: RunCallbackHandler, tell: Any) -> None:
     graph_starts(tap, tell)
     tap.on_chain_error(ValueError("boom"), run_id=run(4))
     tap.on_chain_error(ValueError("boom"), run_id=run(3))
 
 
-def graph_ends(tap: Tap, tell: Any) -> None:
+def graph_ends(tap: RunCallbackHandler, tell: Any) -> None:
     graph_starts(tap, tell)
     tap.on_chain_end({}, run_id=run(4))
     tap.on_chain_end({}, run_id=run(3))
@@ -158,7 +158,7 @@ def checkpoint(source: str) -> dict[str, Any]:
     return part("checkpoints", found)
 
 
-def goes_on(tap: Tap, tell: Any) -> None:
+def goes_on(tap: RunCallbackHandler, tell: Any) -> None:
     tap.on_chain_start({}, {}, run_id=run(1), name="LangGraph")
 
 

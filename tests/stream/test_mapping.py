@@ -6,23 +6,24 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.source import Tap
+from stellwerk.agents.runtime.callback_handler import RunCallbackHandler
 from stellwerk.envelope.model import Envelope, SubgraphCheckpoint, encode, type_of
 from stellwerk.envelope.payloads import Checkpointed
-from stellwerk.recordings.recorded import facts_of_events, facts_of_parts
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.facts import Fact
+from tests.recordings.readers import facts_of_events, facts_of_parts
 from tests.samples import SteadyClock, place, run_start
 from tests.stream.mapping_rows import Row, rows
 
-ROWS, SOURCES = list(rows()), ("live", "parts", "events")
+ROWS = {row.name: row for row in rows()}
+SOURCES = ("live", "parts", "events")
 
 
 async def facts(row: Row, source: str) -> list[Fact]:
     match source:
         case "live":
             told: list[Fact] = []
-            row.live(Tap(told.append, SteadyClock()), told.append)
+            row.live(RunCallbackHandler(told.append, SteadyClock()), told.append)
             return told
         case "parts":
             return list(facts_of_parts(row.parts, agent="boss"))
@@ -43,28 +44,28 @@ def told(given: Iterable[Fact], *, goes_on: bool) -> list[Envelope]:
     return [envelope for fact in given for envelope in adapter.feed(fact)]
 
 
-@pytest.mark.requirement(
-    "002.mapping.chain-start",
-    "002.mapping.chain-end",
-    "002.mapping.chat-model-start",
-    "002.mapping.chat-model-stream",
-    "002.mapping.chat-model-end",
-    "002.mapping.tool-start",
-    "002.mapping.tool-end",
-    "002.mapping.chain-error",
-    "002.mapping.tool-error",
-    "002.mapping.checkpoint-persisted",
-    "002.mapping.checkpoint-resume",
-    "002.adapter.unit-tests-of-framework-payloads",
-    "002.completion.authoritative-end",
-)
+@pytest.mark.requirement("002.adapter.unit-tests-of-framework-payloads")
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
-    "source, row",
-    # Events know nothing of checkpoints.
-    [(s, row) for row in ROWS for s in SOURCES if (s, row.name) != ("events", "checkpoint persisted")],
-    ids=str,
+    "name",
+    [
+        pytest.param("on_chain_start", marks=pytest.mark.requirement("002.mapping.chain-start")),
+        "on_chain_end",
+        pytest.param("on_chat_model_start", marks=pytest.mark.requirement("002.mapping.chat-model-start")),
+        pytest.param("on_chat_model_stream", marks=pytest.mark.requirement("002.mapping.chat-model-stream")),
+        pytest.param("on_chat_model_end", marks=pytest.mark.requirement("002.mapping.chat-model-end")),
+        pytest.param("on_tool_start", marks=pytest.mark.requirement("002.mapping.tool-start")),
+        pytest.param("on_tool_end", marks=pytest.mark.requirement("002.mapping.tool-end")),
+        pytest.param("checkpoint persisted", marks=pytest.mark.requirement("002.mapping.checkpoint-persisted")),
+        pytest.param("checkpoint resume", marks=pytest.mark.requirement("002.mapping.checkpoint-resume")),
+        pytest.param("on_chain_error", marks=pytest.mark.requirement("002.mapping.chain-error")),
+        pytest.param("on_tool_error", marks=pytest.mark.requirement("002.mapping.tool-error")),
+    ],
 )
-async def test_a_row_of_the_table_holds_from_every_source(source: str, row: Row) -> None:
+async def test_a_row_of_the_table_holds_from_every_source(source: str, name: str) -> None:
+    if (source, name) == ("events", "checkpoint persisted"):
+        return  # events know nothing of checkpoints
+    row = ROWS[name]
     found = [e for e in told(await facts(row, source), goes_on=row.goes_on) if type_of(e) == row.type]
     assert found, f"no {row.type}"
     payload: dict[str, Any] = json.loads(encode(found[-1]))["payload"]
@@ -72,17 +73,18 @@ async def test_a_row_of_the_table_holds_from_every_source(source: str, row: Row)
         assert payload[name] == value if value is not ... else payload[name]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_what_a_stack_holds_is_for_the_operator_only(row: Row) -> None:
+@pytest.mark.parametrize("row", ROWS.values(), ids=str)
+async def test_no_envelope_has_a_stack_trace(row: Row) -> None:
     for envelope in told(await facts(row, "live"), goes_on=row.goes_on):
         assert b"stack" not in encode(envelope)
         assert b"Traceback" not in encode(envelope)
 
 
 @pytest.mark.requirement("002.ids.subgraph-has-call-id", "002.ids.nested-tools-inherit-parent")
+@pytest.mark.requirement("002.completion.authoritative-end")
 @pytest.mark.parametrize("source", SOURCES)
-async def test_a_graph_has_a_call_of_its_own_whoever_tells_of_it(source: str) -> None:
-    row = next(row for row in ROWS if row.name == "on_chain_end")
+async def test_a_graph_has_a_call_of_its_own_from_every_source(source: str) -> None:
+    row = ROWS["on_chain_end"]
     start, end = [e for e in told(await facts(row, source), goes_on=False) if type_of(e) in ("tool_start", "tool_end")]
     assert start.call_id == end.call_id
     assert (start.parent_id, end.parent_id) == ("run-2", "run-2")

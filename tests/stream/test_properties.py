@@ -1,24 +1,24 @@
 """What holds for every run: however calls interleave, fail, ask and are cut off, the log keeps its rules."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunEnd, ToolStart, UserAnswer, decode, encode
-from stellwerk.envelope.order import legal
 from stellwerk.envelope.payloads import Answered, Problem, TextPart
 from stellwerk.ids import digest_id
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.endings import crash_ending, ending
 from stellwerk.stream.facts import Fact
+from stellwerk.testing.order import order_problems
 from tests.golden.files import DIALECTS
 from tests.samples import place, run_start
-from tests.stream.programs import Shape, Writer, choices, shapes
-from tests.stream.shown import SHOWN, words
+from tests.stream.random_facts import Shape, Writer, choices, shapes
+from tests.stream.shown_text import SHOWN, words
 
 FAILURE = Problem(code="agent_failed", message="the agent raised an error", fatal=True)
 
@@ -68,23 +68,23 @@ def written(drawn: list[Shape], order: list[int]) -> list[Fact]:
 
 @given(shapes, choices)
 def test_any_interleaving_keeps_the_order_rules(drawn: list[Shape], order: list[int]) -> None:
-    assert legal(Session().run(written(drawn, order)).log) == []
+    assert order_problems(Session().run(written(drawn, order)).log) == []
 
 
 @given(shapes, choices)
 def test_a_run_that_fails_leaves_nothing_open(drawn: list[Shape], order: list[int]) -> None:
-    assert legal(Session().run(written(drawn, order), failure=FAILURE).log) == []
+    assert order_problems(Session().run(written(drawn, order), failure=FAILURE).log) == []
 
 
 @given(shapes, choices, st.integers(0, 100))
 def test_any_prefix_and_its_closing_is_a_legal_log(drawn: list[Shape], order: list[int], cut: int) -> None:
     facts = written(drawn, order)
     prefix = facts[: cut % (len(facts) + 1)]
-    assert legal(Session().run(prefix, failure=FAILURE).log) == []
+    assert order_problems(Session().run(prefix, failure=FAILURE).log) == []
     crashed = Session()
     run_id = crashed.begin()
     crashed.feed(prefix, run_id)
-    assert legal(crashed.crash(run_id).log) == []
+    assert order_problems(crashed.crash(run_id).log) == []
 
 
 @given(shapes, choices)
@@ -95,7 +95,7 @@ def test_an_answered_run_goes_on_with_the_calls_that_are_open(drawn: list[Shape]
     if isinstance(end, RunEnd) and end.payload.status == "awaiting_user":
         asked = [envelope.payload.ask_id for envelope in session.log if isinstance(envelope, AskUser)]
         session.run(Writer("again-").program(_answered(drawn), order), answers=asked)
-    assert legal(session.log) == []
+    assert order_problems(session.log) == []
     started = [envelope.call_id for envelope in session.log if isinstance(envelope, ToolStart)]
     assert len(started) == len(set(started))
 
@@ -118,7 +118,7 @@ def test_the_same_facts_give_the_same_bytes(drawn: list[Shape], order: list[int]
 
 
 @given(shapes, choices)
-def test_what_is_told_can_be_stored_and_read_again(drawn: list[Shape], order: list[int]) -> None:
+def test_every_envelope_can_be_stored_and_read_again(drawn: list[Shape], order: list[int]) -> None:
     for envelope in Session().run(written(drawn, order)).log:
         assert encode(decode(encode(envelope))) == encode(envelope)
 
@@ -152,7 +152,7 @@ def _garbage(kind: type[Fact]) -> st.SearchStrategy[Fact]:
     return st.builds(kind, **fields)
 
 
-@given(st.lists(st.one_of(*(_garbage(kind) for kind in get_args(Fact))), max_size=30))
+@given(st.lists(st.one_of(*(_garbage(kind) for kind in Fact.__subclasses__())), max_size=30))
 def test_no_sequence_of_facts_makes_the_adapter_raise(facts: list[Fact]) -> None:
     log = Session().run(facts).log
     assert [decode(encode(envelope)) for envelope in log]

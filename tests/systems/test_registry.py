@@ -3,12 +3,9 @@
 import gc
 import weakref
 
-import pytest
-
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.systems import registry
-from stellwerk.systems.registry import Systems
-from tests.agents.driving import agents_of_anybody
+from stellwerk.runs.systems import Systems
+from tests.agents.agent_runs import same_factory
 from tests.samples import TENANT, SteadyClock
 
 
@@ -16,11 +13,8 @@ def text(name: str, mission: str = "") -> str:
     return f"{{version: 1, system: {{name: {name}}}, agents: [{{id: one, mission: 'Do it {mission}'}}]}}"
 
 
-async def test_agents_that_nobody_has_used_for_long_are_let_go_and_built_anew(
-    database: Sqlite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "KEPT", 2)
-    systems = Systems(database, agents_of_anybody, SteadyClock())
+async def test_agents_that_were_not_used_for_long_are_dropped_and_built_again(database: Sqlite) -> None:
+    systems = Systems(database, same_factory, SteadyClock(), kept=2)
     for mission in ("a", "b", "c", "d"):
         await systems.register(TENANT, text("many", mission), source="test")
     await systems.register(TENANT, text("other"), source="test")

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from stellwerk.api.audit_trail import AuditTrail
+from stellwerk.api.http.audit import AuditMiddleware
 from stellwerk.database.folder import DATABASE, locked
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import SettingsError
-from stellwerk.offline import make_key, verified
-from stellwerk.tenants.audit import REFUSALS, Audit, Verdict, verdict
+from stellwerk.ops.offline import make_key, verified
+from stellwerk.redaction.redactor import Redactors
+from stellwerk.tenants.audit import REFUSALS, Action, Audit, ChainCheck, check_chain
 from stellwerk.tenants.principals import Principal
 from tests.samples import StillClock
 
@@ -26,12 +26,12 @@ async def filled(database: Sqlite) -> Audit:
     audit = Audit(database, StillClock())
     for number in range(6):
         who = Principal("acme" if number % 2 else "local", "member", "ada")
-        await audit.record(who, WHAT, 204, on={"sid": "s1"}, origin="127.0.0.1")
+        await audit.record(Action(who, WHAT, {"sid": "s1"}, "127.0.0.1"), 204)
     return audit
 
 
-async def judged(database: Sqlite, tenant: str) -> Verdict:
-    return await database.read(lambda tx: verdict(tx, tenant))
+async def judged(database: Sqlite, tenant: str) -> ChainCheck:
+    return await database.read(lambda tx: check_chain(tx, tenant))
 
 
 async def test_each_tenant_has_a_chain_that_counts_for_itself(database: Sqlite) -> None:
@@ -50,12 +50,12 @@ async def test_of_refusals_so_many_are_recorded_in_a_minute(database: Sqlite) ->
     audit = Audit(database, clock)
 
     async def refuse(times: int) -> int:
-        who = Principal("acme", "reader", "ada")
-        await asyncio.gather(*(audit.record(who, WHAT, 403, on={}, origin="") for _ in range(times)))
+        action = Action(Principal("acme", "reader", "ada"), WHAT, {})
+        await asyncio.gather(*(audit.record(action, 403) for _ in range(times)))
         return len(await audit.page("acme", after=0, limit=500))
 
     assert await refuse(REFUSALS + 5) == REFUSALS
-    await audit.record(Principal("acme", "admin"), WHAT, 204, on={}, origin="")
+    await audit.record(Action(Principal("acme", "admin"), WHAT, {}), 204)
     clock.pass_by(60)
     assert await refuse(2) == REFUSALS + 3
 
@@ -64,10 +64,10 @@ async def test_a_name_that_somebody_asks_for_is_kept_without_his_secrets_and_not
     database: Sqlite,
 ) -> None:
     redactors = Redactors()
-    redactors.renew("acme", ["sk-canary-4711"])
+    redactors.set_secrets("acme", ["sk-canary-4711"])
     audit = Audit(database, StillClock(), redactors)
     asked = {"name": "sk-canary-4711", "sid": "x" * 60_000}
-    await audit.record(Principal("acme", "admin"), "DELETE /secrets/{name}", 404, on=asked, origin="")
+    await audit.record(Action(Principal("acme", "admin"), "DELETE /secrets/{name}", asked), 404)
     (entry,) = await audit.page("acme", after=0, limit=2)
     assert entry.on == {"name": "[redacted]", "sid": "x" * 200}
 
@@ -129,6 +129,6 @@ async def test_what_fails_by_a_bug_of_ours_is_in_the_audit_too(database: Sqlite)
     asked = {"type": "http", "method": "DELETE", "app": app, "route": SimpleNamespace(path="/keys/{key_id}")}
     scope = {**asked, "path_params": {"key_id": "k"}, "principal": Principal("acme", "admin")}
     with pytest.raises(ZeroDivisionError):
-        await AuditTrail(broken)(scope, None, None)  # type: ignore[arg-type]
+        await AuditMiddleware(broken)(scope, None, None)  # type: ignore[arg-type]
     (entry,) = await audit.page("acme", after=0, limit=2)
     assert (entry.what, entry.outcome, entry.on) == ("DELETE /keys/{key_id}", 500, {"key_id": "k"})

@@ -8,8 +8,16 @@ import pytest
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import Conflict
-from stellwerk.tenants.audit import Audit, verdict
-from stellwerk.tenants.audited import AuditedDatabase, Due, about, recording, unrecorded
+from stellwerk.tenants.audit import (
+    Action,
+    Audit,
+    AuditedDatabase,
+    PendingEntry,
+    about,
+    check_chain,
+    recording,
+    without_audit,
+)
 from stellwerk.tenants.principals import Principal
 from tests.samples import StillClock
 
@@ -31,8 +39,8 @@ class Desk:
         self.database = AuditedDatabase(database, {do_many: lambda item: item, also_many: None})
         self.audit = Audit(self.database, StillClock())
 
-    def due(self, what: str = "POST /things") -> Due:
-        return self.audit.due(ADA, what, 201, on={}, origin="")
+    def due(self, what: str = "POST /things") -> PendingEntry:
+        return self.audit.due(Action(ADA, what, {}), 201)
 
     async def entries(self) -> list[tuple[str, dict[str, str]]]:
         return [(each.what, each.on) for each in await self.audit.page("acme", after=0, limit=500)]
@@ -64,7 +72,7 @@ async def test_parts_of_something_else_and_what_comes_later_take_nothing_along(d
         await desk.database.submit(do_many, "later")
 
     with recording(due := desk.due()):
-        with unrecorded():
+        with without_audit():
             await desk.database.submit(do_many, "part")
             about(room="7")
         task = asyncio.create_task(later())
@@ -91,7 +99,7 @@ async def test_the_chain_is_whole_whatever_is_done_at_once(desk: Desk) -> None:
             operation = do_many if number % 2 else also_many
             await asyncio.gather(desk.database.submit(operation, outcome), return_exceptions=True)
         if number % 3 == 0:
-            await desk.audit.record(ADA, "by itself", 409, on={}, origin="")
+            await desk.audit.record(Action(ADA, "by itself", {}), 409)
 
     await asyncio.gather(*map(work, range(60)))
     told = [what for what, _ in await desk.entries()]
@@ -99,5 +107,5 @@ async def test_the_chain_is_whole_whatever_is_done_at_once(desk: Desk) -> None:
     assert sorted(told) == sorted(
         [*(f"POST /things/{n}" for n in range(60) if n not in refused), *(["by itself"] * 20)]
     )
-    found = await desk.database.read(lambda tx: verdict(tx, "acme"))
+    found = await desk.database.read(lambda tx: check_chain(tx, "acme"))
     assert (found.entries, found.whole) == (len(told), True)

@@ -1,5 +1,6 @@
 """API keys: what opens, what no longer does, and what is kept of them."""
 
+import asyncio
 import hashlib
 from hmac import compare_digest
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import Conflict, NotFound
-from stellwerk.tenants.keys import Keys
+from stellwerk.tenants.keys import AT_MOST, ApiKeys
 from stellwerk.tenants.principals import SCOPES, Principal
 from tests.samples import StillClock
 
@@ -19,8 +20,8 @@ def clock() -> StillClock:
 
 
 @pytest.fixture
-async def keys(database: Sqlite, clock: StillClock) -> Keys:
-    made = Keys(database, clock)
+async def keys(database: Sqlite, clock: StillClock) -> ApiKeys:
+    made = ApiKeys(database, clock)
     await made.open()
     return made
 
@@ -30,23 +31,24 @@ def list_of(folder: Path) -> list[Path]:
 
 
 async def test_a_tenant_has_so_many_keys_and_those_that_are_valid_no_longer_make_room(
-    keys: Keys, database: Sqlite, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+    keys: ApiKeys, database: Sqlite, clock: StillClock
 ) -> None:
-    monkeypatch.setattr("stellwerk.tenants.keys.AT_MOST", 2)
-    first, _ = await keys.make(tenant="local", name="a", role="admin")
-    second, token = await keys.make(tenant="local", name="b", role="admin")
-    with pytest.raises(Conflict, match="at most 2 keys"):
-        await keys.make(tenant="local", name="c", role="admin")
+    first, _ = await keys.make(tenant="local", name="first", role="admin")
+    second, token = await keys.make(tenant="local", name="second", role="admin")
+    more = (keys.make(tenant="local", name=f"key {number}", role="admin") for number in range(2, AT_MOST))
+    others = {key.id for key, _ in await asyncio.gather(*more)}
+    with pytest.raises(Conflict, match=f"at most {AT_MOST} keys"):
+        await keys.make(tenant="local", name="one more", role="admin")
     await keys.revoke("local", first.id)
-    third, _ = await keys.make(tenant="local", name="c", role="admin")
-    assert [key.id for key in keys.of("local")] == [second.id, third.id]
-    again = Keys(database, clock)
+    last, _ = await keys.make(tenant="local", name="one more", role="admin")
+    assert {key.id for key in keys.of("local")} == {second.id, last.id, *others}
+    again = ApiKeys(database, clock)
     await again.open()
     assert again.principal(token) is not None
-    assert {key.id for key in again.of("local")} == {second.id, third.id}
+    assert {key.id for key in again.of("local")} == {second.id, last.id, *others}
 
 
-async def test_a_key_opens_for_its_tenant_its_user_and_its_role(keys: Keys) -> None:
+async def test_a_key_opens_for_its_tenant_its_user_and_its_role(keys: ApiKeys) -> None:
     assert not keys.asked_for
     key, token = await keys.make(tenant="local", name="ci", user="ada", role="member", scopes=("read",))
     who = keys.principal(token)
@@ -55,7 +57,7 @@ async def test_a_key_opens_for_its_tenant_its_user_and_its_role(keys: Keys) -> N
     assert keys.asked_for
 
 
-async def test_what_is_not_a_key_opens_nothing(keys: Keys) -> None:
+async def test_what_is_not_a_key_opens_nothing(keys: ApiKeys) -> None:
     key, token = await keys.make(tenant="local", name="ci", role="admin")
     other = "A" if token[-1] != "A" else "B"
     for wrong in (
@@ -72,7 +74,7 @@ async def test_what_is_not_a_key_opens_nothing(keys: Keys) -> None:
 
 
 async def test_whatever_is_shown_costs_one_digest_and_one_comparison_in_constant_time(
-    keys: Keys, monkeypatch: pytest.MonkeyPatch
+    keys: ApiKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, token = await keys.make(tenant="local", name="ci", role="admin")
     compared = list[tuple[int, int]]()
@@ -87,7 +89,7 @@ async def test_whatever_is_shown_costs_one_digest_and_one_comparison_in_constant
     assert compared == [(32, 32)] * 5
 
 
-async def test_of_a_secret_only_the_digest_is_kept(keys: Keys, database: Sqlite, tmp_path: Path) -> None:
+async def test_of_a_secret_only_the_digest_is_kept(keys: ApiKeys, database: Sqlite, tmp_path: Path) -> None:
     key, token = await keys.make(tenant="local", name="ci", role="admin")
     secret = token.rpartition("_")[2]
     await database.truncate()
@@ -98,7 +100,7 @@ async def test_of_a_secret_only_the_digest_is_kept(keys: Keys, database: Sqlite,
 
 
 async def test_a_key_that_was_revoked_or_has_expired_opens_nothing_also_after_a_restart(
-    keys: Keys, database: Sqlite, clock: StillClock
+    keys: ApiKeys, database: Sqlite, clock: StillClock
 ) -> None:
     revoked, first = await keys.make(tenant="local", name="a", role="admin")
     _, second = await keys.make(tenant="local", name="b", role="admin", expires_in=60)
@@ -108,7 +110,7 @@ async def test_a_key_that_was_revoked_or_has_expired_opens_nothing_also_after_a_
     await keys.revoke("local", revoked.id)
     await keys.revoke("local", revoked.id)
     clock.pass_by(61)
-    again = Keys(database, clock)
+    again = ApiKeys(database, clock)
     await again.open()
     for known in (keys, again):
         assert [known.principal(first), known.principal(second)] == [None, None]
@@ -117,14 +119,14 @@ async def test_a_key_that_was_revoked_or_has_expired_opens_nothing_also_after_a_
 
 
 async def test_streams_are_looked_at_when_the_first_key_is_made_and_once_when_one_is_revoked(
-    keys: Keys, database: Sqlite, clock: StillClock
+    keys: ApiKeys, database: Sqlite, clock: StillClock
 ) -> None:
     heard = list[bool]()
     keys.when_revoked(lambda: heard.append(True))
     key, token = await keys.make(tenant="local", name="a", role="admin")
     await keys.make(tenant="local", name="b", role="admin")
     assert len(heard) == 1
-    earlier = Keys(database, clock)
+    earlier = ApiKeys(database, clock)
     await earlier.open()
     await earlier.revoke("local", key.id)  # as by a request that was cut off after it was stored
     for _ in range(2):
@@ -133,7 +135,7 @@ async def test_streams_are_looked_at_when_the_first_key_is_made_and_once_when_on
     assert len(heard) == 2
 
 
-async def test_two_keys_of_one_name_are_valid_at_a_time(keys: Keys) -> None:
+async def test_two_keys_of_one_name_are_valid_at_a_time(keys: ApiKeys) -> None:
     old, _ = await keys.make(tenant="local", name="ci", role="admin")
     await keys.make(tenant="local", name="ci", role="admin")
     with pytest.raises(Conflict, match="revoke the older one") as third:
@@ -143,7 +145,7 @@ async def test_two_keys_of_one_name_are_valid_at_a_time(keys: Keys) -> None:
     await keys.make(tenant="local", name="ci", role="admin")
 
 
-async def test_nobody_revokes_a_foreign_key_nor_makes_one_for_a_tenant_that_is_not_there(keys: Keys) -> None:
+async def test_nobody_revokes_a_foreign_key_nor_makes_one_for_a_tenant_that_is_not_there(keys: ApiKeys) -> None:
     key, token = await keys.make(tenant="local", name="ci", role="admin")
     for tenant, key_id in (("acme", key.id), ("local", "nothing")):
         with pytest.raises(NotFound):
@@ -153,7 +155,7 @@ async def test_nobody_revokes_a_foreign_key_nor_makes_one_for_a_tenant_that_is_n
         await keys.make(tenant="acme", name="ci", role="admin")
 
 
-async def test_it_is_known_when_a_key_was_used_last(keys: Keys, database: Sqlite, clock: StillClock) -> None:
+async def test_it_is_known_when_a_key_was_used_last(keys: ApiKeys, database: Sqlite, clock: StillClock) -> None:
     _, token = await keys.make(tenant="local", name="ci", role="admin")
     assert keys.of("local")[0].last_used is None
     clock.pass_by(5)
@@ -161,7 +163,7 @@ async def test_it_is_known_when_a_key_was_used_last(keys: Keys, database: Sqlite
     used = keys.of("local")[0].last_used
     assert used is not None
     await keys.keep_uses()
-    again = Keys(database, clock)
+    again = ApiKeys(database, clock)
     await again.open()
     assert again.of("local")[0].last_used == keys.of("local")[0].last_used == used
 

@@ -9,13 +9,12 @@ import pytest
 
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.documents.store import DocumentStore
-from stellwerk.envelope.shapes import make_blob
+from stellwerk.envelope.introspection import make_blob
 from stellwerk.errors import LimitReached, NotFound, QuotaExceeded
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import NewSession
-from stellwerk.log.wake import Wakes
-from stellwerk.tenants.limits import DAY, Limits
-from stellwerk.tenants.quotas import Quotas
+from stellwerk.log.log import CreateSession
+from stellwerk.log.notify import WakeUps
+from stellwerk.tenants.quotas import DAY, Limits, TenantQuotas, stored_usage
 from stellwerk.tenants.tenants import Tenants
 from tests.samples import StillClock
 
@@ -26,9 +25,9 @@ def clock() -> StillClock:
 
 
 @pytest.fixture
-async def quotas(database: Sqlite, clock: StillClock) -> Quotas:
+async def quotas(database: Sqlite, clock: StillClock) -> TenantQuotas:
     await Tenants(database, clock).make("acme")
-    return Quotas(database, clock)
+    return TenantQuotas(database, clock)
 
 
 def refused(work: Callable[[], Any]) -> tuple[str, str]:
@@ -38,7 +37,7 @@ def refused(work: Callable[[], Any]) -> tuple[str, str]:
     return raised.value.message, raised.value.headers().get("Retry-After", "")
 
 
-async def test_in_no_minute_there_are_more_requests_than_allowed(quotas: Quotas, clock: StillClock) -> None:
+async def test_in_no_minute_there_are_more_requests_than_allowed(quotas: TenantQuotas, clock: StillClock) -> None:
     await quotas.limit("acme", Limits(requests=3, session_requests=2))
     quotas.request("acme", None)
     clock.pass_by(50)
@@ -58,7 +57,7 @@ async def test_in_no_minute_there_are_more_requests_than_allowed(quotas: Quotas,
 
 @pytest.mark.parametrize("set_by", [-3600, 3600])
 async def test_a_clock_that_is_set_neither_locks_a_tenant_out_nor_lets_more_in(
-    quotas: Quotas, clock: StillClock, set_by: float
+    quotas: TenantQuotas, clock: StillClock, set_by: float
 ) -> None:
     await quotas.limit("acme", Limits(requests=2, session_requests=2))
     for _ in range(2):
@@ -72,10 +71,12 @@ async def test_a_clock_that_is_set_neither_locks_a_tenant_out_nor_lets_more_in(
 
 
 @pytest.mark.parametrize("set_by", [-3600, 7200])
-async def test_the_seconds_of_a_run_are_those_that_passed(quotas: Quotas, clock: StillClock, set_by: float) -> None:
+async def test_the_seconds_of_a_run_are_those_that_passed(
+    quotas: TenantQuotas, clock: StillClock, set_by: float
+) -> None:
     clock.pass_by(DAY / 2)
     await quotas.limit("acme", Limits(seconds=20, session_seconds=20))
-    meter = await quotas.meter("acme", "s1")
+    meter = await quotas.run_usage("acme", "s1")
     with meter.running():
         clock.pass_by(5)
         clock.set_by(set_by)
@@ -88,7 +89,7 @@ async def test_the_seconds_of_a_run_are_those_that_passed(quotas: Quotas, clock:
     assert (await quotas.used("acme")).seconds == 20
 
 
-async def test_a_stream_holds_its_place_until_it_ends(quotas: Quotas) -> None:
+async def test_a_stream_holds_its_place_until_it_ends(quotas: TenantQuotas) -> None:
     await quotas.limit("acme", Limits(streams=2, session_streams=1))
     with ExitStack() as opened:
         opened.enter_context(quotas.stream("acme", "s1"))
@@ -101,17 +102,24 @@ async def test_a_stream_holds_its_place_until_it_ends(quotas: Quotas) -> None:
     assert (await quotas.used("acme")).streams == 0
 
 
-async def test_what_is_used_up_today_is_there_again_tomorrow(quotas: Quotas, clock: StillClock) -> None:
+async def admit(quotas: TenantQuotas, database: Sqlite) -> None:
+    """As a message to a session of the tenant is admitted."""
+    limits = quotas.limits("acme")
+    quotas.admit("acme", await database.read(lambda tx: stored_usage(tx, limits, "acme", "s1")))
+
+
+async def test_what_is_used_up_today_is_there_again_tomorrow(
+    quotas: TenantQuotas, database: Sqlite, clock: StillClock
+) -> None:
     await quotas.limit("acme", Limits(tokens=10, seconds=100))
-    meter = await quotas.meter("acme", "s1")
+    meter = await quotas.run_usage("acme", "s1")
     with meter.running():
         meter.check()
         meter.spend(12)
-        with pytest.raises(QuotaExceeded, match="tokens: 12 are used of the 10 tokens") as ended:
+        with pytest.raises(QuotaExceeded, match="tokens: 12 are used of the 10 tokens"):
             meter.check()
-        assert (ended.value.used, ended.value.limit) == (12, 10)
         with pytest.raises(LimitReached) as door:
-            await quotas.admit("acme", "s1")
+            await admit(quotas, database)
         assert door.value.headers() == {"Retry-After": str(DAY - 100)}
         clock.pass_by(DAY - 150)
         await quotas.limit("acme", Limits(seconds=100))
@@ -124,12 +132,12 @@ async def test_what_is_used_up_today_is_there_again_tomorrow(quotas: Quotas, clo
 
 
 async def test_files_of_a_run_count_at_once_and_equal_ones_once(
-    quotas: Quotas, database: Sqlite, clock: StillClock, tmp_path: Path
+    quotas: TenantQuotas, database: Sqlite, clock: StillClock, tmp_path: Path
 ) -> None:
-    await DurableLog(database, Wakes()).create(NewSession("acme", "s1", "demo", 0.0))
-    store = DocumentStore(database, tmp_path / "documents", clock, quotas.look)
+    await DurableLog(database, WakeUps()).create(CreateSession("acme", "s1", "demo", 0.0))
+    store = DocumentStore(database, tmp_path / "documents", clock, quotas.files_changed)
     await quotas.limit("acme", Limits(bytes=100, session_bytes=120))
-    meter = await quotas.meter("acme", "s1")
+    meter = await quotas.run_usage("acme", "s1")
     for _ in range(2):
         await store.keep("acme", "s1", [make_blob(b"a" * 60, mime="text/plain", filename="a.txt")])
     meter.check()
@@ -140,17 +148,17 @@ async def test_files_of_a_run_count_at_once_and_equal_ones_once(
     with pytest.raises(QuotaExceeded, match="session_bytes: 120 are used of the 120 bytes"):
         meter.check()
     with pytest.raises(LimitReached, match="session_bytes: 120"):
-        await quotas.admit("acme", "s1")
+        await admit(quotas, database)
 
 
 async def test_limits_are_kept_and_are_those_of_a_tenant_that_there_is(
-    quotas: Quotas, database: Sqlite, clock: StillClock
+    quotas: TenantQuotas, database: Sqlite, clock: StillClock
 ) -> None:
     with pytest.raises(NotFound):
         await quotas.limit("nobody", Limits(runs=1))
     await quotas.limit("acme", Limits(runs=1, tokens=5))
     await quotas.limit("acme", Limits(runs=0))
-    again = Quotas(database, clock)
+    again = TenantQuotas(database, clock)
     await again.open()
     assert again.limits("acme") == Limits(runs=0)
     assert again.limits("other") == Limits()

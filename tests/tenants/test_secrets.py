@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stellwerk.database.folder import MASTER_KEY
 from stellwerk.database.sqlite import Sqlite
-from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import Conflict, InvalidField, NotFound, SettingsError
-from stellwerk.tenants import secrets as module
-from stellwerk.tenants.master_key import FILE, KeyCommand, KeyFile, MasterKeys, Unopened, key_source
-from stellwerk.tenants.secrets import LONGEST, Secrets, open_secrets
+from stellwerk.redaction.redactor import Redactors
+from stellwerk.tenants.master_key import KeyCommand, KeyFile, MasterKeys, Unopened, key_source
+from stellwerk.tenants.secrets import LONGEST, MOST, Secrets, open_secrets
 from tests.samples import StillClock
 
 CANARY = "sk-Canary-4711-and-more"
 
 
 async def opened(database: Sqlite, folder: Path, redactors: Redactors | None = None) -> Secrets:
-    return await open_secrets(database, KeyFile(folder / FILE), redactors or Redactors(), StillClock())
+    return await open_secrets(database, KeyFile(folder / MASTER_KEY), redactors or Redactors(), StillClock())
 
 
 def holding(text: str, folder: Path) -> list[Path]:
@@ -38,7 +38,7 @@ async def test_a_system_has_its_own_or_else_its_tenants(database: Sqlite, tmp_pa
         assert each.find("acme", "desk", "openai_api_key") == "of-the-System"
         assert each.find("acme", "other", "openai_api_key") == "of-the-Tenant"
         assert each.find("other", "desk", "openai_api_key") is None
-    assert [(found.name, found.system, found.readable) for found in await again.list("acme")] == [
+    assert [(found.name, found.agent_system_id, found.readable) for found in await again.list("acme")] == [
         ("openai_api_key", None, True),
         ("openai_api_key", "desk", True),
     ]
@@ -65,14 +65,14 @@ async def test_a_value_that_could_not_be_kept_out_of_texts_is_refused_and_not_re
     assert not value.strip() or value not in str(refused.value)
 
 
-async def test_a_tenant_has_only_so_many(database: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 2)
+async def test_a_tenant_has_only_so_many(database: Sqlite, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
-    for name in ("one", "two", "two"):
-        await secrets.put("acme", name, CANARY)
+    for number in range(MOST):
+        await secrets.put("acme", f"key_{number}", CANARY)
+    await secrets.put("acme", "key_0", CANARY)
     with pytest.raises(Conflict):
-        await secrets.put("acme", "three", CANARY)
-    await secrets.put("other", "three", CANARY)
+        await secrets.put("acme", "one_more", CANARY)
+    await secrets.put("other", "one_more", CANARY)
 
 
 async def test_the_secrets_of_a_tenant_have_only_so_many_characters_together(database: Sqlite, tmp_path: Path) -> None:
@@ -136,18 +136,19 @@ async def test_nothing_of_a_value_is_in_the_files_and_a_row_that_was_moved_opens
     assert again.find("other", "", "token") is None
     assert again.find("acme", "", "token") == CANARY
     assert [found.readable for found in await again.list("other")] == [False]
-    assert (await again.rotate())[1:3] == (1, 1)
-    assert len((tmp_path / FILE).read_text().split()) == 2, "the old key is kept as long as something needs it"
+    rotated = await again.rotate()
+    assert (rotated.sealed, rotated.left) == (1, 1)
+    assert len((tmp_path / MASTER_KEY).read_text().split()) == 2, "the old key is kept as long as something needs it"
 
 
 async def test_rotation_seals_everything_anew_and_the_old_key_is_gone(database: Sqlite, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
     for tenant in ("acme", "other"):
         await secrets.put(tenant, "token", f"{CANARY}-{tenant}")
-    old = (tmp_path / FILE).read_text()
+    old = (tmp_path / MASTER_KEY).read_text()
     done = await secrets.rotate()
     assert (done.sealed, done.left) == (2, 0)
-    new = (tmp_path / FILE).read_text()
+    new = (tmp_path / MASTER_KEY).read_text()
     assert len(new.split()) == 1
     assert old.strip() not in new
     await secrets.put("acme", "another", CANARY)
@@ -185,23 +186,23 @@ async def test_rotation_under_load_loses_nothing_and_fails_nobody(database: Sqli
     await asyncio.gather(*(use(number) for number in range(20)), *(secrets.rotate() for _ in range(3)))
     again = await opened(database, tmp_path)
     assert {again.find("acme", "", f"token_{number}") for number in range(20)} == {f"{CANARY}-{n}" for n in range(20)}
-    assert len((tmp_path / FILE).read_text().split()) == 1
+    assert len((tmp_path / MASTER_KEY).read_text().split()) == 1
 
 
 async def test_a_rotation_that_was_cut_off_leaves_everything_readable(database: Sqlite, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
     await secrets.put("acme", "token", CANARY)
-    KeyFile(tmp_path / FILE).begin()
+    KeyFile(tmp_path / MASTER_KEY).begin()
     again = await opened(database, tmp_path)
     assert again.find("acme", "", "token") == CANARY
     assert (await again.rotate()).sealed == 1
-    assert len((tmp_path / FILE).read_text().split()) == 1
+    assert len((tmp_path / MASTER_KEY).read_text().split()) == 1
 
 
 async def test_the_key_is_made_once_for_its_owner_alone_and_never_made_up_again(
     database: Sqlite, tmp_path: Path
 ) -> None:
-    secrets, file = await opened(database, tmp_path), tmp_path / FILE
+    secrets, file = await opened(database, tmp_path), tmp_path / MASTER_KEY
     assert file.stat().st_mode & 0o777 == 0o600
     await secrets.put("acme", "token", CANARY)
     text = file.read_text()
@@ -228,11 +229,12 @@ async def test_a_command_tells_the_keys_and_neither_they_nor_its_words_are_repea
     secrets = await open_secrets(database, source, Redactors(), StillClock())
     await secrets.put("acme", "token", CANARY)
     told.write_text(f"{new}\n{old}\n")
-    assert [(await secrets.rotate())[1:] for _ in range(2)] == [(1, 0, True), (0, 0, False)]
+    rotated = [await secrets.rotate() for _ in range(2)]
+    assert [(each.sealed, each.left, each.changed) for each in rotated] == [(1, 0, True), (0, 0, False)]
     told.write_text(new)
     again = await open_secrets(database, source, Redactors(), StillClock())
     assert again.find("acme", "", "token") == CANARY
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / MASTER_KEY).exists()
     cry = f"{sys.executable} -c 'import sys; sys.exit(\"{CANARY}\")'"
     for broken in (cry, f"echo {CANARY}", "no-such-program-here", "echo '"):
         with pytest.raises(SettingsError) as refused:

@@ -13,36 +13,36 @@ ADA = Principal("acme", "reader", "ada")
 def test_a_ticket_is_good_once_for_its_session_and_not_for_long() -> None:
     clock = StillClock()
     tickets = Tickets(clock)
-    ticket, other, late = (tickets.sell(ADA, "s1") for _ in range(3))
-    assert tickets.take(ticket.value, "s1") == ADA
-    assert tickets.take(ticket.value, "s1") is None
-    assert tickets.take(other.value, "s2") is None
-    assert tickets.take(other.value, "s1") is None
+    ticket, other, late = (tickets.issue(ADA, "s1") for _ in range(3))
+    assert tickets.redeem(ticket.value, "s1") == ADA
+    assert tickets.redeem(ticket.value, "s1") is None
+    assert tickets.redeem(other.value, "s2") is None
+    assert tickets.redeem(other.value, "s1") is None
     clock.pass_by(LASTS)
-    assert tickets.take(late.value, "s1") is None
-    assert tickets.take("", "s1") is None
+    assert tickets.redeem(late.value, "s1") is None
+    assert tickets.redeem("", "s1") is None
 
 
 @pytest.mark.parametrize("set_by", [-3600, 3600])
 def test_a_clock_that_is_set_makes_a_ticket_last_neither_longer_nor_shorter(set_by: float) -> None:
     clock = StillClock()
     tickets = Tickets(clock)
-    ticket, late = tickets.sell(ADA, "s1"), tickets.sell(ADA, "s1")
+    ticket, late = tickets.issue(ADA, "s1"), tickets.issue(ADA, "s1")
     clock.set_by(set_by)
-    assert tickets.take(ticket.value, "s1") == ADA
+    assert tickets.redeem(ticket.value, "s1") == ADA
     clock.pass_by(LASTS)
-    assert tickets.take(late.value, "s1") is None
+    assert tickets.redeem(late.value, "s1") is None
 
 
 def test_a_tenant_that_takes_all_its_tickets_takes_none_from_others() -> None:
     clock = StillClock()
     tickets = Tickets(clock)
-    sold = [tickets.sell(ADA, "s1") for _ in range(AT_ONCE)]
+    sold = [tickets.issue(ADA, "s1") for _ in range(AT_ONCE)]
     with pytest.raises(Overloaded):
-        tickets.sell(ADA, "s1")
-    assert tickets.take(tickets.sell(Principal("other", "reader"), "s2").value, "s2") is not None
-    assert tickets.take(sold[0].value, "s1") == ADA
-    tickets.sell(ADA, "s1")
+        tickets.issue(ADA, "s1")
+    assert tickets.redeem(tickets.issue(Principal("other", "reader"), "s2").value, "s2") is not None
+    assert tickets.redeem(sold[0].value, "s1") == ADA
+    tickets.issue(ADA, "s1")
     clock.pass_by(LASTS)
-    tickets.sell(ADA, "s1")
-    assert len(tickets._sold) == 1
+    tickets.issue(ADA, "s1")
+    assert len(tickets._issued) == 1

@@ -11,8 +11,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 
 from stellwerk.errors import SettingsError, Unauthorized
+from stellwerk.tenants.jwt import Issuer, Tokens
 from stellwerk.tenants.principals import Principal
-from stellwerk.tenants.tokens import Issuer, Tokens
 from tests.samples import StillClock
 
 OURS = ECKey.generate_key("P-256", {"kid": "ours"})

@@ -5,8 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from stellwerk.errors import PatchRefused
-from stellwerk.views.checklist import TRANSITIONS, Checklist, Notice, Task, merged
-from stellwerk.views.checklist_patches import apply, patch_of
+from stellwerk.views.checklist import TRANSITIONS, Checklist, Notice, Task, apply, merged, patch_of
 
 BOSS, GIT, DOCS = "boss", "git", "docs"
 

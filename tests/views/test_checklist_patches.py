@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 
 from stellwerk.errors import PatchRefused
-from stellwerk.views.checklist import TRANSITIONS, Checklist, Task, markdown
-from stellwerk.views.checklist_patches import MAX_NOTICES, MAX_TASKS, next_ids
+from stellwerk.views.checklist import MAX_NOTICES, MAX_TASKS, TRANSITIONS, Checklist, Task, markdown, next_ids
 from tests.views.checklists import (
     AGENTS,
     BOSS,
@@ -43,7 +42,7 @@ def test_a_patch_raises_the_version_by_one_and_that_of_each_task_it_touches() ->
     assert [(task.id, task.version) for task in after.tasks] == [("t1", 2), ("t2", 1)]
 
 
-def test_a_task_belongs_to_its_creator_unless_it_was_planned_for_somebody_else() -> None:
+def test_a_task_belongs_to_its_creator_unless_another_owner_is_named() -> None:
     assert [(task.owner, task.creator) for task in two_tasks().tasks] == [(BOSS, BOSS), (GIT, BOSS)]
 
 
@@ -111,14 +110,14 @@ def test_an_old_version_is_refused_and_the_newest_is_named() -> None:
 
 
 @pytest.mark.requirement("004.patches.owner")
-def test_somebody_elses_task_is_refused_and_its_owner_named() -> None:
+def test_a_change_of_another_agents_task_is_rejected_with_its_owner() -> None:
     error = refused(two_tasks(), by=GIT, version=1, changes=change("t1", status="completed"))
     assert (error.code, "t1 belongs to boss, and you are git" in error.message) == ("not_owner", True)
 
 
 @pytest.mark.requirement("004.patches.fields")
 @pytest.mark.parametrize("field", ["creator", "depends_on", "created_at", "__class__"])
-def test_a_field_that_nobody_may_set_is_refused_and_the_others_are_named(field: str) -> None:
+def test_a_field_that_cannot_be_set_is_rejected_with_those_that_can(field: str) -> None:
     error = refused(two_tasks(), version=1, changes=change("t1", **{field: "x"}))
     assert (error.code, "you can set: title, note, status, owner" in error.message) == ("forbidden_field", True)
 

@@ -96,7 +96,7 @@ def test_usage_counts_each_model_for_itself() -> None:
     assert usage["models"][0] == {"model": "a", "input_tokens": 6, "output_tokens": 8, "calls": 2}
 
 
-def test_progress_keeps_its_number_and_begins_anew_with_each_run() -> None:
+def test_progress_keeps_its_percentage_and_is_reset_by_each_run() -> None:
     under_way = folded(Overview(), [run_start(), log("half", 50), log("still there")])
     assert (under_way.progress.percent, under_way.progress.message) == (50, "still there")
     assert folded(under_way, [run_end(), run_start("next", 2)]).progress.percent is None
@@ -128,7 +128,7 @@ def test_a_message_that_was_taken_back_is_not_shown() -> None:
     assert read(said("one"), said("two"), said("one", action="removed")) == ["two"]
 
 
-def test_an_answer_that_was_made_anew_takes_the_place_of_the_old_one() -> None:
+def test_a_regenerated_answer_replaces_the_old_one() -> None:
     story: list[Envelope] = [run_start("old"), said("hello", role="user", run="old"), said("first", run="old")]
     assert read(*story, again("new", "old", "hello"), said("second", run="new")) == ["hello", "second"]
 

@@ -14,7 +14,7 @@ def folded(story: list[Envelope]) -> Status:
 
 
 @pytest.mark.parametrize("end", ["completed", "stopped", "failed"])
-def test_a_session_stands_where_its_last_run_ended(end: RunStatus) -> None:
+def test_the_status_of_a_session_is_that_of_its_last_run(end: RunStatus) -> None:
     state = folded([run_start(), run_end(status=end)])
     assert (state.status, state.round, state.run_id) == (end, 1, "run")
 

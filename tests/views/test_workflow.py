@@ -40,7 +40,7 @@ from stellwerk.envelope.payloads import (
 )
 from stellwerk.ids import digest_id
 from stellwerk.views.status import Status, fold
-from stellwerk.views.workflow import Workflow, message_id
+from stellwerk.workflows.views.workflow import Workflow, message_id
 from tests.samples import place
 
 E = TypeVar("E", bound=Envelope)
@@ -117,28 +117,36 @@ AGAIN = [
 ]
 
 
-@pytest.mark.requirement("003.start.log-initialized", "003.start.log-running", "003.resume.log", "003.input.log")
-@pytest.mark.requirement("003.completed.log", "003.stop.log", "003.failed.log", "003.interrupt.log")
 @pytest.mark.parametrize(
     ("told", "entries"),
     [
-        ([start()], BEGUN),
-        ([start(2)], AGAIN),
+        pytest.param(
+            [start()], BEGUN, marks=pytest.mark.requirement("003.start.log-initialized", "003.start.log-running")
+        ),
+        pytest.param([start(2)], AGAIN, marks=pytest.mark.requirement("003.resume.log", "003.input.log")),
         ([start(2, "answer")], AGAIN),
         ([start(2, "stop"), end("stopped", 2)], [("Workflow stopped by user", "info", 100)]),
         ([progress("Work plan created", 25)], [("Work plan created", "info", 25)]),
         ([problem(Warning, "slow")], [("slow", "warning", None)]),
         ([problem(Error, "it is odd")], [("it is odd", "error", None)]),
         ([problem(Error, "fetch raised OSError", "call_failed")], [("A call of fetch has failed", "warning", None)]),
-        ([end()], [("Workflow completed successfully", "info", 100)]),
-        ([end("stopped")], [("Workflow stopped by user", "info", 100)]),
-        (
+        pytest.param(
+            [end()],
+            [("Workflow completed successfully", "info", 100)],
+            marks=pytest.mark.requirement("003.completed.log"),
+        ),
+        pytest.param(
+            [end("stopped")], [("Workflow stopped by user", "info", 100)], marks=pytest.mark.requirement("003.stop.log")
+        ),
+        pytest.param(
             [problem(Error, "no model", fatal=True), end("failed", reason="no model")],
             [("no model", "error", 100), ("Workflow failure reported", "error", 100)],
+            marks=pytest.mark.requirement("003.failed.log"),
         ),
-        (
+        pytest.param(
             [end("failed", reason="the server was killed")],
             [("the server was killed", "error", 100), ("Workflow failure reported", "error", 100)],
+            marks=pytest.mark.requirement("003.interrupt.log"),
         ),
         ([end("awaiting_user")], []),
         ([start(), resume()], [*BEGUN, ("Workflow goes on after a restart of the server", "info", None)]),
@@ -185,7 +193,7 @@ def test_a_message_that_is_taken_back_leaves_the_numbers_of_the_others_alone() -
     assert message_id("one") in shown.removed
 
 
-def test_an_answer_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
+def test_a_regenerated_answer_replaces_the_old_one() -> None:
     first = (start(), said("go", "first", "user"), said("old"), end())
     again = start(2, "regenerate", replaces="run1")
     shown = workflow(*first, again, said("new", round=2), end(round=2))
@@ -270,6 +278,8 @@ def test_last_activity_moves_with_what_is_shown_and_with_nothing_else() -> None:
     assert shown.last_activity == before
     shown.feed(said("go", "step"))
     assert shown.last_activity == 1.5
+    shown.feed(replace(said("and more", "first", "user", round=2), ts=2.5))
+    assert shown.last_activity == 2.5
 
 
 @pytest.mark.requirement("003.workflow.name")

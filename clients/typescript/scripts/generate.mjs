@@ -1,4 +1,4 @@
-// Types of the envelope, from the JSON Schema that the server publishes.
+// Generates the envelope types from the server's published JSON Schema.
 import { readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
 
@@ -6,22 +6,22 @@ const SCHEMA = new URL("../../../docs/reference/envelope.schema.json", import.me
 const TYPES = new URL("../src/envelope.gen.ts", import.meta.url);
 const BANNER = "// Made by `npm run generate` from docs/reference/envelope.schema.json. Do not edit.";
 
-// Names that would hide those of the language or of the browser.
+// Names that would shadow globals.
 const RESULTS = { Table: "TableResult", Text: "TextResult", FileRef: "FileResult", Json: "JsonResult" };
 const RENAMED = { ...RESULTS, Problem: "Trouble" };
 
-// What all of them have, with what readers get in front of the stored form.
+// Fields of all envelopes, including those that readers get in addition to the stored form.
 const FIELDS = `/** What every payload may say of itself: what was made harmless in it, and that its content was removed. */
 export interface Noted {
   _sanitized?: string[];
   redacted?: boolean;
 }
 
-/** One thing that happened in one session. */
+/** One event of a session. */
 export interface EnvelopeOf<Type extends string, Payload> {
-  /** Its place in the log of the session, and the only cursor. */
+  /** The position in the session's log, and the only cursor. */
   position: number;
-  /** \`replay\`: it was stored before you connected. */
+  /** \`replay\`: it was committed before you connected. */
   origin: "replay" | "live";
   session_id: string;
   type: Type;
@@ -62,7 +62,7 @@ export async function generated() {
   return [BANNER, "", FIELDS, tidied(payloads, noted), aliases.join(""), union].join("\n");
 }
 
-/** Without the union that only made the compiler reach all of them. */
+/** Drops the union that only made the compiler reach all types. */
 function tidied(text, noted) {
   const told = text.slice(text.indexOf(";", text.indexOf("export type Payload")) + 1).trimStart();
   return told
@@ -104,7 +104,7 @@ function definition(def) {
   };
 }
 
-// Titles would become names, defaults are what a reader has to assume for an absent field anyway.
+// Titles would become type names; a reader assumes the defaults anyway.
 function plain(value) {
   if (Array.isArray(value)) return value.map((item) => plain(item));
   if (typeof value !== "object" || value === null) return value;
@@ -116,7 +116,7 @@ function plain(value) {
   return Object.keys(told).every((key) => key === "description") ? { ...told, tsType: "unknown" } : told;
 }
 
-// An absent field is left out of the stored form, never null.
+// Optional fields are absent from the stored form, never null.
 function withoutNull(told) {
   const kinds = told.anyOf?.filter((kind) => kind.type !== "null");
   if (!kinds) return told;

@@ -1,6 +1,6 @@
 const BLOCK = 256;
 
-/** A list that only grows, and is never changed: `with` shares every full block with the list before it. */
+/** A persistent append-only list: `with` returns a new list that shares every full block with this one. */
 export class Chain<Item> implements Iterable<Item> {
   static empty<Item>(): Chain<Item> {
     return new Chain<Item>([], []);

@@ -1,12 +1,12 @@
-import type { Task } from "./answers.js";
+import type { Task } from "./responses.js";
 import type { Checklist, Notice } from "./session.js";
 
-/** From least to furthest: of two forms of a task with the same version, the one that is further on counts. */
+/** In order of progress: of two forms of a task with the same version, the more advanced one wins. */
 const STATUSES: readonly Task["status"][] = ["pending", "blocked", "in_progress", "skipped", "completed"];
 
 /**
- * A checklist with the one that a snapshot tells. They are merged, as agents that work side by side each tell only
- * their own change: of every task the newest form, of every question and blocker the newest word.
+ * Merges a snapshot into a checklist. Agents that work in parallel each report only their own change, so every task,
+ * question and blocker keeps its newest version.
  */
 export function merged(known: Checklist, snapshot: unknown): Checklist {
   if (!isChecklist(snapshot)) return known;
@@ -23,7 +23,7 @@ export function openNotices(checklist: Checklist, kind: Notice["kind"]): readonl
   return checklist.notices.filter((one) => one.kind === kind && one.version % 2 === 1).map((one) => one.text);
 }
 
-/** A graph of somebody's own may mean something else by this name. */
+/** A user's graph may use this name for something else. */
 function isChecklist(value: unknown): value is Checklist {
   if (typeof value !== "object" || value === null) return false;
   const { tasks, notices, lost, patches } = value as Partial<Checklist>;
@@ -45,7 +45,7 @@ function newest(tasks: readonly Task[]): { tasks: readonly Task[]; lost: readonl
   return { tasks: best, lost };
 }
 
-/** Tasks of the outermost agent first; within a branch as they were planned. */
+/** Tasks of the outermost agent first; within a branch in the order of planning. */
 function byId(left: Task, right: Task): number {
   const [a, b] = [numbersIn(left.id), numbersIn(right.id)];
   if (a.length !== b.length) return a.length - b.length;

@@ -5,7 +5,7 @@ import { lines, NAMES } from "./testing/golden.js";
 
 const QUESTION: AiMessage = { id: "u", content: "Go." };
 
-function told(folder: string, name: string): AiMessage {
+function messageFrom(folder: string, name: string): AiMessage {
   const start: readonly AiMessage[] = [QUESTION, { id: "ai", content: "" }];
   const [question, message] = lines(`${folder}/${name}.jsonl`).reduce(
     (messages, line) => dispatch(messages, "ai", JSON.parse(line)),
@@ -16,18 +16,18 @@ function told(folder: string, name: string): AiMessage {
 }
 
 describe.each(NAMES)("the golden run %s", (name) => {
-  const events = told("events", name);
+  const events = messageFrom("events", name);
 
-  test("gives the same message from events, from chunks, and from chunks with a preview", () => {
+  test("gives the same message for events, chunks, and chunks with a preview", () => {
     const bare = (message: AiMessage) => ({
       ...message,
       toolEvents: message.toolEvents?.map((event) => ({ ...event, payload: { ...event.payload, argsPreview: null } })),
     });
-    expect(bare(told("chunks", name))).toEqual(bare(events));
-    expect(bare(told("chunks-live", name))).toEqual(bare(events));
+    expect(bare(messageFrom("chunks", name))).toEqual(bare(events));
+    expect(bare(messageFrom("chunks-live", name))).toEqual(bare(events));
   });
 
-  test("has every word of its text, and no tool in it", () => {
+  test("contains the whole text and no tool output", () => {
     const parsed = lines(`events/${name}.jsonl`).map((line) => JSON.parse(line));
     const words = parsed.filter((event) => event.type === "text_message").map((event) => event.payload.text);
     expect(events.content).toBe(words.join(""));
@@ -36,7 +36,7 @@ describe.each(NAMES)("the golden run %s", (name) => {
   });
 });
 
-test("a string is a line of JSON, or else text", () => {
+test("a string is parsed as a line of JSON, else taken as text", () => {
   const line = '{"type":"text_message","payload":{"text":"Hi"},"id":"1.0","ts":1,"agent_name":"a"}';
   expect(streamControl(line)).toEqual({ appendText: "Hi" });
   expect(streamControl("{not JSON")).toEqual({ appendText: "{not JSON" });
@@ -44,14 +44,14 @@ test("a string is a line of JSON, or else text", () => {
     expect(streamControl(text)).toEqual({ appendText: text });
 });
 
-test("a question comes with the id to answer it by", () => {
+test("a question carries the id needed to answer it", () => {
   const question = lines("events/question-answered.jsonl")
     .map(streamControl)
     .find((control) => control.question);
   expect(question).toMatchObject({ appendText: "May I?", question: { ask_id: "id-21", kind: "question" } });
 });
 
-test("types that nobody knows yet do nothing", () => {
+test("unknown types are ignored", () => {
   expect(streamControl('{"type":"tomorrow","payload":{}}')).toEqual({});
   expect(streamControl('{"type":"tomorrow","level":"outer_agent","data":"x"}')).toEqual({});
 });

@@ -7,20 +7,20 @@ import type {
   ToolcallResult,
 } from "./events.js";
 
-/** What a front end has to do for an event; nothing, if it is empty. */
+/** What a front end has to do for an event. Empty: nothing. */
 export interface StreamControl {
   readonly appendText?: string;
   readonly toolcallRequest?: ToolcallRequest;
   readonly toolcallResult?: ToolcallResult;
-  /** The text is a question: how it may be answered, and under which id. */
+  /** Set if the text is a question: how it can be answered, and its id. */
   readonly question?: AskedQuestion & { readonly ask_id: string };
   readonly error?: StreamError;
 }
 
-/** Takes an event, a chunk, or one of these as its line of JSON; any other string is text. */
-export function streamControl(told: StreamEvent | StreamChunk | string): StreamControl {
-  if (typeof told === "string") return ofString(told);
-  return "payload" in told ? ofEvent(told) : ofChunk(told);
+/** Accepts an event, a chunk, or a line of JSON with either; any other string is text. */
+export function streamControl(event: StreamEvent | StreamChunk | string): StreamControl {
+  if (typeof event === "string") return ofString(event);
+  return "payload" in event ? ofEvent(event) : ofChunk(event);
 }
 
 function ofEvent(event: StreamEvent): StreamControl {
@@ -73,16 +73,16 @@ function ofChunk(chunk: StreamChunk): StreamControl {
 
 function ofString(text: string): StreamControl {
   try {
-    const told: unknown = JSON.parse(text);
-    if (isTold(told)) return streamControl(told);
+    const event: unknown = JSON.parse(text);
+    if (isEvent(event)) return streamControl(event);
   } catch {
-    // Text, as it has always been.
+    // Not JSON: plain text.
   }
   return { appendText: text };
 }
 
-/** A model may well write JSON, and that with a `type`: only with one of these beside it is it a line of ours. */
-function isTold(value: unknown): value is StreamEvent | StreamChunk {
+/** A model may itself write JSON with a `type`; only with one of these fields is it an event or a chunk. */
+function isEvent(value: unknown): value is StreamEvent | StreamChunk {
   if (typeof value !== "object" || value === null || !("type" in value)) return false;
   return "level" in value || ("payload" in value && typeof value.payload === "object" && value.payload !== null);
 }
@@ -91,7 +91,7 @@ function asked(askId: string | undefined, question: AskedQuestion | undefined): 
   return askId === undefined ? {} : { question: { kind: "question", ...question, ask_id: askId } };
 }
 
-/** A type that this version does not know: an error for whoever compiles, nothing for whoever runs. */
+/** An unknown type: a compile-time error, ignored at run time. */
 function unknownType(_: never): StreamControl {
   return {};
 }

@@ -3,7 +3,7 @@ const WIDTH = 64;
 type Leaf<Value> = ReadonlyMap<string, Value>;
 type Branch<Value> = readonly (Leaf<Value> | undefined)[];
 
-/** A map that is never changed: `with` gives another one, which shares all but a few dozen slots with this one. */
+/** A persistent map: `with` returns a new map that shares all but a few dozen slots with this one. */
 export class Dict<Value> {
   static empty<Value>(): Dict<Value> {
     return new Dict<Value>([], 0);
@@ -36,7 +36,7 @@ export class Dict<Value> {
     return new Dict(branches, before?.has(key) ? this.size : this.size + 1);
   }
 
-  /** In no order that means anything. */
+  /** In no particular order. */
   *values(): Generator<Value, void, undefined> {
     for (const branch of this.branches) for (const leaf of branch ?? []) if (leaf) yield* leaf.values();
   }
@@ -46,7 +46,7 @@ function filled<Slot>(slots: readonly (Slot | undefined)[]): (Slot | undefined)[
   return slots.length === 0 ? new Array<Slot | undefined>(WIDTH).fill(undefined) : slots.slice();
 }
 
-/** FNV-1a over the key, of which twelve bits choose its place. */
+/** FNV-1a of the key; twelve bits of it select the slot. */
 function slots(key: string): [number, number] {
   let hash = 0x811c9dc5;
   for (let index = 0; index < key.length; index++) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193);

@@ -5,23 +5,23 @@ export type ToolEvent =
   | { readonly type: "toolcall_request"; readonly payload: ToolcallRequest }
   | { readonly type: "toolcall_result"; readonly payload: ToolcallResult };
 
-/** A message of a chat, as far as the dispatcher knows it. */
+/** The fields of a chat message that `dispatch` reads and writes. */
 export interface AiMessage {
   readonly id: string;
   readonly content: string;
-  /** What its tools were asked and gave back, apart from the text. */
+  /** Tool calls and tool results, separate from the text. */
   readonly toolEvents?: readonly ToolEvent[];
   readonly question?: StreamControl["question"];
   readonly error?: StreamError;
 }
 
-/** The messages after an event: text is appended to the content of `aiId`, tool events are kept as its `toolEvents`. */
+/** Applies an event to the message `aiId`: appends text to its `content`, tool events to its `toolEvents`. */
 export function dispatch<Message extends AiMessage>(
   messages: readonly Message[],
   aiId: string,
-  told: StreamEvent | StreamChunk | string,
+  event: StreamEvent | StreamChunk | string,
 ): Message[] {
-  const control = streamControl(told);
+  const control = streamControl(event);
   return messages.map((message) => (message.id === aiId ? { ...message, ...changes(message, control) } : message));
 }
 
@@ -36,11 +36,11 @@ function changes(message: AiMessage, control: StreamControl): Partial<AiMessage>
   };
 }
 
-/** An agent that failed is told twice among the chunks, as cut off and with its result: the first is its result. */
+/** The chunks of a failed agent contain two results, an abort and an error; only the first is kept. */
 function kept(message: AiMessage, event: ToolEvent): Partial<AiMessage> {
   const events = message.toolEvents ?? [];
-  const told = (type: ToolEvent["type"]) =>
+  const count = (type: ToolEvent["type"]) =>
     events.filter((one) => one.type === type && one.payload.toolCallId === event.payload.toolCallId).length;
-  if (event.type === "toolcall_result" && told("toolcall_result") >= told("toolcall_request")) return {};
+  if (event.type === "toolcall_result" && count("toolcall_result") >= count("toolcall_request")) return {};
   return { toolEvents: [...events, event] };
 }

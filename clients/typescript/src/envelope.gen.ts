@@ -6,11 +6,11 @@ export interface Noted {
   redacted?: boolean;
 }
 
-/** One thing that happened in one session. */
+/** One event of a session. */
 export interface EnvelopeOf<Type extends string, Payload> {
-  /** Its place in the log of the session, and the only cursor. */
+  /** The position in the session's log, and the only cursor. */
   position: number;
-  /** `replay`: it was stored before you connected. */
+  /** `replay`: it was committed before you connected. */
   origin: "replay" | "live";
   session_id: string;
   type: Type;

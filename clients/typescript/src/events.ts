@@ -1,9 +1,9 @@
-/** The dialects `events` and `chunks`, as docs/reference/dialects.md tells them. */
+/** The dialects `events` and `chunks`; see docs/reference/dialects.md. */
 import type { Asked, FileResult, JsonResult, TableResult, TextResult } from "./envelope.gen.js";
 
 export type ToolResult = TableResult | TextResult | FileResult | JsonResult;
 
-/** What there is to say of a question beside its text: how it may be answered; of an approval, also for what. */
+/** A question without its text: how it can be answered; for an approval, also the tool call. */
 export interface AskedQuestion extends Readonly<Omit<Asked, "ask_id" | "question">> {
   readonly kind: NonNullable<Asked["kind"]>;
 }
@@ -25,11 +25,11 @@ export interface ToolcallResult {
 export interface StreamError {
   readonly code: string;
   readonly message: string;
-  /** It ended the run. */
+  /** True if it ended the run. */
   readonly fatal: boolean;
 }
 
-interface Told<Type extends string, Payload> {
+interface EventOf<Type extends string, Payload> {
   readonly type: Type;
   readonly payload: Payload;
   readonly id: string;
@@ -38,10 +38,10 @@ interface Told<Type extends string, Payload> {
 }
 
 export type StreamEvent =
-  | Told<"text_message", { readonly text: string; readonly ask_id?: string; readonly question?: AskedQuestion }>
-  | Told<"toolcall_request", ToolcallRequest>
-  | Told<"toolcall_result", ToolcallResult>
-  | Told<"error", StreamError>;
+  | EventOf<"text_message", { readonly text: string; readonly ask_id?: string; readonly question?: AskedQuestion }>
+  | EventOf<"toolcall_request", ToolcallRequest>
+  | EventOf<"toolcall_result", ToolcallResult>
+  | EventOf<"error", StreamError>;
 
 interface ChunkFields {
   readonly id: string;

@@ -13,7 +13,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Reads up to the last envelope of the run. */
+/** Reads until the last envelope of the run. */
 async function positions(url: string, options: Parameters<typeof follow>[1] = {}): Promise<number[]> {
   const seen: number[] = [];
   for await (const { position } of follow("s", { url, ...options })) {
@@ -25,7 +25,7 @@ async function positions(url: string, options: Parameters<typeof follow>[1] = {}
 
 const all = RUN.map((one) => one.position);
 
-test("a line that breaks again and again loses nothing and doubles nothing", async () => {
+test("a connection that breaks repeatedly loses and repeats nothing", async () => {
   const cuts = [cutAfter(RUN, 0), cutAfter(RUN, 3, "id: 4\nda"), cutAfter(RUN, 1), problem(503, "busy")];
   const states: string[] = [];
   const url = await serving(...(cuts as [Answer]), whole(RUN));
@@ -33,7 +33,7 @@ test("a line that breaks again and again loses nothing and doubles nothing", asy
   expect(states.filter((state) => state === "waiting")).toHaveLength(cuts.length);
 });
 
-test("a server that says too much is not believed", async () => {
+test("envelopes that the server repeats are dropped", async () => {
   const twice: Answer = (_request, response) => {
     response.writeHead(200, SSE);
     response.write([...RUN, ...RUN].map((one) => `data: ${JSON.stringify(one)}\n\n`).join(""));
@@ -41,7 +41,7 @@ test("a server that says too much is not believed", async () => {
   expect(await positions(await serving(twice))).toEqual(all);
 });
 
-test("it begins behind the cursor, with the profile and the key that were asked for", async () => {
+test("following starts after the cursor, with the given profile and key", async () => {
   const asked: (string | undefined)[] = [];
   const url = await serving((request, response, wanted) => {
     asked.push(request.url, request.headers.authorization, request.headers.accept);
@@ -52,14 +52,14 @@ test("it begins behind the cursor, with the profile and the key that were asked 
   expect(asked).toEqual([`/sessions/s/stream?after=${LAST - 2}&profile=debug`, "Bearer sw_k_s", "text/event-stream"]);
 });
 
-test.each([401, 403, 404])("%d is final", async (status) => {
+test.each([401, 403, 404])("status %d is final", async (status) => {
   const url = await serving(cutAfter(RUN, 2), problem(status, "no"));
   const error = await positions(url).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Problem);
   expect(error).toMatchObject({ status, code: "no", detail: "It is no." });
 });
 
-test("a line that falls silent is given up, and another one is opened", async () => {
+test("a silent connection is closed and reopened", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const url = await serving(whole(RUN.slice(0, 2)), whole(RUN));
   const onConnection = (state: string) => void (state === "waiting" && setImmediate(() => vi.runAllTimers()));
@@ -72,7 +72,7 @@ test("a line that falls silent is given up, and another one is opened", async ()
   expect(seen).toEqual(all);
 });
 
-test("the signal ends it without an error, also while it waits to come back, for a year if need be", async () => {
+test("the signal ends following without an error, also during a long Retry-After", async () => {
   const stopping = new AbortController();
   const timers = vi.spyOn(globalThis, "setTimeout");
   const url = await serving(cutAfter(RUN, 2), problem(503, "busy", { "Retry-After": "31536000" }));
@@ -86,13 +86,16 @@ test("the signal ends it without an error, also while it waits to come back, for
   expect(timers.mock.calls.map(([, delay = 0]) => delay >= 2 ** 31)).not.toContain(true);
 });
 
-test.each(["connecting", "open", "waiting"] as const)("whoever leaves at the word %s is gone at once", async (word) => {
-  const stopping = new AbortController();
-  const onConnection = (state: string) => void (state === word && stopping.abort());
-  const url = await serving(word === "waiting" ? problem(503, "busy", { "Retry-After": "3600" }) : whole([]));
-  for await (const { position } of follow("s", { url, signal: stopping.signal, onConnection }))
-    expect(position).toBe(0);
-});
+test.each(["connecting", "open", "waiting"] as const)(
+  "a reader that leaves in the state %s is disconnected at once",
+  async (word) => {
+    const stopping = new AbortController();
+    const onConnection = (state: string) => void (state === word && stopping.abort());
+    const url = await serving(word === "waiting" ? problem(503, "busy", { "Retry-After": "3600" }) : whole([]));
+    for await (const { position } of follow("s", { url, signal: stopping.signal, onConnection }))
+      expect(position).toBe(0);
+  },
+);
 
 const page: Answer = (_, response) => {
   response.writeHead(200, { "Content-Type": "text/html" });
@@ -103,7 +106,7 @@ const nothing: Answer = (_, response) => {
   response.end("data: null\n\n");
 };
 
-test("what is no stream of ours is told as the reason, and tried again", async () => {
+test("an unexpected response is reported as the reason and retried", async () => {
   const reasons: unknown[] = [];
   const url = await serving(page, nothing, whole(RUN));
   const onConnection = (state: string, why: unknown) => void (state === "waiting" && reasons.push(why));

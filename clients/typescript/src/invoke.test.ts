@@ -10,8 +10,8 @@ const LINES = lines("events/failing-tool.jsonl");
 const REQUEST = { messages: [{ role: "user", content: "Go." }] } as const;
 const ids = LINES.map((line) => (JSON.parse(line) as StreamEvent).id);
 
-/** The lines behind the cursor, as many as said; then the answer ends, or the line is cut. */
-function told(count: number, how: "end" | "destroy"): Answer {
+/** The first `count` lines after the cursor; then the response ends or the connection breaks. */
+function eventLines(count: number, how: "end" | "destroy"): Answer {
   return (_, response, wanted) => {
     response.writeHead(200, { "Content-Type": "application/x-ndjson", "Stellwerk-Session": "s1" });
     const from = ids.indexOf(wanted.get("after") ?? "") + 1;
@@ -26,7 +26,7 @@ function standing(status: string): Answer {
   return (_, response) => response.end(JSON.stringify({ id: "s1", status, awaiting_user_input: false }));
 }
 
-test("every event comes once, though the line is cut, and the server shuts down in the middle", async () => {
+test("every event arrives once, across a broken connection and a server restart", async () => {
   const asked: string[] = [];
   const noted =
     (answer: Answer): Answer =>
@@ -34,7 +34,13 @@ test("every event comes once, though the line is cut, and the server shuts down 
       asked.push(`${request.method} ${request.url}`);
       answer(request, ...rest);
     };
-  const answers = [told(2, "destroy"), told(1, "end"), standing("running"), told(99, "end"), standing("completed")];
+  const answers = [
+    eventLines(2, "destroy"),
+    eventLines(1, "end"),
+    standing("running"),
+    eventLines(99, "end"),
+    standing("completed"),
+  ];
   const url = await serving(...(answers.map(noted) as [Answer]));
   const seen: StreamEvent[] = [];
   expect(await invokeAgent(REQUEST, { url, onEvent: (event) => seen.push(event) })).toBe("s1");
@@ -45,10 +51,10 @@ test("every event comes once, though the line is cut, and the server shuts down 
     (all, event) => dispatch(all, "ai", event),
     [{ id: "ai", content: "" }],
   );
-  expect(message).toMatchObject({ content: "It failed: ConnectionError: nobody answers at a.test" });
+  expect(message).toMatchObject({ content: expect.stringMatching(/^It failed: ConnectionError: .* a\.test$/) });
 });
 
-test("what cannot be sent is not sent twice", async () => {
+test("a request that fails to send is not retried", async () => {
   let count = 0;
   const url = await serving((request, ...rest) => {
     count += 1;
@@ -58,28 +64,28 @@ test("what cannot be sent is not sent twice", async () => {
   expect(count).toBe(1);
 });
 
-test("the signal ends it also while it asks whether that was all", async () => {
+test("the signal also ends the check whether the run is over", async () => {
   const stopping = new AbortController();
-  const url = await serving(told(99, "end"), () => stopping.abort());
+  const url = await serving(eventLines(99, "end"), () => stopping.abort());
   const invoked = invokeAgent(REQUEST, { url, signal: stopping.signal, onEvent: () => undefined });
   await expect(invoked).rejects.toMatchObject({ name: "AbortError" });
 });
 
-/** As Node 20 and 22 give it if the last byte comes in the moment of the abort: it neither goes on nor ends. */
+/** As in Node 20 and 22 if the last byte arrives during the abort: the body neither continues nor ends. */
 async function deaf(): Promise<Response> {
   const whole = new TextEncoder().encode(`${LINES.join("\n")}\n`);
   const body = new ReadableStream<Uint8Array>({ start: (control) => control.enqueue(whole) });
   return new Response(body, { headers: { "Stellwerk-Session": "s1" } });
 }
 
-test("the signal ends it also at the last event, if the body does not hear of it", async () => {
+test("the signal ends the call at the last event, even if the body ignores the abort", async () => {
   const stopping = new AbortController();
   const onEvent = (event: StreamEvent) => void (event.id === ids.at(-1) && stopping.abort());
   const invoked = invokeAgent(REQUEST, { fetch: deaf, signal: stopping.signal, onEvent });
   await expect(invoked).rejects.toMatchObject({ name: "AbortError" });
 });
 
-test("a server that takes the request and says nothing is a problem, and nobody's abort", async () => {
+test("a server that accepts the request and stays silent is a problem, not an abort", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const url = await serving(() => setImmediate(() => vi.advanceTimersByTime(SILENCE)));
@@ -87,13 +93,13 @@ test("a server that takes the request and says nothing is a problem, and nobody'
   await expect(invoked).rejects.toMatchObject({ name: "Problem", code: "silent", status: 0 });
 });
 
-test("an answer that no session is named for is no answer of ours", async () => {
+test("a response without a session id is rejected", async () => {
   const url = await serving((_, response) => response.end(`${LINES.join("\n")}\n`));
   const invoked = invokeAgent(REQUEST, { url, onEvent: () => undefined });
   await expect(invoked).rejects.toMatchObject({ name: "Problem", code: "foreign_answer" });
 });
 
-test("the signal ends it", async () => {
+test("the signal ends the call", async () => {
   const stopping = new AbortController();
   const url = await serving((_, response) => {
     response.writeHead(200, { "Stellwerk-Session": "s1" });

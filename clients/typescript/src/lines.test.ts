@@ -14,7 +14,7 @@ function streamOf(pieces: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   });
 }
 
-/** Every way to cut in two, byte by byte, and in pieces of each small size. */
+/** All cuts into two pieces, and into pieces of each small size. */
 function* cuts(whole: Uint8Array): Generator<Uint8Array[]> {
   for (let at = 0; at <= whole.length; at++) yield [whole.slice(0, at), whole.slice(at)];
   for (let size = 1; size <= 7; size++) {
@@ -30,35 +30,35 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 }
 
 describe.each(["\n", "\r\n", "\r"])("with %j at the end of a line", (ending) => {
-  test("how NDJSON is cut does not matter, and blank lines are heartbeats", async () => {
+  test("NDJSON is parsed however it is cut; blank lines are heartbeats", async () => {
     const text = OBJECTS.map((one) => ` ${JSON.stringify(one)}${ending}${ending}`).join("");
     for (const pieces of cuts(bytes(text))) expect(await all(objectsOf(streamOf(pieces)))).toEqual(OBJECTS);
   });
 
-  test("how server-sent events are cut does not matter", async () => {
+  test("server-sent events are parsed however they are cut", async () => {
     const frames = OBJECTS.map((one, index) => [`id: ${index + 1}`, `data: ${JSON.stringify(one)}`, ""].join(ending));
     const whole = bytes(`\uFEFF: ping${ending}${ending}${frames.join(ending)}${ending}: ping${ending}data: cut off`);
-    const told = OBJECTS.map((one, index) => ({ id: `${index + 1}`, event: "message", data: JSON.stringify(one) }));
-    for (const pieces of cuts(whole)) expect(await all(eventsOf(streamOf(pieces)))).toEqual(told);
+    const expected = OBJECTS.map((one, index) => ({ id: `${index + 1}`, event: "message", data: JSON.stringify(one) }));
+    for (const pieces of cuts(whole)) expect(await all(eventsOf(streamOf(pieces)))).toEqual(expected);
   });
 });
 
-test("a last line without an end is a line", () => {
+test("a last line without a line break is a line", () => {
   const buffer = new LineBuffer();
   expect(buffer.push(bytes("one\ntw"))).toEqual(["one"]);
   expect([...buffer.push(bytes("o")), ...buffer.end()]).toEqual(["two"]);
 });
 
-test("events may have several lines, a name, and the id of the one before", async () => {
+test("events may have several data lines, a name, and the previous id", async () => {
   const text = "id:7\nevent:note\ndata:a\ndata: b\ndata\n\ndata:c\n\nretry: 3\n\nid: x\0y\n";
-  const told: ServerSentEvent[] = [
+  const expected: ServerSentEvent[] = [
     { id: "7", event: "note", data: "a\nb\n" },
     { id: "7", event: "message", data: "c" },
   ];
-  expect(await all(eventsOf(streamOf([bytes(text)])))).toEqual(told);
+  expect(await all(eventsOf(streamOf([bytes(text)])))).toEqual(expected);
 });
 
-test("a reader that stops lets the stream go", async () => {
+test("the stream is cancelled when the reader stops", async () => {
   let gone = false;
   const stream = new ReadableStream<Uint8Array>({
     start: (control) => control.enqueue(bytes('{"n":1}\n{"n":2}\n')),

@@ -1,15 +1,15 @@
-/** Lines out of bytes that the network cuts where it likes: inside a line, inside a character, between CR and LF. */
+/** Splits bytes into lines, wherever the network cuts them: inside a line, inside a character, between CR and LF. */
 export class LineBuffer {
   readonly #decoder = new TextDecoder();
   #pieces: string[] = [];
   #afterReturn = false;
 
-  /** The lines that these bytes end. The rest waits; it is joined only once, however many pieces it comes in. */
+  /** The lines completed by these bytes. The rest is buffered and joined once, when its line ends. */
   push(bytes: Uint8Array): string[] {
     return this.#split(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** What is left when no more bytes come: a last line without an end, if there is one. */
+  /** The last line, if the stream ended without a line break. */
   end(): string[] {
     const lines = this.#split(this.#decoder.decode());
     const rest = this.#taken("");
@@ -37,7 +37,7 @@ export class LineBuffer {
   }
 }
 
-/** The lines of a stream as they come; the stream is let go when the reader stops. */
+/** The lines of a stream as they arrive; the stream is cancelled when the reader stops. */
 export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const buffer = new LineBuffer();
   const reader = stream.getReader();
@@ -49,7 +49,7 @@ export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerat
   }
 }
 
-/** The objects of an NDJSON stream. Blanks between them are heartbeats. */
+/** The objects of an NDJSON stream. Blank lines are heartbeats. */
 export async function* objectsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<unknown, void, undefined> {
   for await (const line of linesOf(stream)) {
     if (line.trim() !== "") yield JSON.parse(line);

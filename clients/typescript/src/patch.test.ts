@@ -37,7 +37,7 @@ test.each([
     { op: "add", path: "/note" },
     { ...PLAN, note: null },
   ],
-])("%j changes one place, and the order of the others stays", (operation, after) => {
+])("%j changes one value and keeps the order of the others", (operation, after) => {
   const before = JSON.stringify(PLAN);
   expect(JSON.stringify(patched(PLAN, [operation]))).toBe(JSON.stringify(after));
   expect(JSON.stringify(PLAN)).toBe(before);
@@ -55,6 +55,6 @@ test.each([
   {},
   null,
   "add",
-])("%j does not fit, and is left out", (operation) => {
+])("%j is invalid and skipped", (operation) => {
   expect(patched(PLAN, [operation, { op: "add", path: "/ok", value: 1 }])).toEqual({ ...PLAN, ok: 1 });
 });

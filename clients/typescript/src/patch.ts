@@ -1,23 +1,23 @@
 type Node = Readonly<Record<string, unknown>> | readonly unknown[];
-/** As far as whoever wrote it kept to the RFC. */
+/** Untrusted: any field may be missing or of another type. */
 type Operation = { readonly op?: unknown; readonly path?: unknown; readonly value?: unknown };
 
-/** A state after a patch of RFC 6902: add, remove and replace, which are all that the log has. A misfit is left out. */
+/** Applies an RFC 6902 patch (add, remove and replace, the only operations in the log). Invalid operations are skipped. */
 export function patched(state: unknown, patch: readonly unknown[]): unknown {
   return patch.reduce((value, operation) => {
     try {
       return after(value, nodeOf(operation) as Operation);
     } catch (error) {
-      if (error instanceof Misfit) return value;
+      if (error instanceof PatchError) return value;
       throw error;
     }
   }, state ?? {});
 }
 
-class Misfit extends Error {}
+class PatchError extends Error {}
 
 function after(state: unknown, { op, path, value = null }: Operation): unknown {
-  if (typeof path !== "string") throw new Misfit();
+  if (typeof path !== "string") throw new PatchError();
   const keys = path
     .split("/")
     .slice(1)
@@ -25,7 +25,7 @@ function after(state: unknown, { op, path, value = null }: Operation): unknown {
   if (op === "add") return put(state, keys, value);
   if (op === "remove") return without(state, keys);
   if (op === "replace") return replaced(state, keys, value);
-  throw new Misfit();
+  throw new PatchError();
 }
 
 function put(node: unknown, [key, ...rest]: readonly string[], value: unknown): unknown {
@@ -35,7 +35,7 @@ function put(node: unknown, [key, ...rest]: readonly string[], value: unknown): 
   return rest.length === 0 ? { ...inside, [key]: value } : changed(inside, key, (inner) => put(inner, rest, value));
 }
 
-/** Where it was: a reader's eye stays on what has changed. */
+/** Replaces a value and keeps the order of the keys. */
 function replaced(node: unknown, [key, ...rest]: readonly string[], value: unknown): unknown {
   return key === undefined ? value : changed(nodeOf(node), key, (inner) => replaced(inner, rest, value));
 }
@@ -45,29 +45,29 @@ function without(node: unknown, [key, ...rest]: readonly string[]): unknown {
   const inside = nodeOf(node);
   if (rest.length > 0) return changed(inside, key, (inner) => without(inner, rest));
   if (isList(inside)) return inside.toSpliced(placeIn(inside, key, inside.length - 1), 1);
-  if (!Object.hasOwn(inside, key)) throw new Misfit();
+  if (!Object.hasOwn(inside, key)) throw new PatchError();
   const { [key]: _, ...others } = inside;
   return others;
 }
 
-/** With something else in one place, which must be there. */
+/** A copy with one existing key changed. */
 function changed(inside: Node, key: string, change: (inner: unknown) => unknown): Node {
   if (isList(inside)) {
     const index = placeIn(inside, key, inside.length - 1);
     return inside.with(index, change(inside[index]));
   }
-  if (!Object.hasOwn(inside, key)) throw new Misfit();
+  if (!Object.hasOwn(inside, key)) throw new PatchError();
   return { ...inside, [key]: change(inside[key]) };
 }
 
 function placeIn(items: readonly unknown[], key: string, last: number): number {
   const index = key === "-" ? items.length : /^\d+$/.test(key) ? Number(key) : -1;
-  if (index < 0 || index > last) throw new Misfit();
+  if (index < 0 || index > last) throw new PatchError();
   return index;
 }
 
 function nodeOf(node: unknown): Node {
-  if (typeof node !== "object" || node === null) throw new Misfit();
+  if (typeof node !== "object" || node === null) throw new PatchError();
   return node as Node;
 }
 

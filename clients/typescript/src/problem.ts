@@ -1,37 +1,37 @@
-import type { SpecProblem } from "./answers.js";
+import type { SpecProblem } from "./responses.js";
 
-/** What the server said instead of an answer: RFC 9457, with a stable `code` for programs. */
+/** An error response of the server: RFC 9457, with a stable `code` for programs. */
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly status: number;
   readonly code: string;
   readonly title: string;
   readonly detail: string;
-  /** The field that is to blame, where one is. */
+  /** The invalid field of the request, if there is one. */
   readonly field?: string;
-  /** Of an agent system's text: everything that is wrong with it, and where. */
+  /** For the text of an agent system: all errors, with line and column. */
   readonly problems?: readonly SpecProblem[];
-  /** Seconds to wait before it is worth trying again, if the server named a time. */
+  /** Seconds to wait before a retry, if the server sent `Retry-After`. */
   readonly retryAfter?: number;
 
-  constructor(status: number, told: Partial<ProblemTold>, retryAfter?: number) {
-    super(told.detail ?? told.title ?? `The server answered with ${status}`);
+  constructor(status: number, body: Partial<ProblemBody>, retryAfter?: number) {
+    super(body.detail ?? body.title ?? `The server answered with ${status}`);
     this.status = status;
-    this.code = told.code ?? "unknown";
-    this.title = told.title ?? "";
+    this.code = body.code ?? "unknown";
+    this.title = body.title ?? "";
     this.detail = this.message;
-    if (told.field !== undefined) this.field = told.field;
-    if (told.problems !== undefined) this.problems = told.problems;
+    if (body.field !== undefined) this.field = body.field;
+    if (body.problems !== undefined) this.problems = body.problems;
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
 
-  /** Whether the same request may succeed later; so it may if nobody answered, for which a `fetch` of yours may say 0. */
-  get passing(): boolean {
+  /** Whether the same request may succeed later. True also for status 0, which a custom `fetch` uses for "unreachable". */
+  get transient(): boolean {
     return this.status === 0 || this.status >= 500 || this.status === 408 || this.status === 425 || this.status === 429;
   }
 }
 
-interface ProblemTold {
+interface ProblemBody {
   title: string;
   code: string;
   detail: string;
@@ -42,22 +42,22 @@ interface ProblemTold {
 export async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => "");
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-  return new Problem(response.status, told(text), Number.isFinite(seconds) ? seconds : undefined);
+  return new Problem(response.status, bodyOf(text), Number.isFinite(seconds) ? seconds : undefined);
 }
 
-/** Somebody in between has answered: a sign-in page, or a proxy that leaves out what it does not know. It may pass. */
-export function foreign(response: Response): Problem {
+/** A response of something else, such as a sign-in page or a proxy that drops headers. Transient. */
+export function unexpectedResponse(response: Response): Problem {
   const kind = response.headers.get("content-type") ?? "no content type";
-  const detail = `What answered (${response.status}, ${kind}) is no Stellwerk server, or something is in between.`;
+  const detail = `The response (${response.status}, ${kind}) is not from a Stellwerk server; a proxy may be in between.`;
   return new Problem(0, { code: "foreign_answer", detail });
 }
 
-/** A proxy in between may answer with a page of its own. */
-function told(text: string): Partial<ProblemTold> {
+/** A proxy may respond with a page of its own. */
+function bodyOf(text: string): Partial<ProblemBody> {
   try {
     const value: unknown = JSON.parse(text);
     const fields = typeof value === "object" && value !== null ? Object.entries(value) : [];
-    return Object.fromEntries(fields.filter(([name, said]) => name === "problems" || typeof said === "string"));
+    return Object.fromEntries(fields.filter(([name, value]) => name === "problems" || typeof value === "string"));
   } catch {
     return {};
   }

@@ -19,7 +19,7 @@ beforeAll(() => {
   vi.stubGlobal("IS_REACT_ACT_ENVIRONMENT", true);
 });
 
-/** A server that knows how many connections are open, and what was asked for. */
+/** A server that counts open connections and records requests. */
 async function counting(answer: Answer) {
   const lines = { open: 0, asked: [] as string[] };
   const url = await serving((request, response, wanted) => {
@@ -50,7 +50,7 @@ function Chat({ client, drawn }: { client: Client; drawn: Live[] }) {
     .join("|");
 }
 
-test("a component shows the session as it goes on, draws once for many envelopes, and leaves when it goes", async () => {
+test("a component shows the live session, renders once for many envelopes, and disconnects when unmounted", async () => {
   const { lines, client } = await counting(whole(RUN));
   const drawn: Live[] = [];
   const place = document.createElement("div");
@@ -63,7 +63,7 @@ test("a component shows the session as it goes on, draws once for many envelopes
   await until(() => lines.open === 0);
 });
 
-test("a hidden page lets its connection go, and comes back by position", async () => {
+test("a hidden page disconnects and resumes at its position", async () => {
   const { lines, client } = await counting(whole(RUN.slice(0, 5)));
   const live = new LiveSession(client, "s");
   const leave = live.subscribe(() => undefined);
@@ -78,7 +78,7 @@ test("a hidden page lets its connection go, and comes back by position", async (
   await until(() => lines.open === 0);
 });
 
-test("two who look share one connection", async () => {
+test("two subscribers share one connection", async () => {
   const { lines, client } = await counting(whole(RUN));
   const live = new LiveSession(client, "s");
   const leave = [live.subscribe(() => undefined), live.subscribe(() => undefined)];
@@ -88,10 +88,10 @@ test("two who look share one connection", async () => {
   await until(() => lines.open === 0);
 });
 
-test("components that look at one session share one connection, also if each drawing makes its client anew", async () => {
+test("components that show one session share one connection, even if each render creates a new client", async () => {
   const { lines, client } = await counting(whole(RUN));
   const drawn: Live[] = [];
-  const Fresh = () => createElement(Chat, { client: new Client({ ...client.place }), drawn });
+  const Fresh = () => createElement(Chat, { client: new Client({ ...client.options }), drawn });
   const place = document.createElement("div");
   const root = createRoot(place);
   const chats = [1, 2, 3].map((key) => createElement(Chat, { key, client, drawn }));
@@ -102,7 +102,7 @@ test("components that look at one session share one connection, also if each dra
   await until(() => lines.open === 0);
 });
 
-test("a line that is lost says why, until it is there again", async () => {
+test("a lost connection has a reason until it is open again", async () => {
   const { client } = await counting(problem(503, "busy"));
   const live = new LiveSession(client, "s");
   const leave = live.subscribe(() => undefined);
@@ -111,7 +111,7 @@ test("a line that is lost says why, until it is there again", async () => {
   leave();
 });
 
-test("a session that is gone is told once, and not asked for again", async () => {
+test("a deleted session is reported once and not requested again", async () => {
   const { lines, client } = await counting(problem(404, "unknown_session"));
   const live = new LiveSession(client, "s");
   const leave = live.subscribe(() => undefined);
@@ -123,7 +123,7 @@ test("a session that is gone is told once, and not asked for again", async () =>
   expect(lines.asked).toHaveLength(1);
 });
 
-test("what cannot be folded is an error of the page, and no connection is shown that nobody reads", async () => {
+test("an envelope that cannot be reduced is an error of the page, and the connection is closed", async () => {
   const heard = new Promise((resolve) => process.once("unhandledRejection", resolve));
   const broken = { ...RUN[0], type: "message", payload: null } as unknown as (typeof RUN)[number];
   const { lines, client } = await counting(whole([broken]));

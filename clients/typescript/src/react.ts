@@ -5,12 +5,12 @@ import { type Live, liveSession } from "./store.js";
 export { type Live, LiveSession } from "./store.js";
 
 /**
- * A session as it goes on, folded. The component is drawn anew at most once a frame, and only while the page can be
- * seen is there a connection: one for all components that look at the session with the same client.
+ * The live state of a session. The component renders at most once per frame. There is a connection only while the page
+ * is visible, shared by all components that use this session with the same client.
  */
 export function useSession(client: Client, id: string): Live {
-  const { url, key, fetch } = client.place;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a client that is made anew for each drawing is the same one
+  const { url, key, fetch } = client.options;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a client created in each render counts as the same one
   const live = useMemo(() => liveSession(client, id), [url, key, fetch, id]);
   return useSyncExternalStore(live.subscribe, live.get, live.get);
 }

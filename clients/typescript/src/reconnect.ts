@@ -2,61 +2,61 @@ import { Problem } from "./problem.js";
 
 const FIRST_PAUSE = 200;
 const LONGEST_PAUSE = 5_000;
-/** What a timer can hold; a longer time would be none at all. */
+/** The maximum of a timer; a longer delay would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
-/** Milliseconds without a byte; of the heartbeats, which come every 15 seconds, two are missing by then. */
+/** Milliseconds without a byte before the connection counts as dead. Heartbeats come every 15 seconds. */
 export const SILENCE = 40_000;
 
-const SILENT = { code: "silent", detail: `Nothing was heard of the server for ${SILENCE / 1000} seconds.` };
+const SILENT = { code: "silent", detail: `The server sent nothing for ${SILENCE / 1000} seconds.` };
 
 export type Connection = "connecting" | "open" | "waiting";
 
-export interface Reconnecting {
+export interface ReconnectOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Told when the connection changes: it is tried, it is there, it is lost (and why) and will be tried again. */
+  /** Called when the connection changes: connecting, open, or lost (with the reason) and waiting to reconnect. */
   readonly onConnection?: ((connection: Connection, why?: unknown) => void) | undefined;
 }
 
-/** Bytes of one connection; whoever opens it gets a signal that also ends it when the line is dead. */
-export type Opened = (signal: AbortSignal) => Promise<Response>;
+/** Opens one connection. The signal also aborts it when the connection is dead. */
+export type OpenConnection = (signal: AbortSignal) => Promise<Response>;
 
 export interface Source<Item> {
-  readonly open: Opened;
+  readonly open: OpenConnection;
   readonly read: (stream: ReadableStream<Uint8Array>) => AsyncGenerator<Item, void, undefined>;
-  /** Whether a stream that has ended was the last one. */
+  /** Whether the stream ended because there is nothing more to read. */
   readonly over: (signal: AbortSignal) => Promise<boolean>;
-  /** Whether it is no use to come back after this error. */
+  /** Whether a retry after this error is pointless. */
   readonly final: (error: unknown) => boolean;
 }
 
-/** A refusal that will not pass, such as 401 or 404. */
+/** A permanent error, such as 401 or 404. */
 export function refused(error: unknown): boolean {
-  return error instanceof Problem && !error.passing;
+  return error instanceof Problem && !error.transient;
 }
 
-/** What a source gives over one connection after another, until it is over, or until the signal ends it. */
+/** The items of a source across reconnects, until the source is over or the signal aborts. */
 export async function* reconnecting<Item>(
-  wishes: Reconnecting,
+  options: ReconnectOptions,
   source: Source<Item>,
 ): AsyncGenerator<Item, void, undefined> {
-  const { signal, onConnection } = wishes;
+  const { signal, onConnection } = options;
   for (let attempt = 0; !signal?.aborted; attempt++) {
     onConnection?.("connecting");
-    const line = new Line(signal);
+    const connection = new TimedConnection(signal);
     let problem: unknown;
     try {
-      for await (const item of source.read(await line.stream(source.open, () => onConnection?.("open")))) {
+      for await (const item of source.read(await connection.stream(source.open, () => onConnection?.("open")))) {
         if (signal?.aborted) return;
         attempt = 0;
         yield item;
       }
-      if (await source.over(line.ended)) return;
+      if (await source.over(connection.ended)) return;
     } catch (error) {
       if (signal?.aborted) return;
       if (source.final(error)) throw error;
       problem = error;
     } finally {
-      line.close();
+      connection.close();
     }
     if (signal?.aborted) return;
     onConnection?.("waiting", problem);
@@ -64,7 +64,7 @@ export async function* reconnecting<Item>(
   }
 }
 
-/** Between half and all of a time that doubles, so that a thousand pages do not come back in the same moment. */
+/** Exponential backoff with jitter, so that many pages do not reconnect at the same moment. */
 function pauseBefore(attempt: number, problem: unknown): number {
   const named = problem instanceof Problem ? (problem.retryAfter ?? 0) * 1000 : 0;
   const longest = Math.min(FIRST_PAUSE * 2 ** attempt, LONGEST_PAUSE);
@@ -84,8 +84,8 @@ function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** One connection, given up when it falls silent: a dead line says nothing, not even that it is dead. */
-class Line {
+/** One connection with a timeout on silence: a dead TCP connection reports no error. */
+class TimedConnection {
   readonly #ending = new AbortController();
   readonly #end = () => this.#ending.abort(this.signal?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -99,18 +99,18 @@ class Line {
     return this.#ending.signal;
   }
 
-  async stream(open: Opened, opened: () => void): Promise<ReadableStream<Uint8Array>> {
-    this.#heard();
+  async stream(open: OpenConnection, opened: () => void): Promise<ReadableStream<Uint8Array>> {
+    this.#restartTimer();
     const response = await open(this.#ending.signal);
     opened();
-    const heard = new TransformStream<Uint8Array, Uint8Array>({
+    const monitored = new TransformStream<Uint8Array, Uint8Array>({
       transform: (piece, control) => {
-        this.#heard();
+        this.#restartTimer();
         control.enqueue(piece);
       },
     });
-    // If the last byte comes in the moment of the abort, Node 20 and 22 let whoever reads wait for ever.
-    return (response.body ?? new Blob().stream()).pipeThrough(heard, { signal: this.#ending.signal });
+    // If the last byte arrives during the abort, a reader in Node 20 and 22 waits forever.
+    return (response.body ?? new Blob().stream()).pipeThrough(monitored, { signal: this.#ending.signal });
   }
 
   close(): void {
@@ -119,7 +119,7 @@ class Line {
     this.#end();
   }
 
-  #heard(): void {
+  #restartTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#ending.abort(new Problem(0, SILENT)), SILENCE);
   }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { TranscriptEntry } from "./answers.js";
 import { openNotices } from "./checklist.js";
 import type { Envelope } from "./envelope.gen.js";
 import { reduce } from "./reduce.js";
+import type { TranscriptEntry } from "./responses.js";
 import {
   blockerOf,
   childrenOf,
@@ -19,33 +19,33 @@ import { folded, NAMES, run, views } from "./testing/golden.js";
 describe.each(NAMES)("the golden run %s", (name) => {
   const envelopes = run(name);
   const session = folded(envelopes);
-  const told = views(name);
+  const expected = views(name);
 
   test("has the transcript of the server's view", () => {
     const counts = session.entries.filter((entry) => entry.kind !== "message" || entry.state === "said");
-    expect(counts.map(asTold)).toEqual(told.transcript);
+    expect(counts.map(asInTranscript)).toEqual(expected.transcript);
   });
 
   test("has the state of the server's views", () => {
-    const { usage, questions, open_questions, ...state } = told.state;
+    const { usage, questions, open_questions, ...state } = expected.state;
     expect(stateOf(session)).toEqual(state);
     expect(openNotices(session.checklist, "question")).toEqual(open_questions);
     expect(openQuestions(session).map((one) => one.askId)).toEqual(questions.map((one: Question) => one.ask_id));
     expect(usageOf(session)).toEqual(usage);
-    expect(session.checklist).toEqual(told.checklist);
+    expect(session.checklist).toEqual(expected.checklist);
     expect(session.documents.map((one) => [one.documentId, one.name, one.size])).toEqual(
-      told.documents.map((one: Filed) => [one.document_id, one.name, one.size]),
+      expected.documents.map((one: Filed) => [one.document_id, one.name, one.size]),
     );
   });
 
-  test("has every call in its place, and none that is open when all is over", () => {
+  test("has every call under its parent, and none open at the end", () => {
     const walked = session.runs.flatMap((one) => [...below(session, one)]);
     expect(walked).toHaveLength(session.calls.size);
     expect(walked).toHaveLength(envelopes.filter(({ type }) => type === "llm_start" || type === "tool_start").length);
     if (session.status !== "running") expect(walked.filter((call) => call.state === "running")).toEqual([]);
   });
 
-  test("is the same when envelopes come again, and when it is folded in two halves", () => {
+  test("is the same when envelopes are repeated or reduced in two halves", () => {
     let twice = EMPTY;
     for (const envelope of envelopes) {
       twice = reduce(twice, envelope);
@@ -57,7 +57,7 @@ describe.each(NAMES)("the golden run %s", (name) => {
     expect(folded(envelopes.slice(half), folded(envelopes.slice(0, half)))).toEqual(session);
   });
 
-  test("changes nothing that was given out before", () => {
+  test("does not mutate earlier sessions", () => {
     const kept: [Session, string][] = [];
     envelopes.reduce((before, envelope) => {
       kept.push([before, JSON.stringify(plain(before))]);
@@ -66,13 +66,13 @@ describe.each(NAMES)("the golden run %s", (name) => {
     for (const [before, text] of kept) expect(JSON.stringify(plain(before))).toBe(text);
   });
 
-  test("reads the same with and without what only debugging shows", () => {
+  test("is the same with and without debug envelopes", () => {
     const shown = envelopes.filter(({ type }) => type !== "subgraph_checkpoint" && type !== "update");
     expect({ ...folded(shown), position: session.position }).toEqual(session);
   });
 });
 
-test("an answer can be read while it is written, and its reasoning beside it", () => {
+test("an answer and its reasoning can be read while they stream", () => {
   const seen = new Set<string>();
   const session = run("reasoning").reduce((before, envelope) => {
     const after = reduce(before, envelope);
@@ -85,7 +85,7 @@ test("an answer can be read while it is written, and its reasoning beside it", (
   expect(answer?.kind === "message" && reasoningOf(session, answer)).toBe("They ask for a number.");
 });
 
-test("what a stop cut off can still be seen, and is marked", () => {
+test("an answer interrupted by a stop stays visible and is marked", () => {
   const session = folded(run("stopped"));
   const last = session.entries.at(-1) as Entry;
   expect(last).toMatchObject({ kind: "message", state: "abandoned" });
@@ -93,7 +93,7 @@ test("what a stop cut off can still be seen, and is marked", () => {
   expect(session).toMatchObject({ status: "stopped", stopping: false });
 });
 
-test("what a crash cut off is gone as soon as the run goes on", () => {
+test("an answer interrupted by a crash disappears when the run resumes", () => {
   const envelopes = run("stopped").filter(({ type }) => type !== "stop_request" && type !== "run_end");
   const { position, origin, session_id, ts, run_id } = envelopes.at(-1) as Envelope;
   const resume: Envelope = {
@@ -107,7 +107,7 @@ test("what a crash cut off is gone as soon as the run goes on", () => {
   expect(session.runs.at(-1)).toMatchObject({ attempt: 2, status: "running" });
 });
 
-test("a regenerated answer takes the place of the first, and a removed message goes", () => {
+test("a regenerated answer replaces the first, and a removed message disappears", () => {
   const envelopes = run("plain-answer");
   const first = folded(envelopes);
   const [start, message, answer] = ["run_start", "message", "message"].map((type, index) =>
@@ -129,7 +129,7 @@ test("a regenerated answer takes the place of the first, and a removed message g
   expect(folded([removal], first).entries.map((entry) => entry.position)).toEqual([message.position]);
 });
 
-test("what is removed goes from a page that is open as it does from one that is loaded again", () => {
+test("a removal has the same effect on an open page as on a reloaded one", () => {
   const names = ["content", "documents", "text", "schema", "options", "default", "args", "data"];
   const nothing = Object.fromEntries(names.map((name) => [name, undefined]));
   for (const name of ["plain-answer", "reasoning", "question-answered", "approval-rejected"]) {
@@ -150,7 +150,7 @@ test("what is removed goes from a page that is open as it does from one that is 
   }
 });
 
-test("of an answer that was cut off and removed nothing is left, and of a message whose file was removed the text", () => {
+test("nothing remains of a removed interrupted answer; a message keeps its text when its file is removed", () => {
   const stopped = run("stopped").map((one) =>
     one.type === "llm_token" ? { ...one, payload: { ...one.payload, text: "", redacted: true } } : one,
   );
@@ -163,12 +163,12 @@ test("of an answer that was cut off and removed nothing is left, and of a messag
   );
 });
 
-test("a type that nobody knows yet moves the position and nothing else", () => {
+test("an unknown type advances the position and changes nothing else", () => {
   const unknown = { ...run("plain-answer")[0], type: "tomorrow", position: 9 } as unknown as Envelope;
   expect(reduce(EMPTY, unknown)).toEqual({ ...EMPTY, position: 9 });
 });
 
-test("a token leaves everything but its own call as it was", () => {
+test("a token changes nothing but its own call", () => {
   const envelopes = run("nested-agents");
   const at = envelopes.findLastIndex(({ type }) => type === "llm_token");
   const before = folded(envelopes.slice(0, at));
@@ -222,18 +222,23 @@ function usageOf(session: Session) {
   };
 }
 
-function asTold(entry: Entry): TranscriptEntry {
+function asInTranscript(entry: Entry): TranscriptEntry {
   const { position, kind, role, text, agent, runId: run_id, ts } = entry;
-  const common = { position, kind, role, text, ...told({ agent, run_id }), ts };
-  if (entry.kind === "question") return { ...common, ask_id: entry.askId, ...told({ options: entry.options }) };
+  const common = { position, kind, role, text, ...withoutUndefined({ agent, run_id }), ts };
+  if (entry.kind === "question")
+    return { ...common, ask_id: entry.askId, ...withoutUndefined({ options: entry.options }) };
   if (entry.kind === "answer") {
-    return { ...common, ask_id: entry.askId, ...told({ data: entry.data, refused: entry.refused || undefined }) };
+    return {
+      ...common,
+      ask_id: entry.askId,
+      ...withoutUndefined({ data: entry.data, refused: entry.refused || undefined }),
+    };
   }
   const { content, messageId: message_id, status, documents, author } = entry;
-  return { ...common, ...told({ content, message_id, status, documents, author }) };
+  return { ...common, ...withoutUndefined({ content, message_id, status, documents, author }) };
 }
 
-function told<Fields extends object>(fields: Fields): Partial<Fields> {
+function withoutUndefined<Fields extends object>(fields: Fields): Partial<Fields> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
 }
 

@@ -1,13 +1,13 @@
 import type { Envelope } from "./envelope.gen.js";
 import { callEnded, modelStarted, modelWrote, toolStarted, toolUpdated } from "./reduce_calls.js";
 import { answered, asked, said } from "./reduce_entries.js";
-import { filed, logged, stateChanged, troubled } from "./reduce_facts.js";
+import { documentChanged, logged, problemReported, stateChanged } from "./reduce_facts.js";
 import { resumed, runEnded, runStarted } from "./reduce_runs.js";
 import type { Session } from "./session.js";
 
 /**
- * The session after an envelope. Pure: the session before it is not changed, and shares with this one all that the
- * envelope does not touch. An envelope that is in it already changes nothing.
+ * Applies an envelope to a session. Pure: returns a new session that shares all unchanged parts with the old one. An
+ * envelope that was applied before changes nothing.
  */
 export function reduce(session: Session, envelope: Envelope): Session {
   if (envelope.position <= session.position) return session;
@@ -42,14 +42,14 @@ function applied(session: Session, envelope: Envelope): Session {
     case "state":
       return stateChanged(session, envelope);
     case "document":
-      return filed(session, envelope);
+      return documentChanged(session, envelope);
     case "log":
       return logged(session, envelope);
     case "stop_request":
       return { ...session, stopping: session.status === "running" };
     case "warning":
     case "error":
-      return troubled(session, envelope);
+      return problemReported(session, envelope);
     case "subgraph_checkpoint":
     case "update":
       return session;
@@ -58,7 +58,7 @@ function applied(session: Session, envelope: Envelope): Session {
   }
 }
 
-/** A type that this version does not know: an error for whoever compiles, nothing for whoever runs. */
+/** An unknown type: a compile-time error, ignored at run time. */
 function unknownType(session: Session, _: never): Session {
   return session;
 }

@@ -49,7 +49,7 @@ export function modelWrote(session: Session, envelope: LlmTokenEnvelope): Sessio
   const { text, kind } = envelope.payload;
   const changed: ModelCall =
     kind === "reasoning" ? { ...call, reasoning: call.reasoning + text } : { ...call, text: call.text + text };
-  // A token without a text is what is left of one that was removed: it begins nothing.
+  // A token without text was removed: it starts no message.
   const first = text !== "" && call.text === "" && call.reasoning === "" && isOuter(session, call);
   const after = withCall(session, changed);
   return first ? { ...after, drafts: [...session.drafts, writing(envelope, call.messageId)] } : after;
@@ -117,7 +117,7 @@ function withCall(session: Session, call: Call): Session {
   return { ...session, calls: session.calls.with(call.id, call) };
 }
 
-/** Whether it speaks for the session and not for a tool: only graphs are around it. */
+/** Whether the call's text belongs to the session and not to a tool: all its ancestors are graphs. */
 function isOuter(session: Session, call: Call): boolean {
   for (let id = call.parentId; id !== null; ) {
     const around = session.calls.get(id);

@@ -9,7 +9,7 @@ export function said(session: Session, envelope: MessageEnvelope): Session {
   const id = payload.message_id;
   if (payload.action === "removed") return removed(session, id);
   const drafts = session.drafts.filter((draft) => draft.messageId !== id);
-  // Of a message whose file was removed the rest is left.
+  // A message keeps the rest of its content when a file is removed.
   if (payload.redacted && payload.content.length === 0) return { ...session, drafts };
   const entry: MessageEntry = {
     ...placed(envelope),
@@ -27,7 +27,7 @@ export function said(session: Session, envelope: MessageEnvelope): Session {
   return { ...session, drafts, entries: [...session.entries, entry] };
 }
 
-/** What was said under this id goes as it has gone from the log; what others made of it stays. */
+/** Removes the entry with this id, as in the log; content derived from it stays. */
 function removed(session: Session, id: string): Session {
   const isIt = (one: Entry) => (one.kind === "message" ? one.messageId : one.callId) === id;
   const gone = session.entries.find(isIt);
@@ -99,7 +99,7 @@ export function answered(session: Session, envelope: UserAnswerEnvelope): Sessio
   };
 }
 
-/** A message as a model begins to write it; its text is in the call. */
+/** A message that a model starts to write; its text is in the call. */
 export function writing(envelope: LlmTokenEnvelope, messageId: string): MessageEntry {
   return {
     ...placed(envelope),
@@ -107,21 +107,21 @@ export function writing(envelope: LlmTokenEnvelope, messageId: string): MessageE
   };
 }
 
-/** The drafts when a model call has ended: its text may be said now, or it was cut off and does not count. */
+/** The drafts after a model call ended: its text is complete, or it was interrupted and does not count. */
 export function draftsAfter(drafts: Drafts, callId: string, state: "written" | "abandoned"): Drafts {
   return drafts.some((draft) => draft.callId === callId)
     ? drafts.map((draft) => (draft.callId === callId ? { ...draft, state } : draft))
     : drafts;
 }
 
-/** Without what was written and never said: the agent went on without it, or it was cut off and is told anew. */
+/** Drops drafts that never became messages: the agent continued without them, or repeats an interrupted one. */
 export function settled(drafts: Drafts): Drafts {
   return drafts.every((draft) => draft.state === "streaming")
     ? drafts
     : drafts.filter((draft) => draft.state === "streaming");
 }
 
-/** Without what a run said; the message that it answers stays, because another run answers it now. */
+/** Drops the entries of a run, except the message it answers: another run answers that now. */
 export function withoutRun(entries: Entries, runId: string, messageId: string | undefined): Entries {
   return entries.filter(
     (entry) => entry.runId !== runId || (entry.kind === "message" && entry.messageId === messageId),

@@ -13,13 +13,13 @@ export function stateChanged(session: Session, envelope: StateEnvelope): Session
   return { ...session, states, checklist: merged(session.checklist, value) };
 }
 
-export function filed(session: Session, envelope: DocumentEnvelope): Session {
+export function documentChanged(session: Session, envelope: DocumentEnvelope): Session {
   const { document_id: documentId, name, mime, size, action, message_id: messageId, redacted } = envelope.payload;
   if (action === "removed") {
-    if (messageId !== undefined) return session; // another message has it still
+    if (messageId !== undefined) return session; // another message still has it
     return { ...session, documents: session.documents.filter((one) => one.documentId !== documentId) };
   }
-  if (redacted) return session; // what is left of one that was removed, and has no name
+  if (redacted) return session; // the remainder of a removed document, without a name
   if (session.documents.some((one) => one.documentId === documentId && one.name === name)) return session;
   const { ts: addedAt, run_id: runId, agent } = envelope;
   const document: SessionDocument = { documentId, name, mime, size, addedAt, runId, agent };
@@ -34,7 +34,7 @@ export function logged(session: Session, envelope: LogEnvelope): Session {
   return { ...session, progress, logs: session.logs.with(line) };
 }
 
-export function troubled(session: Session, envelope: WarningEnvelope | ErrorEnvelope): Session {
+export function problemReported(session: Session, envelope: WarningEnvelope | ErrorEnvelope): Session {
   const { code, message, fatal = false, retryable = false } = envelope.payload;
   const problem: SessionProblem = {
     level: envelope.type,

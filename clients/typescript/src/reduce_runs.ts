@@ -39,7 +39,7 @@ export function runEnded(session: Session, envelope: RunEndEnvelope): Session {
   const { payload: ended, ts } = envelope;
   const waits = ended.status === "awaiting_user";
   const run = session.runs.findLast((one) => one.id === envelope.call_id);
-  // What was cut off and will not be told anew is all that there is of the answer.
+  // An interrupted draft is all there is of the answer if the run is not resumed.
   const cutShort = ended.status === "stopped" || ended.status === "failed";
   const left = cutShort ? session.drafts.filter((draft) => draft.state === "abandoned") : [];
   const seconds = session.usage.seconds + Math.max(0, ts - (run?.startedAt ?? ts));
@@ -66,7 +66,7 @@ export function runEnded(session: Session, envelope: RunEndEnvelope): Session {
   };
 }
 
-/** After a crash: what was cut off is told anew. */
+/** After a crash the run repeats what was interrupted. */
 export function resumed(session: Session, envelope: SubgraphResumeEnvelope): Session {
   const { attempt } = envelope.payload;
   const id = envelope.run_id ?? envelope.call_id;

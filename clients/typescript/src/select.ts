@@ -1,18 +1,18 @@
-/** What components ask of a session, so that no two of them fold it differently. */
+/** Selectors: what components read from a session. */
 import { openNotices } from "./checklist.js";
 import type { Call, Entry, MessageEntry, Question, Run, Session } from "./session.js";
 
-/** What was said, and below it what a model is about to say. */
+/** All entries, then the messages that models are writing. */
 export function conversation(session: Session): readonly Entry[] {
   return session.drafts.length === 0 ? session.entries : [...session.entries, ...session.drafts];
 }
 
-/** The text of an entry, also while a model writes it. */
+/** The text of an entry, also while it streams. */
 export function textOf(session: Session, entry: Entry): string {
   return entry.kind === "message" && entry.state !== "said" ? (modelOf(session, entry)?.text ?? "") : entry.text;
 }
 
-/** What the model thought before it wrote this message; empty if it told nothing of it. */
+/** The model's reasoning before this message; empty if it reported none. */
 export function reasoningOf(session: Session, entry: MessageEntry): string {
   return modelOf(session, entry)?.reasoning ?? "";
 }
@@ -26,12 +26,12 @@ export function childrenOf(session: Session, of: Call | Run): readonly Call[] {
   return ids.flatMap((id) => session.calls.get(id) ?? []);
 }
 
-/** Why it cannot go on, as its checklist says. */
+/** The open blockers of the checklist. */
 export function blockerOf(session: Session): string | null {
   return openNotices(session.checklist, "blocker").join("; ") || null;
 }
 
-/** How far it is: as the run says; if that names no number, as the tasks say. */
+/** Progress as reported by the run; without a number, derived from the tasks. */
 export function progressOf(session: Session) {
   const { tasks } = session.checklist;
   const over = tasks.filter((task) => task.status === "completed" || task.status === "skipped").length;
@@ -40,7 +40,7 @@ export function progressOf(session: Session) {
   return { percent, message, tasksOver: over, tasks: tasks.length };
 }
 
-/** All models together. */
+/** Tokens of all models together. */
 export function tokensOf(session: Session): { readonly inputTokens: number; readonly outputTokens: number } {
   const models = Object.values(session.usage.models);
   return {

@@ -1,31 +1,32 @@
-/** What a session is to whoever shows it: the fold of its envelopes. Everything in it is immutable. */
-import type { Standing, Task } from "./answers.js";
+/** A session as a front end shows it: the fold of its envelopes. Immutable. */
+
 import { Chain } from "./chain.js";
 import { Dict } from "./dict.js";
 import type { Failure, FilePart, Outcome, RunEnded, RunStarted, TextPart, ToolCallRef, Usage } from "./envelope.gen.js";
 import type { ToolResult } from "./events.js";
+import type { SessionStatus, Task } from "./responses.js";
 
 export interface Session {
-  /** Of the last envelope that is in it. */
+  /** The position of the last applied envelope. */
   readonly position: number;
-  readonly status: Standing;
+  readonly status: SessionStatus;
   readonly awaitingUserInput: boolean;
-  /** Somebody asked to stop, and the run has not ended yet. */
+  /** A stop was requested, and the run has not ended yet. */
   readonly stopping: boolean;
   readonly round: number;
-  /** The run of the last round, running or over. */
+  /** The run of the last round, running or ended. */
   readonly runId?: string;
   readonly lastActivity: number;
   readonly runs: readonly Run[];
-  /** Messages, questions and answers, in their order. */
+  /** Messages, questions and answers, in order. */
   readonly entries: readonly Entry[];
-  /** Messages that a model writes, or has written and not said yet; they stand below the entries: `conversation`. */
+  /** Messages that models are writing or have just written; `conversation` lists them after the entries. */
   readonly drafts: readonly MessageEntry[];
-  /** Every model, tool, agent and graph that was called, by `call_id`. */
+  /** Every call of a model, tool, agent or graph, by `call_id`. */
   readonly calls: Dict<Call>;
   readonly questions: readonly Question[];
   readonly checklist: Checklist;
-  /** Named parts of the state (`plan`, `todos`, `files` …), as they are now. */
+  /** The current value of each named state (`plan`, `todos`, `files` …). */
   readonly states: Readonly<Record<string, NamedState>>;
   readonly documents: readonly SessionDocument[];
   readonly progress: Progress;
@@ -43,7 +44,7 @@ export interface Run {
   readonly systemVersion: number;
   readonly messageId?: string;
   readonly status: "running" | RunEnded["status"];
-  /** 1, and more after a crash from which it went on. */
+  /** 1, plus one for each resume after a crash. */
   readonly attempt: number;
   readonly startedAt: number;
   readonly endedAt?: number;
@@ -53,9 +54,9 @@ export interface Run {
   readonly result?: string;
   readonly reason?: string;
   readonly code?: string;
-  /** The run that answers the same message anew. */
+  /** The run that regenerated this answer. */
   readonly replacedBy?: string;
-  /** The outermost calls, in the order in which they began. */
+  /** The outermost calls, in order of their start. */
   readonly calls: readonly string[];
 }
 
@@ -74,8 +75,8 @@ export interface MessageEntry extends EntryFields {
   readonly kind: "message";
   readonly messageId: string;
   /**
-   * `streaming`: a model writes it. `written`: the model is done, and nobody knows yet whether it is a message.
-   * `abandoned`: it was cut off, and does not count. `said`: it is a message. The text is in the call until it is said:
+   * `streaming`: a model is writing it. `written`: the model is done, and the message is not confirmed yet.
+   * `abandoned`: it was interrupted and does not count. `said`: it is a message. Until then its text is in the call:
    * read it with `textOf`.
    */
   readonly state: "streaming" | "written" | "abandoned" | "said";
@@ -83,14 +84,14 @@ export interface MessageEntry extends EntryFields {
   readonly content?: readonly (TextPart | FilePart)[];
   readonly documents?: readonly string[];
   readonly author?: string;
-  /** The model call that wrote it, where one did. */
+  /** The model call that wrote it, if one did. */
   readonly callId?: string;
 }
 
 export interface QuestionEntry extends EntryFields {
   readonly kind: "question";
   readonly askId: string;
-  /** By this id it is removed, as a message by its `messageId`. */
+  /** The id for its removal, like the `messageId` of a message. */
   readonly callId: string;
   readonly options?: readonly unknown[];
 }
@@ -98,7 +99,7 @@ export interface QuestionEntry extends EntryFields {
 export interface AnswerEntry extends EntryFields {
   readonly kind: "answer";
   readonly askId: string;
-  /** By this id it is removed. */
+  /** The id for its removal. */
   readonly callId: string;
   readonly data?: unknown;
   readonly refused: boolean;
@@ -108,14 +109,14 @@ export type Call = ModelCall | ToolCall;
 
 interface CallFields {
   readonly id: string;
-  /** A model or a tool. */
+  /** The name of the model or tool. */
   readonly name: string;
-  /** A call, or a run. */
+  /** The parent call or run. */
   readonly parentId: string | null;
   readonly runId?: string;
   readonly agent?: string;
   readonly node?: string;
-  /** `running` also while it waits for the user's answer. */
+  /** Also `running` while it waits for the user's answer. */
   readonly state: "running" | "ok" | "error" | "abandoned";
   readonly startedAt: number;
   readonly endedAt?: number;
@@ -123,7 +124,7 @@ interface CallFields {
   readonly duration?: number;
   readonly startPosition: number;
   readonly endPosition?: number;
-  /** The calls inside it, in the order in which they began. */
+  /** Its child calls, in order of their start. */
   readonly children: readonly string[];
 }
 
@@ -132,7 +133,7 @@ export interface ModelCall extends CallFields {
   readonly messageId: string;
   readonly text: string;
   readonly reasoning: string;
-  /** Calls of tools as the model writes them, by `tool_call_id`. */
+  /** Tool calls that the model is writing, by `tool_call_id`. */
   readonly writing: Readonly<Record<string, WrittenCall>>;
   readonly usage?: Usage;
   readonly finishReason?: string;
@@ -141,7 +142,7 @@ export interface ModelCall extends CallFields {
 
 export interface WrittenCall {
   readonly name: string;
-  /** JSON, as far as it is written. */
+  /** JSON, possibly incomplete. */
   readonly args: string;
 }
 
@@ -151,15 +152,15 @@ export interface ToolCall extends CallFields {
   readonly title?: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly input?: unknown;
-  /** Of the call that a crash cut off, and that this one repeats. */
+  /** The call that a crash interrupted and that this one repeats. */
   readonly retryOf?: string;
-  /** What it wrote while it worked. */
+  /** Text output while it runs. */
   readonly output: string;
-  /** The last that it told while it worked, if that was no text. */
+  /** The last non-text update while it runs. */
   readonly data?: unknown;
   readonly result?: ToolResult;
   readonly error?: Failure;
-  /** Of an agent or a graph: its messages, files and tokens. */
+  /** For an agent or a graph: its messages, files and tokens. */
   readonly outcome?: Outcome;
 }
 
@@ -173,7 +174,7 @@ export interface Question {
   readonly options?: readonly unknown[];
   readonly default?: unknown;
   readonly toolName?: string;
-  /** Of an approval: the call that is to be approved. */
+  /** For an approval: the call to approve. */
   readonly toolCallId?: string;
   readonly args?: unknown;
   readonly data?: unknown;
@@ -189,7 +190,7 @@ export interface Question {
 export interface Notice {
   readonly kind: "blocker" | "question";
   readonly text: string;
-  /** Open while it is odd. */
+  /** Odd: open. */
   readonly version: number;
 }
 
@@ -197,7 +198,7 @@ export interface Checklist {
   readonly version: number;
   readonly tasks: readonly Task[];
   readonly notices: readonly Notice[];
-  /** Changes that lost against another one made at the same time. */
+  /** Changes dropped in favour of a concurrent one. */
   readonly lost: readonly Task[];
   readonly patches: Readonly<Record<string, number>>;
 }
@@ -219,7 +220,7 @@ export interface SessionDocument {
   readonly agent?: string;
 }
 
-/** The last word that a run said about how far it is. */
+/** The last progress report of a run. */
 export interface Progress {
   readonly percent?: number;
   readonly message?: string;
@@ -255,7 +256,7 @@ export interface SessionUsage {
   readonly modelCalls: number;
   readonly toolCalls: number;
   readonly runs: number;
-  /** In which a run was under way, those that have ended. */
+  /** Total run time of ended runs. */
   readonly seconds: number;
 }
 
@@ -267,7 +268,7 @@ export interface ModelUsage {
 
 export const EMPTY_CHECKLIST: Checklist = { version: 0, tasks: [], notices: [], lost: [], patches: {} };
 
-/** A session in which nothing has happened yet. */
+/** A session without envelopes. */
 export const EMPTY: Session = {
   position: 0,
   status: "idle",

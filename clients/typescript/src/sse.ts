@@ -1,19 +1,19 @@
 import { linesOf } from "./lines.js";
 
 export interface ServerSentEvent {
-  /** The last id that was told, by this event or by an earlier one. */
+  /** The last id, of this event or of an earlier one. */
   readonly id: string;
   readonly event: string;
   readonly data: string;
 }
 
-/** Server-sent events, line by line, as the HTML standard reads them. */
+/** Parses server-sent events line by line, as the HTML standard defines. */
 export class SseReader {
   #id = "";
   #event = "";
   #data: string[] = [];
 
-  /** The event that this line ends, if it ends one. */
+  /** The event that this line completes, if any. */
   push(line: string): ServerSentEvent | undefined {
     if (line === "") return this.#dispatched();
     const colon = line.indexOf(":");
@@ -28,14 +28,14 @@ export class SseReader {
 
   #dispatched(): ServerSentEvent | undefined {
     const event = { id: this.#id, event: this.#event || "message", data: this.#data.join("\n") };
-    const told = this.#data.length > 0;
+    const hasData = this.#data.length > 0;
     this.#event = "";
     this.#data = [];
-    return told ? event : undefined;
+    return hasData ? event : undefined;
   }
 }
 
-/** The events of a stream; one that the end of the stream cuts off does not count. */
+/** The events of a stream; an incomplete last event is dropped. */
 export async function* eventsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<ServerSentEvent, void, undefined> {
   const reader = new SseReader();
   let first = true;

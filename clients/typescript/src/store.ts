@@ -4,21 +4,21 @@ import type { Connection } from "./reconnect.js";
 import { reduce } from "./reduce.js";
 import { EMPTY, type Session } from "./session.js";
 
-/** What is shown of a session, and how the line to it is. */
+/** A session and the state of its connection. */
 export interface Live {
   readonly session: Session;
-  /** `closed`: nobody looks, or it is over for good. */
+  /** `closed`: no subscribers, or a permanent error. */
   readonly connection: Connection | "closed";
-  /** Why it is over for good: the session is not there, or not yours. */
+  /** The permanent error: the session does not exist, or the key is rejected. */
   readonly problem?: Problem;
-  /** Why the connection was lost that is tried again. */
+  /** Why the connection was lost; it is being retried. */
   readonly lost?: unknown;
 }
 
 /**
- * One session as it goes on, for as many as subscribe: one connection for all of them, and none without them. What
- * comes within a frame is shown at once. A hidden page lets its connection go, as a browser has only six for a server;
- * it comes back by position, so nothing is lost.
+ * A live session for any number of subscribers: one shared connection, and none without subscribers. Envelopes of one
+ * frame are shown together. A hidden page disconnects, because a browser allows only six connections per server; it
+ * resumes at its position, so nothing is lost.
  */
 export class LiveSession {
   #live: Live = { session: EMPTY, connection: "closed" };
@@ -99,7 +99,7 @@ export class LiveSession {
 
 const held = new WeakMap<Client, Map<string, WeakRef<LiveSession>>>();
 
-/** The one that somebody holds already, unless it is over for good; so those who look at a session share it. */
+/** The existing live session of a client, unless it failed permanently; components share it. */
 export function liveSession(client: Client, id: string): LiveSession {
   const known = held.get(client) ?? new Map<string, WeakRef<LiveSession>>();
   const found = known.get(id)?.deref();
@@ -109,7 +109,7 @@ export function liveSession(client: Client, id: string): LiveSession {
   return live;
 }
 
-/** Outside of a page there are no frames; there the end of the turn is one. */
+/** Without a page there are no animation frames; the next macrotask takes their place. */
 function inFrame(callback: () => void): number {
   return typeof requestAnimationFrame === "function"
     ? requestAnimationFrame(callback)

@@ -10,7 +10,7 @@ const LOOKS = {
 
 interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   look?: keyof typeof LOOKS;
-  /** Square, for an icon; give it an aria-label. */
+  /** Square, for an icon; needs an aria-label. */
   square?: boolean;
   ref?: Ref<HTMLButtonElement>;
 }
@@ -19,7 +19,7 @@ export function Button({ look = "plain", square = false, className, type = "butt
   return <button type={type} className={classes(buttonLook(look, square), className)} {...rest} />;
 }
 
-/** For a link that looks like one. */
+/** The same style for links. */
 export function buttonLook(look: keyof typeof LOOKS, square = false): string {
   return classes(
     "inline-flex h-9 items-center justify-center gap-2 rounded-lg text-sm font-medium whitespace-nowrap transition-colors",

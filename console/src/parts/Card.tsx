@@ -6,7 +6,7 @@ interface Props {
   /** To the right of the title. */
   actions?: ReactNode;
   children: ReactNode;
-  /** Without a margin inside, for a table or an editor. */
+  /** Without padding, for a table or an editor. */
   flush?: boolean;
   className?: string;
 }

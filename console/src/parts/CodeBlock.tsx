@@ -4,14 +4,14 @@ import { useCopy } from "./copy";
 import { Icon } from "./Icon";
 
 interface Props {
-  /** As its author called it. */
+  /** The language, as the author named it. */
   language: string | undefined;
-  /** What is copied. */
+  /** The text to copy. */
   text: string;
   children: ReactNode;
 }
 
-/** Code in a text: which language it says it is, a button that copies it, and the code, which scrolls by itself. */
+/** A code block: language, copy button and code, which scrolls by itself. */
 export function CodeBlock({ language, text, children }: Props) {
   const { parts } = useTexts();
   const copy = useCopy();

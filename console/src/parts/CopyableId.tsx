@@ -2,7 +2,7 @@ import { useTexts } from "../texts";
 import { useCopy } from "./copy";
 import { Icon } from "./Icon";
 
-/** What a machine calls it: small, and copied by a click. */
+/** An id in small type, copied by a click. */
 export function CopyableId({ id }: { id: string }) {
   const { parts } = useTexts();
   const copy = useCopy();

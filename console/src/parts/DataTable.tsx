@@ -7,18 +7,18 @@ import { Icon } from "./Icon";
 import { nextOrder, type Order, sorted } from "./sort";
 
 const PAGE = 100;
-/** In one line if it is not long: the table may be wider than its place. */
+/** Short values stay on one line; the table may scroll sideways. */
 const TEXT = "w-max max-w-80 break-words";
 
 interface Props {
   label: string;
   columns: readonly (string | { readonly name: string; readonly type?: string })[];
   rows: readonly (readonly unknown[])[];
-  /** How many rows there are where these came from. */
+  /** The number of rows before they were cut. */
   total?: number | undefined;
 }
 
-/** Rows that can be sorted by any column, and taken along as CSV. */
+/** A table that sorts by any column and exports CSV. */
 export function DataTable({ label, columns, rows, total }: Props) {
   const { parts, language } = useTexts();
   const [order, setOrder] = useState<Order | null>(null);
@@ -61,7 +61,7 @@ export function DataTable({ label, columns, rows, total }: Props) {
           </thead>
           <tbody>
             {all.slice(0, shown).map((row, place) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: rows are values, and hold no state
+              // biome-ignore lint/suspicious/noArrayIndexKey: rows have no state
               <tr key={place} className="border-b border-line last:border-0 hover:bg-hover">
                 {names.map((_, column) => (
                   // biome-ignore lint/suspicious/noArrayIndexKey: as above
@@ -111,7 +111,7 @@ function Heading({ name, numeric, order, onClick }: HeadingProps) {
   );
 }
 
-/** As it came: a year or a number of an order is not to be grouped. */
+/** As received: years and order numbers get no digit grouping. */
 function Cell({ value }: { value: unknown }) {
   const numeric = typeof value === "number";
   return (

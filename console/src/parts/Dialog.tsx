@@ -19,8 +19,8 @@ interface Props {
 }
 
 /**
- * The browser's own dialog: it keeps the focus, closes by Escape, and gives the focus back.
- * What has data-autofocus gets it first. (Radix' one writes a style element, which the policy of the page forbids.)
+ * The browser's own dialog element: traps the focus, closes on Escape, and restores the focus.
+ * The element with data-autofocus is focused first. (Radix' dialog writes a style element, which the CSP forbids.)
  */
 export function Dialog({ open, onClose, title, children, place = "middle" }: Props) {
   const ref = useRef<HTMLDialogElement>(null);

@@ -20,7 +20,7 @@ function shown(memory?: string) {
   return { details: box.querySelector("details"), leave: () => act(() => root.unmount()) };
 }
 
-test("what was opened is open when it is built anew, if it is known by a name", () => {
+test("an opened disclosure with a key is open again after remounting", () => {
   for (const [memory, later] of [
     [undefined, "More"],
     ["a thought", "Moreinside"],

@@ -5,14 +5,14 @@ import { Icon } from "./Icon";
 interface Props {
   summary: ReactNode;
   children: ReactNode;
-  /** Unique; by it one that was scrolled out of sight, and is built anew, is known to have been open. */
+  /** Unique; restores the open state after the row was unmounted by scrolling. */
   memory?: string;
   className?: string;
 }
 
 const opened = new Set<string>();
 
-/** Folded until somebody wants it; what is inside is not even built before. */
+/** Collapsed content, not rendered before it is opened. */
 export function Disclosure({ summary, children, memory, className }: Props) {
   const [open, setOpen] = useState(memory !== undefined && opened.has(memory));
   const toggle = (now: boolean) => {

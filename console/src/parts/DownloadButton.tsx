@@ -1,18 +1,18 @@
 import { useMutation } from "@tanstack/react-query";
 import { useTexts } from "../texts";
 import { Button } from "./Button";
+import { errorText } from "./ErrorNote";
 import { download, type FileRef } from "./files";
 import { Icon } from "./Icon";
 import { useToast } from "./Toast";
-import { wordsFor } from "./Trouble";
 
-/** Fetches a file with the key, and gives it to the browser. */
+/** Downloads a file with the key. */
 export function DownloadButton({ file }: { file: FileRef }) {
   const texts = useTexts();
   const say = useToast();
   const fetching = useMutation({
     mutationFn: () => download(file),
-    onError: (error) => say(wordsFor(error, texts), true),
+    onError: (error) => say(errorText(error, texts), true),
   });
   return (
     <Button

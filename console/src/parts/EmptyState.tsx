@@ -4,12 +4,12 @@ import { Icon, type IconName } from "./Icon";
 interface Props {
   icon: IconName;
   title: string;
-  /** It is all there is on the page: its title is the heading. */
+  /** The only content of the page: its title becomes the heading. */
   isPage?: boolean;
   children?: ReactNode;
 }
 
-/** Where nothing is yet: what would be here, and what to do for it. */
+/** An empty state: what belongs here and how to create it. */
 export function EmptyState({ icon, title, isPage = false, children }: Props) {
   const Title = isPage ? "h1" : "p";
   return (

@@ -6,14 +6,14 @@ import { Icon } from "./Icon";
 interface Props {
   sid: string;
   position?: number | undefined;
-  /** Instead of one event all of these types, with commas in between, that have this text. */
+  /** Instead of one event: all events of these types (comma-separated) that contain this text. */
   type?: string;
   text?: string;
-  /** What the events are of, where they are more than the one that the number says. */
+  /** What the events belong to, if the link shows more than one. */
   of?: string;
 }
 
-/** Leads from anything that is shown to what the log says of it. */
+/** Links anything on the page to its event in the log. */
 export function EventLink({ sid, position, type, text, of }: Props) {
   const { parts } = useTexts();
   const label = of === undefined ? parts.event(position ?? 0) : parts.eventsOf(of);

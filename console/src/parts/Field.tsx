@@ -6,11 +6,11 @@ const BOX =
 
 interface Props extends InputHTMLAttributes<HTMLInputElement> {
   label: string;
-  /** Only for those who cannot see where it stands. */
+  /** A label for screen readers only. */
   labelHidden?: boolean;
   hint?: ReactNode;
   error?: ReactNode;
-  /** In a dialog: the first to have the focus. */
+  /** In a dialog: focused first. */
   "data-autofocus"?: boolean;
 }
 

@@ -13,13 +13,13 @@ import { Markdown } from "./Markdown";
 
 interface Props {
   file: FileRef;
-  /** Below its name: whose it is, from when. */
+  /** Below the name: its author and date. */
   note?: string;
-  /** Beside its buttons. */
+  /** Next to its buttons. */
   link?: ReactNode;
 }
 
-/** A file: what it is, a look into it, and its bytes. */
+/** A file: name, preview and download. */
 export function FilePreview({ file, note, link }: Props) {
   const { parts, language } = useTexts();
   const [open, setOpen] = useState(false);
@@ -62,7 +62,7 @@ export function FilePreview({ file, note, link }: Props) {
 function Content({ file, kind }: { file: FileRef; kind: PreviewKind }) {
   const query = useQuery(contentOf(file, kind));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be focusable
     <section aria-label={file.name} tabIndex={0} className="max-h-96 overflow-auto border-t border-line p-3">
       <Loaded query={query}>{(content) => <Shown content={content} kind={kind} name={file.name} />}</Loaded>
     </section>
@@ -82,6 +82,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // it is text, then, whatever it says of itself
+    return undefined; // show it as text, whatever its type says
   }
 }

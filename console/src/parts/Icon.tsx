@@ -42,7 +42,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** Always beside a word, or in a button that has a label: so it says nothing itself. */
+/** Always next to a text or in a labelled button, so hidden from screen readers. */
 export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
   return (
     <svg aria-hidden viewBox="0 0 24 24" width={size} height={size} className="shrink-0">

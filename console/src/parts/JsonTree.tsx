@@ -8,11 +8,11 @@ const PAGE = 100;
 interface Props {
   value: unknown;
   name?: string;
-  /** How many levels are unfolded at first; if all of them, then all that is in them is shown, too. */
+  /** How many levels are expanded at first; if all, long lists are shown in full too. */
   depth?: number;
 }
 
-/** Any JSON value, foldable. What is folded is not built, so that a large one costs nothing. */
+/** A collapsible JSON value. Collapsed parts are not rendered, so a large value costs nothing. */
 export function JsonTree({ value, name, depth = 1 }: Props) {
   const entries = entriesOf(value);
   if (entries === null) return <Leaf value={value} name={name} />;

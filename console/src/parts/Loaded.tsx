@@ -1,13 +1,13 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useTexts } from "../texts";
-import { Trouble } from "./Trouble";
+import { ErrorNote } from "./ErrorNote";
 
-/** What a query found; before that, that it is under way; or why it failed. Old data stays while newer is fetched. */
+/** The result of a query, a placeholder while it loads, or its error. Old data stays during a refetch. */
 export function Loaded<T>({ query, children }: { query: UseQueryResult<T>; children: (data: T) => ReactNode }) {
   const { parts } = useTexts();
   if (query.data !== undefined) return children(query.data);
-  if (query.error) return <Trouble error={query.error} onRetry={() => query.refetch()} />;
+  if (query.error) return <ErrorNote error={query.error} onRetry={() => query.refetch()} />;
   return (
     <div role="status" className="space-y-3 p-1">
       <span className="sr-only">{parts.loading}</span>

@@ -4,7 +4,7 @@ import { classes } from "./classes";
 
 const PIECE = 20_000;
 
-/** Text as it is, of which as much is built as somebody wants to see. */
+/** Plain text, rendered in parts on request. */
 export function LongText({ text, tone = "text-ink" }: { text: string; tone?: string }) {
   const { parts } = useTexts();
   const [shown, setShown] = useState(PIECE);

@@ -9,7 +9,7 @@ import { Markdown } from "./Markdown";
 
 const html = (text: string) => renderToStaticMarkup(<Markdown text={text} />);
 
-test("only the web and mail can be linked to", () => {
+test("only web and mail addresses become links", () => {
   expect(safeLink("https://example.org/a?b")).toBe("https://example.org/a?b");
   expect(safeLink("mailto:ada@example.org")).toBe("mailto:ada@example.org");
   const refused = [
@@ -50,11 +50,11 @@ test.each([
   ["emphases", "*a ".repeat(3000) + " b*".repeat(3000)],
   ["emphases in a word", `${"*".repeat(5000)}a${"*".repeat(5000)}`],
   ["underlines", "_a ".repeat(3000) + "_".repeat(3000)],
-])("%s inside each other are shown as they were written", (_, text) => {
+])("nested %s are shown as plain text", (_, text) => {
   expect(html(text)).toContain("<pre");
 });
 
-test("what Markdown is for, works", () => {
+test("common Markdown is rendered", () => {
   const shown = html("**bold** and [a link](https://example.org)\n\n| a | b |\n|---|---|\n| 1 | 2 |");
   for (const part of ["<strong>bold</strong>", 'href="https://example.org/"', "<td>1</td>"])
     expect(shown).toContain(part);
@@ -72,7 +72,7 @@ test("each part of a text has the direction of its language, and code has none",
   ]);
 });
 
-test("code says what it is, also while it is written, and is copied as it stands", async () => {
+test("a code block shows its language, also while it streams, and is copied unchanged", async () => {
   expect(html("```python title=x\nprint(1)")).toContain(">python<");
   expect(html("```python\nprint(1)\n```")).toMatch(/>python<.*<code class="language-python">print\(1\)/s);
   expect(html("    indented")).toContain(">Code<");

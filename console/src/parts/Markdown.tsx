@@ -9,23 +9,23 @@ import { Icon } from "./Icon";
 import { LongText } from "./LongText";
 import { lineBreaks } from "./lineBreaks";
 import { safeLink } from "./links";
-import { isTangled } from "./tangled";
-import { Unbroken } from "./Unbroken";
+import { PlainTextFallback } from "./PlainTextFallback";
+import { isSlowMarkdown } from "./slowMarkdown";
 
 /**
- * What a model or a tool wrote, which nobody has checked: HTML stays text, no image is fetched,
- * a link leads only to the web or to a mail program, and what would hold up the page is shown as it is.
+ * Untrusted Markdown from a model or a tool: HTML stays text, no image is fetched,
+ * links lead only to the web or to mail, and a text that would block the page is shown as plain text.
  */
 export const Markdown = memo(({ text }: { text: string }) => {
-  if (isTangled(text)) return <LongText text={text} />;
+  if (isSlowMarkdown(text)) return <LongText text={text} />;
   return (
-    <Unbroken text={text}>
+    <PlainTextFallback text={text}>
       <div className="prose break-words">
         <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} urlTransform={(url) => safeLink(url) ?? ""}>
           {text}
         </ReactMarkdown>
       </div>
-    </Unbroken>
+    </PlainTextFallback>
   );
 });
 
@@ -46,7 +46,7 @@ const COMPONENTS: Components = {
       <span>{children}</span>
     ),
   img: ({ alt, src }) => <NoImage alt={alt ?? ""} address={typeof src === "string" ? src : ""} />,
-  // What scrolls must be reached by the keyboard.
+  // A scrolling region must be focusable.
   table: ({ children, dir }) => (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
     <div tabIndex={0} dir={dir} className="overflow-x-auto">
@@ -57,7 +57,7 @@ const COMPONENTS: Components = {
   input: ({ checked }) => <Tick done={checked === true} />,
 };
 
-/** What stands between the fences, and the first word behind the upper one. */
+/** The code between the fences, and the first word after the opening fence. */
 function codeIn(pre: ExtraProps["node"]): { language: string | undefined; text: string } {
   const [code] = pre?.children ?? [];
   if (code?.type !== "element") return { language: undefined, text: "" };
@@ -69,7 +69,7 @@ function codeIn(pre: ExtraProps["node"]): { language: string | undefined; text: 
   };
 }
 
-/** In a list of tasks: a box of the form would be one that nobody can use, without a name. */
+/** In a task list: a form checkbox would be disabled and unlabelled. */
 function Tick({ done }: { done: boolean }) {
   const { parts } = useTexts();
   return (
@@ -79,7 +79,7 @@ function Tick({ done }: { done: boolean }) {
   );
 }
 
-/** Whoever loads an image tells its host what was said here; so it is a link, which one may follow or not. */
+/** Loading an image would reveal this conversation to its host, so it becomes a link. */
 function NoImage({ alt, address }: { alt: string; address: string }) {
   const { parts } = useTexts();
   const shown = (

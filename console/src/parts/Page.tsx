@@ -8,7 +8,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** The frame of a page: one heading, what can be done, and room to breathe. */
+/** The frame of a page: heading, actions and content. */
 export function Page({ title, lead, actions, children }: Props) {
   useEffect(() => {
     document.title = `${title} · Stellwerk`;

@@ -5,7 +5,7 @@ import { storedFile } from "./files";
 import { JsonTree } from "./JsonTree";
 import { LongText } from "./LongText";
 
-/** What a tool gave back, each kind as it is best read. `name`: of whoever gave it. */
+/** A tool result, rendered by its kind. `name`: the tool. */
 export function ResultView({ result, name }: { result: ToolResult; name: string }) {
   switch (result.kind) {
     case "table":

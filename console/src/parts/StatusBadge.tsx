@@ -3,7 +3,7 @@ import { Badge, type Tone } from "./Badge";
 
 const TONES: Record<string, Tone> = { running: "accent", awaiting: "warn", completed: "good", failed: "bad" };
 
-/** Where a session or a workflow stands. */
+/** The status of a session or a workflow. */
 export function StatusBadge({ status, awaiting = false }: { status: string; awaiting?: boolean }) {
   const { status: words } = useTexts();
   const shown = awaiting ? "awaiting" : status;

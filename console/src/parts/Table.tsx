@@ -5,9 +5,9 @@ export interface Column<Row> {
   id: string;
   title: string;
   cell: (row: Row) => ReactNode;
-  /** Numbers stand at the right. */
+  /** Right-aligned numbers. */
   numeric?: boolean;
-  /** Not on a phone. */
+  /** Hidden on phones. */
   wide?: boolean;
 }
 
@@ -20,7 +20,7 @@ interface Props<Row> {
 
 export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be focusable
     <section aria-label={label} tabIndex={0} className="overflow-x-auto">
       <table className="w-full border-collapse text-sm">
         <thead>

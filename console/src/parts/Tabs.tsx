@@ -7,7 +7,7 @@ interface Props {
   tabs: readonly { id: string; label: ReactNode; content: ReactNode }[];
   value?: string;
   onChange?: (id: string) => void;
-  /** As high as its place, each content scrolling by itself; for a narrow column. */
+  /** Fills the available height, each panel scrolling by itself; for a narrow column. */
   filling?: boolean;
 }
 

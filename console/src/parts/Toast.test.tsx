@@ -14,7 +14,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-test("a note goes by itself, what went wrong later, and what is kept when it is closed", async () => {
+test("a note closes by itself, an error later, and a kept note when it is closed", async () => {
   let say: ReturnType<typeof useToast> = () => {};
   const Sayer = () => {
     say = useToast();

@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from "react";
-import { pause } from "../server/pause";
+import { pause } from "../server/timeouts";
 import { whileVisible } from "../state/visible";
 import { useTexts } from "../texts";
 import { Button } from "./Button";
@@ -7,20 +7,20 @@ import { classes } from "./classes";
 import { Icon } from "./Icon";
 
 const SHOWN_FOR = 6_000;
-/** What went wrong takes longer to read, and is no longer true when it was put right. */
+/** Errors are shown longer, and disappear when the action succeeds. */
 const BAD_FOR = 12_000;
 
 interface Note {
   id: number;
   text: string;
   bad: boolean;
-  /** It stays until it is closed. */
+  /** Stays until closed. */
   kept: boolean;
 }
 
 const Say = createContext<(text: string, bad?: boolean | "kept") => void>(() => {});
 
-/** Says that something was done, or could not be, for what has no other place on the page; and keeps what would be lost. */
+/** Notes about actions without another place on the page. A note can be kept so that its content is not lost. */
 export const useToast = () => useContext(Say);
 
 export function Toasts({ children }: { children: ReactNode }) {
@@ -41,7 +41,7 @@ export function Toasts({ children }: { children: ReactNode }) {
       {children}
       <div
         aria-live="polite"
-        // Over the bar on top, beside its links and switches: there it covers nothing of the page.
+        // Over the top bar, next to its links, where it covers no content.
         className="pointer-events-none fixed inset-x-0 top-1 z-20 flex flex-col items-center gap-2 px-4 md:items-end md:pr-40"
       >
         {notes.map((note) => (
@@ -52,7 +52,7 @@ export function Toasts({ children }: { children: ReactNode }) {
   );
 }
 
-/** It goes by itself when it could be read, and nobody is at it. */
+/** Closes by itself after a while, unless hovered or focused. */
 function Shown({ note: { id, text, bad, kept }, onClose }: { note: Note; onClose: (id: number) => void }) {
   const { parts } = useTexts();
   const [held, setHeld] = useState(kept);
@@ -66,7 +66,7 @@ function Shown({ note: { id, text, bad, kept }, onClose }: { note: Note; onClose
   const hold = () => setHeld(true);
   const release = () => setHeld(kept);
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: it does nothing but stay while somebody is at it
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only stays open while hovered or focused
     <div
       role={bad ? "alert" : undefined}
       onPointerEnter={hold}

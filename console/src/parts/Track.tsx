@@ -4,15 +4,15 @@ const TONES = { accent: "bg-accent", good: "bg-good", warn: "bg-warn", bad: "bg-
 
 interface Props {
   label: string;
-  /** From 0 to 100; null: nobody knows. */
+  /** From 0 to 100; null: unknown. */
   percent: number | null;
-  /** What is said instead of the number. */
+  /** Text for screen readers instead of the number. */
   text?: string;
   tone?: keyof typeof TONES;
   className: string;
 }
 
-/** A bar that fills. */
+/** A progress bar. */
 export function Track({ label, percent, text, tone = "accent", className }: Props) {
   return (
     <div

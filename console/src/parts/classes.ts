@@ -1,2 +1,2 @@
-/** Class names that are there, in one text. */
+/** Joins class names, skipping empty ones. */
 export const classes = (...names: (string | false | null | undefined)[]): string => names.filter(Boolean).join(" ");

@@ -2,7 +2,7 @@ import { useCallback } from "react";
 import { useTexts } from "../texts";
 import { useToast } from "./Toast";
 
-/** Puts a text where it can be pasted from, and says so. */
+/** Copies a text to the clipboard and shows a note. */
 export function useCopy(): (text: string) => Promise<void> {
   const say = useToast();
   const { parts } = useTexts();
@@ -12,7 +12,7 @@ export function useCopy(): (text: string) => Promise<void> {
         await navigator.clipboard.writeText(text);
         say(parts.copied);
       } catch {
-        say(parts.notCopied, true); // not allowed, or a page without https
+        say(parts.notCopied, true); // not allowed, or a page without HTTPS
       }
     },
     [say, parts],

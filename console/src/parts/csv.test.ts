@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { csvOf } from "./csv";
 
-test("what would break a line or a column is quoted", () => {
+test("delimiters and line breaks are quoted", () => {
   const rows = [
     ["Ulm", 'a "b"'],
     ["Bad Ems, Lahn", "two\nlines"],
@@ -10,11 +10,11 @@ test("what would break a line or a column is quoted", () => {
   expect(csvOf(["town", "note"], rows)).toBe('town,note\r\nUlm,"a ""b"""\r\n"Bad Ems, Lahn","two\nlines"\r\n,\r\n');
 });
 
-test("what has an inside is told as JSON, numbers and truth as they are", () => {
+test("objects and lists become JSON; numbers and booleans stay", () => {
   expect(csvOf(["a"], [[{ b: [1] }], [1.5], [true], [undefined]])).toBe('a\r\n"{""b"":[1]}"\r\n1.5\r\ntrue\r\n\r\n');
 });
 
-test("no text is a formula for a spreadsheet, and a number stays one", () => {
+test("no text becomes a formula in a spreadsheet, and a number stays a number", () => {
   const evil = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", " =1", "＝1"];
   for (const text of evil) expect(csvOf([text], [])).toBe(`'${text}\r\n`);
   expect(csvOf(["=a,b"], [])).toBe('"\'=a,b"\r\n');

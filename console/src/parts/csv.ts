@@ -1,14 +1,14 @@
 const QUOTED = /[",;\r\n]/;
-/** What a spreadsheet takes for a formula, also in the wide forms of East Asian keyboards. */
+/** Characters that start a formula in a spreadsheet, including full-width forms. */
 const FORMULA = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/;
 const NUMBER = /^[-+]?\d+([.,]\d+)*(e[-+]?\d+)?%?$/i;
 
-/** A table as RFC 4180 tells it, which no spreadsheet runs: a text that looks like a formula has an apostrophe before it. */
+/** A table as CSV (RFC 4180). Texts that look like a formula get an apostrophe, so that no spreadsheet runs them. */
 export function csvOf(names: readonly string[], rows: readonly (readonly unknown[])[]): string {
   return [names, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
 }
 
-/** One value in one line: what has an inside as JSON, nothing as nothing. */
+/** A value in one line: objects and lists as JSON, null as an empty text. */
 export function textOfCell(value: unknown): string {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -3,7 +3,7 @@ import { previewOf, storedFile } from "./files";
 
 const kind = (mime: string, name = "x", size = 10) => previewOf({ name, mime, size, path: "/files/x" });
 
-test("what a file is says how it is looked at", () => {
+test("the type of a file decides how it is previewed", () => {
   expect(kind("image/png")).toBe("image");
   expect(kind("text/markdown; charset=utf-8")).toBe("markdown");
   expect(kind("text/plain", "NOTES.MD")).toBe("markdown");
@@ -14,11 +14,11 @@ test("what a file is says how it is looked at", () => {
   expect(kind("application/pdf")).toBeNull();
 });
 
-test("a file that is too large to be looked at can only be downloaded", () => {
+test("a file too large for a preview can only be downloaded", () => {
   expect(kind("image/png", "x", 9_000_000)).toBeNull();
   expect(kind("text/plain", "x", 2_000_000)).toBeNull();
 });
 
-test("a name cannot lead anywhere else", () => {
+test("a file name cannot change the path", () => {
   expect(storedFile("a/b", "../x&y=1?#.txt", "text/plain").path).toBe("/files/a%2Fb?name=..%2Fx%26y%3D1%3F%23.txt");
 });

@@ -13,7 +13,7 @@ test.each([
   "\\[a *b* c\\\\ d\\]",
   "$$\\sum_{i=1}^n x_i$$",
   "\\(\\left\\{ a \\\\ b \\right\\}\\)",
-])("a formula in a sentence stands there as it was written: %s", (formula) => {
+])("an inline formula is shown as it was written: %s", (formula) => {
   expect(codes(`Because ${formula} is so, **all** is well.`)).toEqual([formula]);
   expect(codes(`| a |\n|---|\n| so ${formula} |`)).toEqual([formula]);
 });
@@ -28,7 +28,7 @@ test.each(["\\[\nx = \\frac{a}{b}\n- c\n\\]", "$$\na_1\n= b_1\n$$", "\\[ x \\]",
   },
 );
 
-test("a block is one from its first sign on, and ends with its paragraph at the latest", () => {
+test("a block formula starts at its delimiter and ends with its paragraph at the latest", () => {
   expect(blocks("\\[\nx = \\frac{a")).toEqual(["\\[\nx = \\frac{a"]);
   expect(blocks("$$\nx")).toEqual(["$$\nx"]);
   expect(blocks("\\[\nx\n\nand *then*")).toEqual(["\\[\nx"]);
@@ -43,14 +43,14 @@ test.each(["It costs $5 and $10, or $$$.", "$$ is cheap, and $$$ is not", "a $ b
   },
 );
 
-test("code stays code, an escaped sign is that sign, and what has no end is no formula", () => {
+test("code stays code, an escaped delimiter is text, and an unclosed formula is none", () => {
   expect(codes("so \\(a\n= b\\)")).toEqual(["\\(a = b\\)"]);
   expect(codes("`\\(x\\)`")).toEqual(["\\(x\\)"]);
   expect(blocks("```sh\n[ \\( a \\) ]\n\\[\n```")).toEqual(["[ \\( a \\) ]\n\\["]);
   expect(codes("\\\\(x\\\\) and \\$$x$$ and \\(\\) and \\(a and \\[1\\](b)")).toEqual(["\\[1\\]"]);
 });
 
-test("in a table a break of HTML begins a line, and nothing else of HTML means anything", () => {
+test("in a table <br> breaks a line, and all other HTML is text", () => {
   const cell = shown(
     "| a |\n|---|\n| one<br>two<BR/>**three<br />four** <b>x</b> `<br>` <br onclick=x> |",
   ).querySelector("td");

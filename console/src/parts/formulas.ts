@@ -21,7 +21,7 @@ const CLOSING = new Map<Code, Code>([
 const isLineEnd = (code: Code): boolean => code === null || code < -2;
 const isSpace = (code: Code): boolean => code === 32 || code === -1 || code === -2;
 
-/** Finds the end of a formula, sign by sign; one of its kind cannot begin inside of it. */
+/** Finds the end of a formula, character by character; formulas do not nest. */
 function endOf(opening: Code): (code: Code) => "inside" | "end" | "another" {
   const lead = opening === DOLLAR ? DOLLAR : BACKSLASH;
   let led = false;
@@ -38,7 +38,7 @@ function toNextLine(effects: Effects, code: Code): void {
   effects.exit("lineEnding");
 }
 
-/** `\(…\)`, `\[…\]` or `$$…$$` in a sentence becomes code, with its delimiters. */
+/** Turns inline `\(…\)`, `\[…\]` or `$$…$$` into code, with its delimiters. */
 const inline: Construct = {
   name: "formula",
   previous: (code) => code !== DOLLAR,
@@ -64,7 +64,7 @@ const inline: Construct = {
       if (isLineEnd(code)) return lineEnd(code);
       const found = look(code);
       length += 1;
-      if (found === "another" || (found === "end" && length === 2)) return nok(code); // `\(\)` is nothing
+      if (found === "another" || (found === "end" && length === 2)) return nok(code); // `\(\)` is empty
       effects.consume(code);
       return found === "end" ? end : inside;
     }
@@ -85,7 +85,7 @@ const inline: Construct = {
   },
 };
 
-/** Whether a formula goes on in the next line: not if that is empty, or of another list or quotation. */
+/** Whether a formula continues on the next line: not if that is empty, or part of another list or quote. */
 const goesOn: Construct = {
   partial: true,
   tokenize(effects, ok, nok) {
@@ -105,7 +105,7 @@ const goesOn: Construct = {
   },
 };
 
-/** `\[…\]` or `$$…$$` in lines of its own: up to its end or, while it is written, as far as it goes. */
+/** `\[…\]` or `$$…$$` on lines of its own: up to its end or, while it streams, to the end of the text. */
 const block: Construct = {
   name: "formula",
   concrete: true,
@@ -114,7 +114,7 @@ const block: Construct = {
     let opening: Code = null;
     let look = endOf(null);
     let isOver = false;
-    /** Whether the line says something where a formula of several lines says nothing. */
+    /** Whether there is text on a line that must be empty in a block formula. */
     let isSentence = false;
     let isFirstLine = true;
     return (lead) => {
@@ -180,7 +180,7 @@ const tree: Tree = {
   },
 };
 
-/** LaTeX as it was written: Markdown would take its backslashes, and read its underlines as emphases. */
+/** LaTeX as it was written: Markdown would drop its backslashes and read underscores as emphasis. */
 export function formulas(this: Processor): void {
   const data = this.data();
   data.micromarkExtensions = [...(data.micromarkExtensions ?? []), syntax];

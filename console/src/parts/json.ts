@@ -1,13 +1,13 @@
 export type Entry = [name: string, value: unknown];
 
-/** What is inside an object or a list; null for what has no inside. */
+/** The entries of an object or a list; null for other values. */
 export function entriesOf(value: unknown): Entry[] | null {
   if (value === null || typeof value !== "object") return null;
   const entries: Entry[] = Object.entries(value);
   return entries.length ? entries : null;
 }
 
-/** A value in one line: a list and an object by their size. */
+/** A value in one line: lists and objects by their size. */
 export function brief(value: unknown): string {
   if (Array.isArray(value)) return value.length ? `[${value.length}]` : "[]";
   if (value !== null && typeof value === "object") {

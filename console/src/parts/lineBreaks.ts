@@ -2,7 +2,7 @@ import type { Nodes, Root } from "mdast";
 
 const BREAK = /^<br ?\/?>$/i;
 
-/** In a table there is no other way to begin a new line than `<br>`: that of HTML, and nothing else, means something. */
+/** Allows `<br>`, the only way to break a line in a table; all other HTML stays text. */
 export function lineBreaks(): (root: Root) => void {
   return (root) => walk(root, false);
 }

@@ -1,6 +1,6 @@
 const SCHEMES = new Set(["http:", "https:", "mailto:"]);
 
-/** The address that a text may link to, or null. Nothing relative: a text has no place that it could be relative to. */
+/** The address that a text may link to, or null. Relative links are rejected: a text has no base address. */
 export function safeLink(address: string | undefined): string | null {
   if (!address || !URL.canParse(address)) return null;
   const url = new URL(address);

@@ -5,13 +5,13 @@ export interface Order {
   readonly falling: boolean;
 }
 
-/** The order after a click on a column: rising, falling, as it came. */
+/** The order after a click on a column: ascending, descending, unsorted. */
 export function nextOrder(order: Order | null, column: number): Order | null {
   if (order?.column !== column) return { column, falling: false };
   return order.falling ? null : { column, falling: true };
 }
 
-/** The rows by one column. Equal ones stay as they were; nothing stands at the end, whichever way. */
+/** Sorts rows by one column. Stable; empty values come last in both directions. */
 export function sorted<Row extends readonly unknown[]>(
   rows: readonly Row[],
   order: Order | null,

@@ -9,9 +9,9 @@ import { makeQueryClient } from "./queries";
 beforeEach(() => vi.stubGlobal("IS_REACT_ACT_ENVIRONMENT", true));
 afterEach(() => vi.unstubAllGlobals());
 
-test("of two fast clicks the second is the first, and a later one is another", async () => {
+test("two fast clicks run the action once; a later click runs it again", async () => {
   const answers: (() => void)[] = [];
-  const work = vi.fn((wish: string) => new Promise<string>((answer) => answers.push(() => answer(wish))));
+  const work = vi.fn((input: string) => new Promise<string>((answer) => answers.push(() => answer(input))));
   let action: ReturnType<typeof useAction<string, string>> | undefined;
   const Button = () => {
     action = useAction({ mutationFn: work });
@@ -23,17 +23,17 @@ test("of two fast clicks the second is the first, and a later one is another", a
     </QueryClientProvider>
   );
   await act(async () => createRoot(document.createElement("div")).render(page));
-  const told = await act(async () => {
+  const results = await act(async () => {
     const both = [action?.mutateAsync("one"), action?.mutateAsync("two")];
     action?.mutate("three");
     await vi.waitFor(() => expect(answers).toHaveLength(1));
     answers[0]?.();
     return Promise.all(both);
   });
-  expect(told).toEqual(["one", "one"]);
+  expect(results).toEqual(["one", "one"]);
   await act(async () => {
     action?.mutate("four");
     await vi.waitFor(() => expect(answers).toHaveLength(2));
   });
-  expect(work.mock.calls.map(([wish]) => wish)).toEqual(["one", "four"]);
+  expect(work.mock.calls.map(([input]) => input)).toEqual(["one", "four"]);
 });

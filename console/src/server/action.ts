@@ -2,26 +2,26 @@ import { type UseMutationOptions, type UseMutationResult, useMutation } from "@t
 import { useRef } from "react";
 
 /**
- * Something that is done to the server, and never twice at a time: of two fast clicks, the second comes before the first
- * is drawn, and is that one.
+ * A mutation that never runs twice at a time: the second of two fast clicks, which arrives before the next render, joins
+ * the first.
  */
 export function useAction<T, V = void>(options: UseMutationOptions<T, Error, V>): Action<T, V> {
   const { mutateAsync, ...rest } = useMutation(options);
   const underWay = useRef<Promise<T>>(undefined);
-  const run = (wish: V) => {
-    underWay.current ??= mutateAsync(wish).finally(() => {
+  const run = (input: V) => {
+    underWay.current ??= mutateAsync(input).finally(() => {
       underWay.current = undefined;
     });
     return underWay.current;
   };
   return {
     ...rest,
-    mutate: (wish) => void run(wish).catch(() => {}), // what went wrong is in `error`
+    mutate: (input) => void run(input).catch(() => {}), // errors are in `error`
     mutateAsync: run,
   };
 }
 
 interface Action<T, V> extends Pick<UseMutationResult<T, Error, V>, "error" | "isPending"> {
-  mutate: (wish: V) => void;
-  mutateAsync: (wish: V) => Promise<T>;
+  mutate: (input: V) => void;
+  mutateAsync: (input: V) => Promise<T>;
 }

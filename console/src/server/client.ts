@@ -1,11 +1,11 @@
 import { Client } from "@stellwerk/client";
-import { address, headers, unreachable } from "./ask";
 import { currentKey, keyRefused } from "./key";
-import { followInTurn } from "./slots";
+import { address, headers, unreachable } from "./request";
+import { followInTurn } from "./streamSlots";
 
 /**
- * The server that the page came from, with the key of this tab as it is at each request; a key that is refused is asked
- * for again. It follows a session with a stream only if the windows of this browser leave it a connection.
+ * A client of the server that served the page. It uses the tab's current key for each request and asks for another after
+ * a 401. It follows sessions with a stream only if a connection is free.
  */
 export class PageClient extends Client {
   constructor() {

@@ -1,21 +1,21 @@
 import type { Accepted, NewAnswer, NewMessage, Stopped } from "@stellwerk/client";
-import { ask } from "./ask";
+import { requestJson } from "./request";
 import type { Session } from "./types";
 
 const of = (sid: string, what = "") => `/sessions/${encodeURIComponent(sid)}${what}`;
 
 export const sendMessage = (sid: string, message: NewMessage, once: string) =>
-  ask<Accepted>(of(sid, "/messages"), { method: "POST", json: message, once });
+  requestJson<Accepted>(of(sid, "/messages"), { method: "POST", json: message, once });
 export const sendAnswer = (sid: string, answer: NewAnswer, once: string) =>
-  ask<Accepted>(of(sid, "/answers"), { method: "POST", json: answer, once });
-export const stopRun = (sid: string) => ask<Stopped>(of(sid, "/stop"), { method: "POST", json: {} });
+  requestJson<Accepted>(of(sid, "/answers"), { method: "POST", json: answer, once });
+export const stopRun = (sid: string) => requestJson<Stopped>(of(sid, "/stop"), { method: "POST", json: {} });
 export const answerAnew = (sid: string, once: string) =>
-  ask<Accepted>(of(sid, "/regenerate"), { method: "POST", once });
+  requestJson<Accepted>(of(sid, "/regenerate"), { method: "POST", once });
 export const forkSession = (sid: string, position: number) =>
-  ask<Session>(of(sid, "/fork"), { method: "POST", json: { position } });
-export const deleteSession = (sid: string) => ask<void>(of(sid), { method: "DELETE" });
+  requestJson<Session>(of(sid, "/fork"), { method: "POST", json: { position } });
+export const deleteSession = (sid: string) => requestJson<void>(of(sid), { method: "DELETE" });
 
-/** For a request that may be sent again and is done once. Not randomUUID: that is only there over HTTPS. */
+/** An idempotency key. Not randomUUID, which exists only over HTTPS. */
 export function freshKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

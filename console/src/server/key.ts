@@ -1,8 +1,8 @@
 import { stored, useStored } from "../state/stored";
 
-/** The API key lives as long as the tab; it is never in an address. */
+/** The API key is kept for the tab and never appears in a URL. */
 const key = stored("key", () => sessionStorage);
-/** The dialog is open: "asked" by whoever sits there, or as the server has "refused"; "later": he has put it away. */
+/** The dialog: opened by the user ("asked") or by a 401 ("refused"); "later": dismissed. */
 const wanted = stored("key-wanted", null);
 
 export const currentKey = (): string | null => key.get();
@@ -10,7 +10,7 @@ export const useKey = (): string | null => useStored(key);
 export const useHasKey = (): boolean => useKey() !== null;
 export const useKeyWanted = (): string | null => useStored(wanted);
 
-/** The server said 401 to this key: another one is asked for, unless there is one already. */
+/** After a 401 for this key: ask for another, unless it was already replaced. */
 export function keyRefused(refused: string | null): void {
   if (refused === key.get() && wanted.get() === null) wanted.set("refused");
 }

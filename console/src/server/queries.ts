@@ -1,11 +1,11 @@
 import { Problem } from "@stellwerk/client";
 import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { ask, askText } from "./ask";
+import { requestJson, requestText } from "./request";
 import type { ListedSystem, Me, Session, System, Tool } from "./types";
 
 /**
- * A problem is an answer: asking again gives the same one. Only a server that is away is asked again. It may be on
- * this machine: whether there is a network says nothing about it.
+ * A `Problem` is final and not retried; only an unreachable server is. The server may be local, so the browser's
+ * network state is ignored.
  */
 export function makeQueryClient(): QueryClient {
   const retry = (count: number, error: Error) => error instanceof Problem && error.status === 0 && count < 3;
@@ -15,52 +15,56 @@ export function makeQueryClient(): QueryClient {
   });
 }
 
-/** How many sessions are kept live. */
+/** Number of sessions in the live list. */
 export const LIVE = 100;
 
 export const sessions = queryOptions({
   queryKey: ["sessions"],
-  queryFn: async ({ signal }) => (await ask<{ sessions: Session[] }>(`/sessions?limit=${LIVE}`, { signal })).sessions,
+  queryFn: async ({ signal }) =>
+    (await requestJson<{ sessions: Session[] }>(`/sessions?limit=${LIVE}`, { signal })).sessions,
 });
 
 export const me = queryOptions({
   queryKey: ["me"],
-  queryFn: ({ signal }) => ask<Me>("/me", { signal }),
-  staleTime: Number.POSITIVE_INFINITY, // another key resets it
+  queryFn: ({ signal }) => requestJson<Me>("/me", { signal }),
+  staleTime: Number.POSITIVE_INFINITY, // reset by a change of the key
 });
 
 export const session = (id: string) =>
   queryOptions({
     queryKey: ["session", id],
-    queryFn: ({ signal }) => ask<Session>(`/sessions/${encodeURIComponent(id)}`, { signal }),
+    queryFn: ({ signal }) => requestJson<Session>(`/sessions/${encodeURIComponent(id)}`, { signal }),
   });
 
 export const systems = queryOptions({
   queryKey: ["systems"],
   queryFn: async ({ signal }) =>
-    (await ask<{ agent_systems: ListedSystem[] }>("/agent-systems?limit=200", { signal })).agent_systems,
+    (await requestJson<{ agent_systems: ListedSystem[] }>("/agent-systems?limit=200", { signal })).agent_systems,
 });
 
 export const system = (id: string) =>
   queryOptions({
     queryKey: ["system", id],
-    queryFn: ({ signal }) => ask<System>(`/agent-systems/${encodeURIComponent(id)}`, { signal }),
+    queryFn: ({ signal }) => requestJson<System>(`/agent-systems/${encodeURIComponent(id)}`, { signal }),
   });
 
 export const systemText = (id: string) =>
   queryOptions({
     queryKey: ["system-text", id],
-    queryFn: ({ signal }) => askText(`/agent-systems/${encodeURIComponent(id)}/text`, { signal }),
+    queryFn: ({ signal }) => requestText(`/agent-systems/${encodeURIComponent(id)}/text`, { signal }),
   });
 
 export const tools = queryOptions({
   queryKey: ["tools"],
-  queryFn: async ({ signal }) => (await ask<{ tools: Tool[] }>("/tools", { signal })).tools,
+  queryFn: async ({ signal }) => (await requestJson<{ tools: Tool[] }>("/tools", { signal })).tools,
 });
 
 export const beginSession = (systemId: string) =>
-  ask<Session>("/sessions", { method: "POST", json: { agent_system_id: systemId } });
+  requestJson<Session>("/sessions", { method: "POST", json: { agent_system_id: systemId } });
 export const checkSystem = (yaml: string, signal?: AbortSignal) =>
-  ask<System>("/agent-systems?dry_run=true", { method: "POST", yaml, signal });
+  requestJson<System>("/agent-systems?dry_run=true", { method: "POST", yaml, signal });
 export const registerSystem = (yaml: string) =>
-  ask<{ id: string; version: number; warnings: System["warnings"] }>("/agent-systems", { method: "POST", yaml });
+  requestJson<{ id: string; version: number; warnings: System["warnings"] }>("/agent-systems", {
+    method: "POST",
+    yaml,
+  });

@@ -1,4 +1,4 @@
-/** What the server tells, in the words of these pages. */
+/** Response types under the names used in the console. */
 export type {
   Me,
   PublishedAgent as Agent,

@@ -1,19 +1,19 @@
 import { Problem, problemOf, type StoredFile } from "@stellwerk/client";
-import { address, headers, unreachable } from "./ask";
 import { currentKey, keyRefused } from "./key";
+import { address, headers, unreachable } from "./request";
 
-interface Wishes {
-  /** How much of it has gone, from 0 to 1; which `fetch` cannot tell. */
+interface UploadOptions {
+  /** Progress from 0 to 1, which `fetch` does not report. */
   onProgress?: (part: number) => void;
   signal?: AbortSignal;
 }
 
 const underWay = new Set<XMLHttpRequest>();
-/** Whoever leaves the console while files are under way is asked first: they would be lost. */
+/** Asks for confirmation before the page is left during an upload. */
 const hold = (event: BeforeUnloadEvent) => event.preventDefault();
 
-/** Sends a file. */
-export function upload(file: File, { onProgress, signal }: Wishes = {}): Promise<StoredFile> {
+/** Uploads a file. */
+export function upload(file: File, { onProgress, signal }: UploadOptions = {}): Promise<StoredFile> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const key = currentKey();
@@ -41,7 +41,7 @@ export function upload(file: File, { onProgress, signal }: Wishes = {}): Promise
   });
 }
 
-/** Why it could not be sent: a folder looks like a file until somebody reads it. */
+/** Why the upload failed: a folder looks like a file until it is read. */
 async function whyNot(file: File): Promise<Problem> {
   try {
     await file.slice(0, 1).arrayBuffer();

@@ -6,7 +6,7 @@ import { Field } from "../parts/Field";
 import { putKeyOff, showKey, useHasKey, useKeyWanted } from "../server/key";
 import { useTexts } from "../texts";
 
-/** Comes up whenever the server says 401; then everything is asked for again. */
+/** Opens after a 401; a new key reloads all data. */
 export function KeyDialog() {
   const { shell } = useTexts();
   const wanted = useKeyWanted();

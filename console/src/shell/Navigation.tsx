@@ -30,7 +30,7 @@ export function TopNavigation() {
   );
 }
 
-/** The same where a thumb reaches it. */
+/** The navigation at the bottom, for phones. */
 export function BottomNavigation() {
   const { shell } = useTexts();
   const here = usePlace();

@@ -1,18 +1,18 @@
 import { Link } from "@tanstack/react-router";
 import { Button } from "../parts/Button";
 import { classes } from "../parts/classes";
+import { ErrorNote } from "../parts/ErrorNote";
 import { StatusBadge } from "../parts/StatusBadge";
-import { Trouble } from "../parts/Trouble";
-import { useOlder } from "../server/older";
+import { useOlderSessions } from "../server/olderSessions";
 import type { Session } from "../server/types";
-import { useNow } from "../state/now";
+import { useNow } from "../state/clock";
 import { useTexts } from "../texts";
 import { ago } from "../texts/time";
 
-/** The sessions that are kept live, and as many older ones as somebody wants to see. */
+/** The live sessions and, on request, older ones. */
 export function SessionList({ sessions: live }: { sessions: readonly Session[] }) {
   const { shell } = useTexts();
-  const older = useOlder(live);
+  const older = useOlderSessions(live);
   const now = useNow();
   if (!live.length) return <p className="px-2 py-3 text-sm text-muted">{shell.noSessions}</p>;
   return (
@@ -25,7 +25,7 @@ export function SessionList({ sessions: live }: { sessions: readonly Session[] }
         ))}
       </ul>
       {older.error ? (
-        <Trouble error={older.error} onRetry={older.show} />
+        <ErrorNote error={older.error} onRetry={older.show} />
       ) : (
         older.more && (
           <Button look="quiet" className="mt-1 w-full" disabled={older.isReading} onClick={older.show}>

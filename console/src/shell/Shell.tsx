@@ -4,13 +4,13 @@ import { Dialog } from "../parts/Dialog";
 import { useShortcuts } from "../state/shortcuts";
 import { useTexts } from "../texts";
 import { Header } from "./Header";
+import { useNoDrop } from "./ignoreDrops";
 import { BottomNavigation } from "./Navigation";
-import { useNoDrop } from "./noDrop";
 import { PLACES } from "./places";
 import { ShortcutList } from "./ShortcutList";
 import { Sidebar } from "./Sidebar";
 
-/** What is around every page: where one can go, and the sessions. */
+/** The frame of every page: navigation and sessions. */
 export function Shell() {
   const { shell } = useTexts();
   const [drawer, setDrawer] = useState(false);
@@ -18,7 +18,7 @@ export function Shell() {
   const main = useRef<HTMLElement>(null);
   const navigate = useNavigate();
   const path = useRouterState({ select: (state) => state.location.pathname });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the path whose change matters
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the path changes
   useEffect(() => {
     setDrawer(false);
     main.current?.scrollTo(0, 0);

@@ -7,20 +7,20 @@ import { Icon } from "../parts/Icon";
 import { Loaded } from "../parts/Loaded";
 import { useKey } from "../server/key";
 import { sessions } from "../server/queries";
-import { watchSessions } from "../server/watching";
-import { useMay } from "../state/may";
+import { watchSessions } from "../server/sessionList";
+import { useScope } from "../state/scopes";
 import { whileVisible } from "../state/visible";
 import { useTexts } from "../texts";
 import { SessionList } from "./SessionList";
 
-/** The sessions, by their last activity. The one with a title is always there, and keeps them live. */
+/** The sessions by last activity. The variant with a title is always mounted and keeps the list live. */
 export function Sidebar({ titled = true }: { titled?: boolean }) {
   const { shell } = useTexts();
-  const mayBegin = useMay("run");
+  const mayBegin = useScope("run");
   const query = useQuery(sessions);
   const queries = useQueryClient();
   const key = useKey();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: with another key there are other sessions
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another key has other sessions
   useEffect(
     () => (titled ? whileVisible((signal) => watchSessions(queries, signal)) : undefined),
     [titled, queries, key],

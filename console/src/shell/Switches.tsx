@@ -9,7 +9,7 @@ function following<T>(all: readonly T[], one: T): T {
   return all[(all.indexOf(one) + 1) % all.length] ?? one;
 }
 
-/** From one to the next; the label says which it is. */
+/** Cycles through the values; the label shows the current one. */
 export function ThemeSwitch() {
   const { shell } = useTexts();
   const theme = useTheme();

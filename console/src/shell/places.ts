@@ -1,6 +1,6 @@
 import type { IconName } from "../parts/Icon";
 
-/** The main navigation, and the key that comes after "g". */
+/** The main navigation, with the key that follows "g". */
 export const PLACES = [
   { name: "chat", to: "/", key: "c", also: "/chat" },
   { name: "workflows", to: "/workflows", key: "w", also: "/workflows" },
@@ -11,7 +11,7 @@ export const PLACES = [
 
 export type Place = (typeof PLACES)[number];
 
-/** Which of them a path belongs to. */
+/** The entry of the navigation that a path belongs to. */
 export function placeOf(path: string): Place | undefined {
   return PLACES.find(({ to, also }) => (to === "/" ? path === "/" : path.startsWith(to)) || path.startsWith(also));
 }

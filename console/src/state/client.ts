@@ -3,9 +3,9 @@ import { useMemo } from "react";
 import { PageClient } from "../server/client";
 import { useKey } from "../server/key";
 
-/** Another client with each key, so that what was read with the one before is read anew. */
+/** A new client for each key, so that data of the old key is reloaded. */
 export function useClient(): Client {
   const key = useKey();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the key whose change matters
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the key changes
   return useMemo(() => new PageClient(), [key]);
 }

@@ -4,7 +4,7 @@ import { attach, giveBack, take } from "./draft";
 const a = { id: "a", name: "a.txt" };
 const b = { id: "b", name: "b.txt" };
 
-test("what a stop gives back stands in the box in its order, in front of what was being written", () => {
+test("messages withdrawn by a stop return to the input box in order, before the current draft", () => {
   attach("busy", b);
   giveBack("busy", [
     { text: "first", files: [a] },
@@ -14,7 +14,7 @@ test("what a stop gives back stands in the box in its order, in front of what wa
   expect(take("busy", "first\nsecond")).toEqual({ text: "first\nsecond", files: [a, b] });
 });
 
-test("a stop that gives nothing back leaves the box as it is", () => {
+test("a stop without withdrawn messages leaves the input box unchanged", () => {
   giveBack("quiet", []);
   expect(take("quiet", "")).toEqual({ text: "", files: [] });
 });

@@ -6,7 +6,7 @@ export interface Attached {
   name: string;
 }
 
-/** What somebody is about to say in a session. */
+/** The unsent message of a session. */
 export interface Draft {
   text: string;
   files: readonly Attached[];
@@ -22,7 +22,7 @@ function placeOf(name: string): Stored {
   return place;
 }
 
-/** Lives as long as the tab, over reloads, and is the same for all who ask; null if there is none. */
+/** Kept for the tab, across reloads; null if there is none. */
 function useKept<T>(name: string): [T | null, (value: T | null) => void] {
   const place = placeOf(name);
   const text = useStored(place);
@@ -43,7 +43,7 @@ export function useDraft(sid: string) {
   return [kept ?? NOTHING, setKept] as const;
 }
 
-/** Adds a file to what is being written by now, wherever its writer has been meanwhile. */
+/** Adds a file to the current draft of a session, whatever page is open. */
 export function attach(sid: string, file: Attached): void {
   const place = placeOf(`draft.${sid}`);
   const draft = parsed<Draft>(place.get()) ?? NOTHING;
@@ -51,7 +51,7 @@ export function attach(sid: string, file: Attached): void {
   place.set(JSON.stringify({ ...draft, files: [...others, file] }));
 }
 
-/** Puts what was said and not done back into the box, in front of what it has by now. */
+/** Puts withdrawn messages back into the draft, before its current text. */
 export function giveBack(sid: string, said: readonly Draft[]): void {
   if (said.length === 0) return;
   const place = placeOf(`draft.${sid}`);
@@ -64,7 +64,7 @@ export function giveBack(sid: string, said: readonly Draft[]): void {
   place.set(JSON.stringify({ text, files: [...files.values()] }));
 }
 
-/** Empties the box, if it still has this text. */
+/** Clears the draft if it still has this text. */
 export function take(sid: string, text: string): Draft | null {
   const place = placeOf(`draft.${sid}`);
   const draft = parsed<Draft>(place.get()) ?? NOTHING;
@@ -73,5 +73,5 @@ export function take(sid: string, text: string): Draft | null {
   return draft;
 }
 
-/** A description of a system that somebody is about to change; null if it is as it was. */
+/** The unregistered changes to an agent system; null if there are none. */
 export const useWritten = (system: string) => useKept<string>(`system.${system}`);

@@ -1,6 +1,6 @@
 import { type NewMessage, Problem } from "@stellwerk/client";
 import { expect, test, vi } from "vitest";
-import { unreachable } from "../server/ask";
+import { unreachable } from "../server/request";
 import { drain, drop, forgive, put } from "./outbox";
 
 const said = (text: string) => ({ text, files: [] });
@@ -16,7 +16,7 @@ function server(...answers: (number | Problem)[]) {
   return { got, send: send as Parameters<typeof drain>[1] };
 }
 
-test("what is said quickly is sent one after the other, and each once", async () => {
+test("messages sent in quick succession arrive in order, each once", async () => {
   for (const text of ["one", "two", "three"]) put("quick", said(text), "enqueue");
   const { got, send } = server(1, 2, 3);
   await Promise.all([drain("quick", send), drain("quick", send)]);
@@ -25,7 +25,7 @@ test("what is said quickly is sent one after the other, and each once", async ()
   expect(got).toHaveLength(3);
 });
 
-test("a line that breaks is tried again with the same key", async () => {
+test("a broken connection is retried with the same key", async () => {
   vi.useFakeTimers();
   put("lost", said("hello"), "enqueue");
   const { got, send } = server(unreachable(), new Problem(503, { code: "storage_gone" }), 4);
@@ -37,7 +37,7 @@ test("a line that breaks is tried again with the same key", async () => {
   expect(new Set(got.map(([, key]) => key)).size).toBe(1);
 });
 
-test("what is refused holds up those behind it until it is sent again or taken back", async () => {
+test("a rejected message blocks later ones until it is sent again or taken back", async () => {
   for (const text of ["bad", "good"]) put("refused", said(text), "enqueue");
   const { got, send } = server(
     new Problem(409, { code: "session_busy", detail: "no" }),

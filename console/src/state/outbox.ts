@@ -1,18 +1,18 @@
 import { type Accepted, Problem } from "@stellwerk/client";
 import { useMemo } from "react";
 import { freshKey, sendMessage } from "../server/conversation";
-import { pause } from "../server/pause";
+import { pause } from "../server/timeouts";
 import type { Draft } from "./draft";
 import { namesOf, type Stored, stored, useStored } from "./stored";
 
-/** What was said here. Its key stays the same, however often it is sent: the server takes it once. */
+/** A message to send. Its idempotency key stays the same across retries, so the server accepts it once. */
 export interface Outgoing extends Draft {
   readonly key: string;
-  /** As it was when it was said: a text that met a question answers that one, and no later one. */
+  /** The question that was open when it was written: the text answers this one and no later one. */
   readonly ifBusy: "reject" | "enqueue";
-  /** Where the log has it, once it was taken. */
+  /** Its position in the log, once accepted. */
   readonly position?: number;
-  /** Why it was not taken. */
+  /** Why it was rejected. */
   readonly refusal?: { readonly status: number; readonly code: string; readonly detail: string };
 }
 
@@ -38,7 +38,7 @@ function change(sid: string, make: (now: readonly Outgoing[]) => readonly Outgoi
   if (after !== before) place.set(after.length ? JSON.stringify(after) : null);
 }
 
-/** What was said in a session and is not in its log yet, in that order. It outlives a reload. */
+/** Messages of a session that are not in its log yet, in order. Survives a reload. */
 export function useOutbox(sid: string): readonly Outgoing[] {
   const text = useStored(placeOf(sid));
   return useMemo(() => parsed(text), [text]);
@@ -52,17 +52,17 @@ export function drop(sid: string, isGone: (message: Outgoing) => boolean): void 
   change(sid, (now) => (now.some(isGone) ? now.filter((message) => !isGone(message)) : now));
 }
 
-/** What was refused may be sent again. */
+/** Sends a rejected message again. */
 export function forgive(sid: string): void {
   change(sid, (now) => now.map(({ refusal: _, ...message }) => message));
 }
 
-/** What a reload has left behind in any session is sent, too. */
+/** Sends what a reload left behind in any session. */
 export function drainAll(): void {
   for (const name of namesOf(() => sessionStorage)) if (name.startsWith(PREFIX)) void drain(name.slice(PREFIX.length));
 }
 
-/** Sends what waits, one after the other, whatever page is open meanwhile; it ends at the first that is refused. */
+/** Sends waiting messages in order, whatever page is open; stops at the first rejected one. */
 export async function drain(sid: string, send: typeof sendMessage = sendMessage): Promise<void> {
   if (draining.has(sid)) return;
   draining.add(sid);
@@ -82,7 +82,7 @@ function unsent(sid: string): Outgoing | undefined {
   return next?.refusal === undefined ? next : undefined;
 }
 
-/** Until somebody takes or refuses it: a line that broke behind the request does not say which. */
+/** Retries until the server accepts or rejects: a broken connection does not tell which. */
 async function tried(sid: string, { text, files, key, ifBusy }: Outgoing, send: typeof sendMessage) {
   const message = { text, documents: files.map(({ id }) => id), if_busy: ifBusy };
   for (let count = 0; ; count += 1) {

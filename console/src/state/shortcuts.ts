@@ -1,9 +1,9 @@
 import { useEffect, useRef } from "react";
 
-/** Keys as they are typed one after the other, "g s" or "?", and what they do. */
+/** Key sequences such as "g s" or "?", with their actions. */
 export type Shortcuts = Readonly<Record<string, () => void>>;
 
-/** Which shortcut the keys so far are, and what to remember for the next key. */
+/** The shortcut matched by the keys so far, and the keys to remember. */
 export function typed(before: string, key: string, known: readonly string[]): { hit: string | null; rest: string } {
   const sequence = before ? `${before} ${key}` : key;
   if (known.includes(sequence)) return { hit: sequence, rest: "" };
@@ -11,7 +11,7 @@ export function typed(before: string, key: string, known: readonly string[]): { 
   return before ? typed("", key, known) : { hit: null, rest: "" };
 }
 
-/** Whether keys belong to what has the focus. */
+/** Whether the focused element takes keyboard input. */
 function writes(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable], dialog") !== null;
 }

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** A text that every component sees change. It outlives a reload if there is a place for it that works. */
+/** A text shared by all components. Survives a reload if storage is available. */
 export interface Stored {
   get(): string | null;
   set(value: string | null): void;
@@ -9,13 +9,13 @@ export interface Stored {
 
 const PREFIX = "stellwerk.";
 
-/** What was stored there before. */
+/** The values stored before. */
 export function namesOf(where: () => Storage): readonly string[] {
   try {
     const keys = Object.keys(where()).filter((key) => key.startsWith(PREFIX));
     return keys.map((key) => key.slice(PREFIX.length));
   } catch {
-    return []; // storage is switched off
+    return []; // storage is disabled
   }
 }
 
@@ -45,7 +45,7 @@ function read(key: string, where: (() => Storage) | null): string | null {
   try {
     return where?.().getItem(key) ?? null;
   } catch {
-    return null; // storage is switched off
+    return null; // storage is disabled
   }
 }
 
@@ -54,6 +54,6 @@ function write(key: string, value: string | null, where: (() => Storage) | null)
     if (value === null) where?.().removeItem(key);
     else where?.().setItem(key, value);
   } catch {
-    // it lasts as long as the page, then
+    // kept for this page only
   }
 }

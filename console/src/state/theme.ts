@@ -9,7 +9,7 @@ function themeOf(text: string | null): Theme {
   return THEMES.find((theme) => theme === text) ?? "system";
 }
 
-/** The tokens in theme.css do the rest: without the attribute, they follow the system. */
+/** Sets the attribute that theme.css reads; without it the tokens follow the system. */
 export function showTheme(theme: Theme): void {
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;

@@ -1,6 +1,6 @@
 /**
- * Does something for as long as the page can be seen. A hidden page holds no connection: a browser has six for a
- * server, and tabs in the background would take them all. Gives what ends it.
+ * Runs something while the page is visible. A hidden page holds no connection: a browser allows six per server, and
+ * background tabs would take them all. Returns a function that ends it.
  */
 export function whileVisible(work: (signal: AbortSignal) => Promise<void>): () => void {
   let working: AbortController | undefined;

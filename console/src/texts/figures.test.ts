@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { bytes, duration, fractionMark, number, percent } from "./figures";
 
-test("a duration is as exact as one wants to know it", () => {
-  const told = [0, 0.0404, 0.9996, 1.44, 59.96, 125, 7260].map((seconds) => duration(seconds, "en"));
-  expect(told).toEqual(["0 ms", "40 ms", "1 s", "1.4 s", "1 min 0 s", "2 min 5 s", "2 h 1 min"]);
+test("durations have a sensible precision", () => {
+  const texts = [0, 0.0404, 0.9996, 1.44, 59.96, 125, 7260].map((seconds) => duration(seconds, "en"));
+  expect(texts).toEqual(["0 ms", "40 ms", "1 s", "1.4 s", "1 min 0 s", "2 min 5 s", "2 h 1 min"]);
   expect(duration(1.44, "de")).toBe("1,4 s");
 });
 
-test("sizes and numbers are written as the language has it", () => {
+test("sizes and numbers follow the language", () => {
   expect([0, 999, 1500, 81_234, 999_600, 25_000_000].map((size) => bytes(size, "en"))).toEqual([
     "0 B",
     "999 B",
@@ -21,7 +21,7 @@ test("sizes and numbers are written as the language has it", () => {
   expect([percent(62.4, "en"), percent(62.4, "de")]).toEqual(["62%", "62\u00a0%"]);
 });
 
-test("how fractions are written is known if the page and its reader agree", () => {
+test("the decimal separator is known if page and browser agree", () => {
   expect(
     [
       ["en", "en-US"],

@@ -1,4 +1,4 @@
-/** How long something took: "40 ms", "1.4 s", "2 min 5 s". */
+/** A duration: "40 ms", "1.4 s", "2 min 5 s". */
 export function duration(seconds: number, language: string): string {
   if (seconds < 0.9995) return `${Math.max(0, Math.round(seconds * 1000))} ms`;
   if (seconds < 59.95) return `${number(seconds, language, 1)} s`;
@@ -7,7 +7,7 @@ export function duration(seconds: number, language: string): string {
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
 }
 
-/** How large a file is: "812 bytes" is "812 B", then kB, MB and GB. */
+/** A file size: "812 B", then kB, MB and GB. */
 export function bytes(size: number, language: string): string {
   if (size < 1000) return `${size} B`;
   if (size < 999_500) return `${number(size / 1000, language, size < 10_000 ? 1 : 0)} kB`;
@@ -15,7 +15,7 @@ export function bytes(size: number, language: string): string {
   return `${number(size / 1_000_000_000, language, 1)} GB`;
 }
 
-/** "62%", as the language writes it; of a number from 0 to 100. */
+/** "62%", in the format of the language; the value is 0 to 100. */
 export function percent(value: number, language: string): string {
   return (Math.round(value) / 100).toLocaleString(language, { style: "percent" });
 }
@@ -24,7 +24,7 @@ export function number(value: number, language: string, places = 0): string {
   return value.toLocaleString(language, { maximumFractionDigits: places });
 }
 
-/** What stands in front of a fraction in all of these languages; null if they do not agree. */
+/** The decimal separator of all these languages; null if they differ. */
 export function fractionMark(languages: readonly string[]): string | null {
   const marks = languages.map((one) => (1.5).toLocaleString(one, { numberingSystem: "latn" }).charAt(1));
   return marks.every((mark) => mark === marks[0]) ? (marks[0] ?? null) : null;

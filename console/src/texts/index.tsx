@@ -9,10 +9,10 @@ export type Language = keyof typeof LANGUAGES;
 
 const kept = stored("language", () => localStorage);
 
-/** What was chosen, else the first language of the browser that we speak, else English. */
+/** The chosen language, else the browser's first supported one, else English. */
 export function languageOf(chosen: string | null, spoken: readonly string[]): Language {
-  const wishes = [...(chosen ? [chosen] : []), ...spoken].map((tag) => tag.slice(0, 2).toLowerCase());
-  return wishes.find((wish): wish is Language => wish in LANGUAGES) ?? "en";
+  const tags = [...(chosen ? [chosen] : []), ...spoken].map((tag) => tag.slice(0, 2).toLowerCase());
+  return tags.find((tag): tag is Language => tag in LANGUAGES) ?? "en";
 }
 
 export const chooseLanguage = (language: Language): void => kept.set(language);
@@ -20,7 +20,7 @@ export const useLanguage = (): Language => languageOf(useStored(kept), navigator
 
 const Current = createContext<Texts>(en);
 
-/** Every word that the page shows: `const { systems } = useTexts()`. */
+/** All texts of the page: `const { systems } = useTexts()`. */
 export const useTexts = (): Texts => useContext(Current);
 
 export function TextsProvider({ children }: { children: ReactNode }) {

@@ -1,6 +1,6 @@
 import type { en } from "./en";
 
-/** The shape of the English dictionary: any text where it has a text, the same function where it has one. */
+/** The shape of the English dictionary: texts and functions that return texts. */
 type Shape<T> = T extends string
   ? string
   : T extends (...args: infer A) => string

@@ -1,6 +1,6 @@
-// A chat in the browser, on POST /stream-test. Copy it and change it.
+// A chat in the browser on POST /stream-test. Copy it and change it.
 
-// The objects of an NDJSON stream, wherever the network cuts its bytes: an unfinished line waits for its end.
+// Parses an NDJSON stream. The network may cut it anywhere; an incomplete line is kept until its end arrives.
 export async function* readLines(stream) {
   const reader = stream.getReader(), decoder = new TextDecoder();
   let rest = "";
@@ -14,10 +14,10 @@ export async function* readLines(stream) {
 
 export const newAnswer = () => ({ text: "", preview: "", activity: [], question: null, error: null });
 
-// What a line does to the answer. Its type and level say where it belongs; unknown types do nothing.
+// Applies a line to the answer, by its type and level. Unknown types are ignored.
 export function take(answer, line) {
   if (line.type === "text_delta") answer.preview += line.data;
-  else if (line.message_id && line.level === "outer_agent") answer.preview = ""; // settled, or taken back
+  else if (line.message_id && line.level === "outer_agent") answer.preview = ""; // confirmed or withdrawn
   if (line.ask_id) answer.question = { id: line.ask_id, text: line.data, ...line.question };
   else if (line.type === "text_final" && line.level === "outer_agent") answer.text += line.data;
   else if (line.type === "error" && line.data.fatal) answer.error = line.data.message;
@@ -26,14 +26,31 @@ export function take(answer, line) {
   return answer;
 }
 
+// Starts a conversation with its history. `show` is called with the answer after each line.
 export async function ask(messages, show) {
-  const response = await fetch("/stream-test?live=true", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ messages }),
-  });
+  const response = await checked(post("/stream-test?live=true", { messages }));
+  return receive(response, response.headers.get("Stellwerk-Session"), show);
+}
+
+// Answers an open question. The session has waited for it and continues.
+export async function reply({ session, question }, text, show) {
+  const path = `/sessions/${session}`;
+  const { after } = await (await checked(post(`${path}/answers`, { text, ask_id: question.id }))).json();
+  const rest = fetch(`${path}/stream?dialect=chunks&live=true&after=${after}&until=run_end`);
+  return receive(await checked(rest), session, show);
+}
+
+const post = (path, body) =>
+  fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
+async function checked(request) {
+  const response = await request;
   if (!response.ok) throw new Error((await response.json()).detail);
-  const answer = newAnswer();
+  return response;
+}
+
+async function receive(response, session, show) {
+  const answer = { ...newAnswer(), session };
   for await (const line of readLines(response.body)) show(take(answer, line));
   return answer;
 }

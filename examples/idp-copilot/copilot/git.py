@@ -69,7 +69,7 @@ def merge(repository: Path, branch: str, written: Mapping[str, str], title: str)
 def _tree(repository: Path, base: str | None, written: Mapping[str, str]) -> str:
     """The tree of ``base`` with these files put in; the index for it is thrown away."""
     index = repository / "copilot-index"
-    for left in (index, index.with_suffix(".lock")):  # by somebody who was killed
+    for left in (index, index.with_suffix(".lock")):  # left by a killed process
         left.unlink(missing_ok=True)
     try:
         if base is not None:

@@ -1,4 +1,4 @@
-"""The processes of releases: started below a supervisor, found healthy, ended by whoever holds the project."""
+"""The processes of releases: started under a supervisor, checked for health, ended by the project's lock holder."""
 
 import fcntl
 import os
@@ -68,7 +68,7 @@ def start(release: Path, command: list[str]) -> Started:
 
 
 def is_running(release: Path) -> bool:
-    """Whether anything runs in the folder of a release, whoever started it."""
+    """Whether any process runs in the folder of a release."""
     try:
         with (release / LOCK).open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -60,7 +60,7 @@ def protect(repository: Path, branch: str) -> None:
     written.write_text(_HOOK.read_text("utf-8"), "utf-8")
     written.chmod(0o755)
     written.rename(hooks / "update")
-    # Somebody's own core.hooksPath would keep Git from asking this hook.
+    # A user's own core.hooksPath would bypass this hook.
     git.git(repository, "config", "core.hooksPath", "hooks")
     if branch not in protected_branches(repository):
         git.git(repository, "config", "--add", _PROTECTED, branch)

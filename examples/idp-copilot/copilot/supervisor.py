@@ -1,9 +1,8 @@
-"""A script that runs one service and never lets it outlive us: python -I supervisor.py FOLDER COMMAND...
+"""Runs one service that never outlives this script: python -I supervisor.py FOLDER COMMAND...
 
-The service ends when our standard input does, which means that the server is
-gone, however it went; and when we get SIGTERM. As long as we live we hold the
-lock in FOLDER, which has our number, so that nobody takes another process for us. We know nothing of
-Stellwerk and import nothing of it.
+The service ends when standard input closes, which means that the server is gone, and on SIGTERM. The script holds
+the lock in FOLDER, which contains its process id, so that no other process is mistaken for it. It does not import
+Stellwerk.
 """
 
 import ctypes

@@ -23,7 +23,7 @@ class Template:
     start: tuple[str, ...]
     """The command that serves it, to which host and port are added."""
     action: str
-    """The step that installs the language in its pipeline, and the version that it is told."""
+    """The pipeline step that installs the language, with its version."""
     version: str
     build: tuple[str, ...] = ()
     runs_ours: bool = False

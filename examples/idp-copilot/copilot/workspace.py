@@ -1,8 +1,7 @@
-"""The workspace: one folder below the data folder, and everything that the copilot makes inside of it.
+"""The workspace: a folder in the data folder with everything that the copilot creates.
 
-Whoever changes something of a project holds its lock, which ends with the
-process that holds it. What is not finished lies in a hidden folder; so whoever
-gets the lock of a project and finds such a folder knows that nobody works on it.
+A change to a project requires its lock, which ends with the process that holds it. Unfinished work is in a hidden
+folder: a process that gets the lock and finds such a folder knows that it was abandoned.
 """
 
 import fcntl
@@ -18,7 +17,7 @@ from .names import NAME, Refused, check_name
 
 _UNFINISHED = ".making-"
 _PATIENCE = 30.0
-"""Seconds to wait for somebody else who works on the same project."""
+"""Seconds to wait for the lock of a project."""
 _LOOK = 0.02
 
 
@@ -38,14 +37,14 @@ class Workspace:
         """Alone on this project, among all threads and processes. What others left unfinished anywhere is removed.
 
         Raises:
-            Refused: somebody else does not come to an end.
+            Refused: another process holds the lock for too long.
         """
         self._sweep()
         with self._lock(name).open("w") as lock:
             deadline = time.monotonic() + _PATIENCE
             while not _taken(lock.fileno()):
                 if time.monotonic() > deadline:
-                    raise Refused(f"somebody else still works on {name}; try again in a moment")
+                    raise Refused(f"another process is still changing {name}; try again in a moment")
                 time.sleep(_LOOK)
             yield
 

@@ -1,48 +1,72 @@
-"""What the routes work with, in one frozen object that the composition root fills."""
+"""The services that routes use, filled by the composition root; and server plug-ins, which add routes of their own."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
-from stellwerk.agents.tool_spec import DescribedTool
-from stellwerk.api.credentials import Credentials
-from stellwerk.api.overviews import Overviews
-from stellwerk.api.streaming import SharedFrames
-from stellwerk.api.telling import Tellings
-from stellwerk.database.port import Database
-from stellwerk.documents.numbers import FileNumbers
-from stellwerk.documents.store import DocumentStore
+from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp
+
+from stellwerk import plugins
+from stellwerk.agents.tools.spec import DescribedTool
+from stellwerk.api.http.auth import Credentials
+from stellwerk.api.streams.reader import StreamSource
+from stellwerk.database.port import Database, Operation
+from stellwerk.documents.store import DocumentStore, FileNumbers
+from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.wake import Wakes
+from stellwerk.log.notify import WakeUps
+from stellwerk.overviews import Overviews
 from stellwerk.runs.sessions import Sessions
-from stellwerk.systems.registry import Systems
-from stellwerk.tenants.audit import Audit
-from stellwerk.tenants.quotas import Quotas
+from stellwerk.runs.systems import Systems
+from stellwerk.tenants.audit import Audit, Made
+from stellwerk.tenants.quotas import TenantQuotas
 from stellwerk.tenants.secrets import Secrets
-from stellwerk.tenants.usage import UsageBook
-from stellwerk.workflows.workflows import Workflows
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     database: Database
     log: DurableLog
-    wakes: Wakes
+    wakes: WakeUps
     sessions: Sessions
     systems: Systems
     documents: DocumentStore
     numbers: FileNumbers
     overviews: Overviews
-    workflows: Workflows
     credentials: Credentials
+    streams: StreamSource
     audit: Audit
     secrets: Secrets
-    quotas: Quotas
-    usage: UsageBook
+    quotas: TenantQuotas
+    clock: Clock
     tools: Callable[[str], Awaitable[list[DescribedTool]]]
     """Everything that an agent system of this tenant may name."""
-    shared: SharedFrames = field(default_factory=SharedFrames)
-    tellings: Tellings = field(default_factory=Tellings)
 
-    def reading(self) -> tuple[DurableLog, Wakes, SharedFrames, Credentials]:
-        """What every reader of a session works with."""
-        return self.log, self.wakes, self.shared, self.credentials
+
+@dataclass(frozen=True, slots=True)
+class PluginRouters:
+    polled: Sequence[APIRouter] = ()
+    """Tried before all other routes, because clients request them most often."""
+    others: Sequence[APIRouter] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlugin:
+    """Named by an entry point of the group ``stellwerk.server``."""
+
+    opened: Callable[[FastAPI, Services], AbstractAsyncContextManager[PluginRouters]]
+    """Entered when the server starts and left before its services close."""
+    tags: Sequence[dict[str, str]] = ()
+    """Groups of routes in the OpenAPI document."""
+    schemas: Sequence[type] = ()
+    """The types of its responses, published in the OpenAPI document."""
+    middleware: Sequence[Callable[[ASGIApp], ASGIApp]] = ()
+    """ASGI middleware, inside of the host and size checks."""
+    audited: Mapping[Operation[Any, Any], Made | None] = field(default_factory=dict)
+    """Operations that store the audit entry of their request in the same transaction."""
+
+
+def server_plugins() -> list[ServerPlugin]:
+    return list(plugins.loaded(plugins.SERVER).values())

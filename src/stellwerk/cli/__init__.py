@@ -1,24 +1,56 @@
-"""The command line: parses and calls, decides nothing. Heavy imports wait until a command needs them."""
+"""Command line interface: the app and its commands. Heavy imports wait for their use.
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from functools import partial
+The exit code of every command is 0 if all went well, 2 for an error that was foreseen, 130 after
+Ctrl-C, and 141 if the reader of the output has gone.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import stellwerk
-from stellwerk.cli import keeping, looking
-from stellwerk.cli.operator_file import chosen_config, operator_of, refuse
-from stellwerk.client.administration_command import audit_commands, key_commands, tenant_commands
-from stellwerk.client.command_line import WHERE, commands
-from stellwerk.client.secrets_command import secret_commands
-from stellwerk.client.usage_command import usage
-from stellwerk.client.workflow_command import workflow_commands
+from stellwerk.cli import administration, inspect, sessions
+from stellwerk.cli.shared import INTERRUPTED, PIPE_CLOSED, Config, chosen_config, prepare_streams, refuse
+from stellwerk.errors import StellwerkError
+
+
+class _Commands(TyperGroup):
+    """All commands. Those of plug-ins are looked for only if the name is none of ours, and for the help."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *self._plugins()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if (own := super().get_command(ctx, cmd_name)) or cmd_name not in self._plugins():
+            return own
+        parent = typer.Typer(add_completion=False, rich_markup_mode=None)
+        parent.add_typer(self._plugins()[cmd_name], name=cmd_name)
+        return typer.main.get_group(parent).commands[cmd_name]
+
+    def _plugins(self) -> Mapping[str, typer.Typer]:
+        from stellwerk import plugins
+
+        return plugins.loaded(plugins.COMMANDS)
+
+    def invoke(self, ctx: Any) -> Any:
+        prepare_streams()
+        try:
+            return super().invoke(ctx)
+        except StellwerkError as error:
+            from stellwerk.cli.render.text import visible
+
+            refuse(visible(error.message))
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise typer.Exit(PIPE_CLOSED) from None
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="Stellwerk: a self-hosted agent server. Keep your LangGraph graph, delete your streaming code.",
     no_args_is_help=True,
     add_completion=False,
@@ -53,35 +85,30 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one. [default: 8000]")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder for everything the server keeps. [default: ./data]")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")
-    ] = None,
+    config: Config = None,
     demo: Annotated[
         bool | None, typer.Option("--demo/--no-demo", help="Offer the systems demo and office. [default: demo]")
     ] = None,
 ) -> None:
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
-    Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA, STELLWERK_CONFIG,
-    STELLWERK_DEMO.
-    Without --config an operator.yaml beside a system.yaml is used.
+    Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA,
+    STELLWERK_CONFIG, STELLWERK_DEMO. Without --config an operator.yaml beside a system.yaml is
+    used.
     """
     from pydantic import ValidationError
 
-    from stellwerk.errors import StellwerkError
     from stellwerk.settings import Settings
 
     given = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-        from stellwerk.serving import serve as run_server
-
-        chosen = settings.model_copy(update={"config": chosen_config(settings.config, targets or ())})
-        run_server(chosen, typer.echo, targets=targets or ())
-    except StellwerkError as error:
-        refuse(str(error))
     except ValidationError as error:
         refuse("; ".join(f"{e['loc'][0]} cannot be {e['input']!r}: {e['msg']}" for e in error.errors()))
+    from stellwerk.ops.serve import serve as run_server
+
+    chosen = settings.model_copy(update={"config": chosen_config(settings.config, targets or ())})
+    run_server(chosen, typer.echo, targets=targets or ())
 
 
 @app.command()
@@ -90,18 +117,16 @@ def run(
         str, typer.Argument(metavar="TARGET", help="system.yaml, file.py:graph, langgraph.json[:name], or demo.")
     ],
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="What to say. In a pipe, standard input is read.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="The message. In a pipe, standard input is read.")
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")
-    ] = None,
+    config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the stack of an error.")] = False,
 ) -> None:
     """Run an agent system, or a graph of your own, here in the terminal.
 
-    Nothing is stored, and no server is needed. Without a text it becomes a conversation; Ctrl-D ends it.
+    Nothing is stored, and no server is needed. Without a text it is a conversation; Ctrl-D ends it.
 
     \b
       stellwerk run demo "weather"                 the built-in demo, without a key
@@ -110,52 +135,25 @@ def run(
       stellwerk run system.yaml < letter.txt       the text from a file
       stellwerk run system.yaml "…" > answer.txt   only the answer goes into the file
 
-    Without --config an operator.yaml beside the system.yaml is used.
-    Questions are asked at the prompt; in a pipe their defaults are taken. Ctrl-C stops the run, twice ends at once.
+    Without --config an operator.yaml beside the system.yaml is used. Questions are asked at the
+    prompt; in a pipe their defaults are taken. Ctrl-C stops the run, twice ends at once.
 
-    The exit code is 0 if the run completed, 1 if it failed, 2 if it could not be started, 3 if it waits for an
-    answer that nobody gives, and 130 if it was stopped.
+    The exit code is 0 if the run completed, 1 if it failed, 2 if it could not be started, 3 if a
+    question stays unanswered, and 130 if it was stopped.
     """
-    from stellwerk.terminal.starting import starting
+    from stellwerk.agents.graphs.operator_file import read_operator
+    from stellwerk.cli.run import RunCommand
+    from stellwerk.cli.run import run as run_here
 
-    try:
-        with starting():
-            from stellwerk.errors import StellwerkError
-            from stellwerk.terminal.run import Wish
-            from stellwerk.terminal.run import run as run_here
-
-        try:
-            operator = operator_of(chosen_config(config, [target], say=not quiet))
-        except StellwerkError as error:
-            refuse(str(error))
-        code = run_here(Wish(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug))
-    except KeyboardInterrupt:  # before there was anything to stop
-        code = 130
-    raise typer.Exit(code)
+    operator = read_operator(chosen_config(config, [target], say=not quiet))
+    raise typer.Exit(run_here(RunCommand(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug)))
 
 
-usage_command = typer.Typer()  # a group without a name: one on the app itself would stand before all of them
-usage_command.command(epilog=WHERE)(usage)
-app.add_typer(looking.commands)
-app.add_typer(keeping.commands)
-app.add_typer(commands)
-app.add_typer(tenant_commands(), name="tenants")
-app.add_typer(key_commands(lambda: _offline()), name="keys")
-app.add_typer(secret_commands(), name="secrets")
-app.add_typer(audit_commands(lambda: _offline()), name="audit")
-app.add_typer(usage_command)
-app.add_typer(workflow_commands(lambda system, config: _server_here(system, config)), name="workflow")
-
-
-def _offline() -> ModuleType:
-    from stellwerk import offline
-
-    return offline
-
-
-def _server_here(system: str, config: Path | None) -> "tuple[str, Callable[[], AbstractAsyncContextManager[str]]]":
-    from stellwerk.agents.targets import names_system, systems_of
-    from stellwerk.serving import served_here
-
-    own = systems_of([system]) if names_system(system) or system.endswith((".yaml", ".yml")) else {}
-    return next(iter(own), system), partial(served_here, own, chosen_config(config, [system]))
+app.add_typer(inspect.commands)
+app.add_typer(administration.data_commands)
+app.add_typer(sessions.commands)
+app.add_typer(administration.tenant_commands, name="tenants")
+app.add_typer(administration.key_commands, name="keys")
+app.add_typer(administration.secret_commands, name="secrets")
+app.add_typer(administration.audit_commands, name="audit")
+app.add_typer(administration.usage_commands)  # a group without a name, so that it is listed here and not first

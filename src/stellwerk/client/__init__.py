@@ -1,16 +1,16 @@
-"""The client: a server, from Python and from the command line, over HTTP alone. Never imports the server itself."""
+"""HTTP client of a server, for Python and the command line. Never imports the server itself."""
 
 from stellwerk import loaded_when_asked_for
 
-# Loaded when first asked for, as in the package above: the command line says --help without them.
+# Imported on first use, so that `--help` does not load them.
 _PUBLIC = {
-    "Accepted": "stellwerk.client.answers",
+    "Accepted": "stellwerk.client.responses",
     "Client": "stellwerk.client.client",
-    "Event": "stellwerk.client.answers",
-    "Problem": "stellwerk.client.problems",
-    "Session": "stellwerk.client.answers",
-    "Stopped": "stellwerk.client.answers",
-    "Unreachable": "stellwerk.client.problems",
+    "Event": "stellwerk.client.responses",
+    "Problem": "stellwerk.client.responses",
+    "Session": "stellwerk.client.responses",
+    "Stopped": "stellwerk.client.responses",
+    "Unreachable": "stellwerk.client.responses",
 }
 
 __all__ = [*sorted(_PUBLIC)]

@@ -1,6 +1,12 @@
-"""The client: a server's sessions from Python. Asynchronous, over HTTP, and without the server's own code."""
+"""HTTP client of a server, asynchronous and without the server's own code.
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+Its event stream reconnects after the last position, so that each event is given once.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -9,9 +15,19 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from stellwerk.client.answers import Accepted, Event, Listing, Page, Session, Stopped, Uploaded
-from stellwerk.client.following import Following, Lost, nothing_said
-from stellwerk.client.problems import Unreachable, problem_of, reason_of
+from stellwerk.client.responses import (
+    Accepted,
+    Event,
+    EventPage,
+    Problem,
+    Session,
+    SessionPage,
+    Stopped,
+    Unreachable,
+    problem_of,
+    reason_of,
+)
+from stellwerk.envelope.ndjson import LineBuffer, LineTooLong
 from stellwerk.errors import InvalidInput
 
 URL = "http://127.0.0.1:8000"
@@ -19,22 +35,29 @@ Profile = Literal["user", "debug"]
 IfBusy = Literal["reject", "enqueue", "interrupt"]
 
 _PAGE = 1000
-_CONNECTING, _ANSWERING = 10.0, 60.0
-_Said = TypeVar("_Said")
+_TIMEOUT = httpx2.Timeout(60.0, connect=10.0)
+_STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=10.0)
+"""A server sends a heartbeat every 15 seconds: one that misses three is taken to be gone."""
+_LONGEST_PAUSE = 5.0
+_NDJSON = {"Accept": "application/x-ndjson"}
+Lost = Callable[[Unreachable | Problem], None]
+"""Called for every attempt to reconnect that fails."""
+_Kind = TypeVar("_Kind")
 
 
 class Client:
     """Sessions of the server at ``url``; to be used as ``async with Client() as client``.
 
-    ``key`` is sent as a bearer token, to a server that asks for one.
-    Every method raises ``Problem`` for what the server refuses, and ``Unreachable`` if nobody answers.
+    ``key`` is sent as a bearer token, to a server that asks for one. ``first_pause`` is how long a
+    broken stream waits before it reconnects. Every method raises ``Problem`` if the server rejects
+    the request, and ``Unreachable`` if there is no response.
     """
 
-    def __init__(self, url: str = URL, key: str | None = None) -> None:
+    def __init__(self, url: str = URL, key: str | None = None, *, first_pause: float = 0.2) -> None:
         self.url = url.rstrip("/")
+        self._first_pause = first_pause
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        timeout = httpx2.Timeout(_ANSWERING, connect=_CONNECTING)
-        self._http = httpx2.AsyncClient(headers=headers, timeout=timeout)
+        self._http = httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT)
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,12 +71,12 @@ class Client:
         await self._http.aclose()
 
     async def sessions(self, *, limit: int = 50) -> list[Session]:
-        """The one with the latest activity first."""
+        """List sessions, the one with the latest activity first."""
         found: list[Session] = []
         before: dict[str, Any] = {}
         while len(found) < limit:
-            wanted = {"limit": min(limit - len(found), 500), **before}
-            page = await self.ask(Listing, "GET", "/sessions", params=wanted)
+            query = {"limit": min(limit - len(found), 500), **before}
+            page = await self.ask(SessionPage, "GET", "/sessions", params=query)
             found += page.sessions
             if page.next is None:
                 break
@@ -64,7 +87,7 @@ class Client:
         return await self.ask(Session, "GET", f"/sessions/{part(session_id)}")
 
     async def begin(self, system: str = "demo", *, user: str | None = None, workflow: bool = False) -> Session:
-        """Listed as a chat, or as a ``workflow``."""
+        """Create a session, which is listed as a chat or as a ``workflow``."""
         body: dict[str, Any] = {"agent_system_id": system}
         if user is not None:
             body["user_id"] = user
@@ -81,9 +104,9 @@ class Client:
         if_busy: IfBusy = "reject",
         key: str | None = None,
     ) -> Accepted:
-        """A message, perhaps with files that were uploaded before.
+        """Send a message, perhaps with files that were uploaded before.
 
-        With a ``key`` it may be sent again when nobody knows whether it arrived.
+        With an idempotency ``key`` it may be sent again if it is unknown whether it arrived.
         """
         body = {"text": text, "if_busy": if_busy} | ({"documents": list(documents)} if documents else {})
         return await self.ask(Accepted, "POST", f"/sessions/{part(session_id)}/messages", json=body, key=key)
@@ -98,7 +121,7 @@ class Client:
         refused: bool = False,
         key: str | None = None,
     ) -> Accepted:
-        """To a question; to the only one if ``ask_id`` is left out."""
+        """Answer a question; the only one if ``ask_id`` is left out."""
         body = {"text": text, "data": data, "ask_id": ask_id, "refused": refused}
         return await self.ask(Accepted, "POST", f"/sessions/{part(session_id)}/answers", json=body, key=key)
 
@@ -106,41 +129,24 @@ class Client:
         return await self.ask(Stopped, "POST", f"/sessions/{part(session_id)}/stop", json={"reason": reason})
 
     async def upload(self, file: Path) -> str:
-        """The id of the file, for a message."""
+        """Upload a file and return its id, for a message."""
         with file.open("rb") as opened:
-            answer = await self._answer("POST", "/files", files={"file": (file.name, opened)})
-        return msgspec.json.decode(answer.content, type=Uploaded).id
+            uploaded = await self.ask(dict[str, Any], "POST", "/files", files={"file": (file.name, opened)})
+        return str(uploaded["id"])
 
     async def download(self, document_id: str) -> bytes:
-        return (await self._answer("GET", f"/files/{part(document_id)}")).content
+        return (await self.request("GET", f"/files/{part(document_id)}")).content
 
     async def delete(self, session_id: str) -> None:
-        await self._answer("DELETE", f"/sessions/{part(session_id)}")
-
-    async def revoke_key(self, key_id: str, *, tenant: str | None = None, last: bool = False) -> None:
-        """``tenant`` is another than yours, if you run the server; ``last``: also if it is the last of an admin."""
-        wanted = {} if tenant is None else {"tenant": tenant}
-        if last:
-            wanted["last"] = "true"
-        await self._answer("DELETE", f"/keys/{part(key_id)}", params=wanted)
-
-    async def lock_tenant(self, name: str, *, locked: bool = True) -> None:
-        await self._answer("PUT" if locked else "DELETE", f"/tenants/{part(name)}/lock")
-
-    async def store_secret(self, name: str, value: str, *, system: str | None = None) -> None:
-        await self._answer("PUT", f"/secrets/{part(name)}", json={"value": value, "agent_system_id": system})
-
-    async def delete_secret(self, name: str, *, system: str | None = None) -> None:
-        wanted = {} if system is None else {"agent_system_id": system}
-        await self._answer("DELETE", f"/secrets/{part(name)}", params=wanted)
+        await self.request("DELETE", f"/sessions/{part(session_id)}")
 
     async def events(
         self, session_id: str, *, after: int = 0, profile: Profile = "user"
     ) -> AsyncGenerator[Event, None]:
-        """What is in the log now."""
+        """Read the log as it is now."""
         while True:
-            wanted = {"after": after, "limit": _PAGE, "profile": profile}
-            page = await self.ask(Page, "GET", f"/sessions/{part(session_id)}/events", params=wanted)
+            query = {"after": after, "limit": _PAGE, "profile": profile}
+            page = await self.ask(EventPage, "GET", f"/sessions/{part(session_id)}/events", params=query)
             for line in page.events:
                 yield Event(bytes(line))
             if page.next == after:
@@ -154,45 +160,104 @@ class Client:
         after: int = 0,
         until: Literal["run_end"] | None = None,
         profile: Profile = "user",
-        lost: Lost = nothing_said,
+        lost: Lost | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """What is behind ``after``, then whatever comes, each event once, however often the connection breaks.
+        """Stream the events after a position, then new ones, across broken connections.
 
-        Only the first attempt must succeed; later it comes back by position until the server is there again, and
-        ``lost`` is told of every attempt that fails. Ends with the next end of a run, if ``until`` says so.
-        Whoever leaves earlier and goes on with something else puts it into ``contextlib.aclosing``.
+        Only the first attempt must succeed. Later the stream reconnects by position until the
+        server is back, and calls ``lost`` for every attempt that fails. ``until="run_end"`` ends it
+        with the next end of a run. To leave earlier and continue with something else, use
+        ``contextlib.aclosing``.
         """
-        wanted = {"profile": profile} if until is None else {"profile": profile, "until": until}
-        path = f"/sessions/{part(session_id)}/stream"
-        return Following(self._http, (self.url, path), wanted, lambda: self.session(session_id), lost).events(after)
+        query = {"profile": profile} if until is None else {"profile": profile, "until": until}
+        stream = _ReconnectingStream(self, self._http, session_id, query, lost, self._first_pause)
+        return stream.events(after)
 
-    async def ask(self, kind: type[_Said], method: str, path: str, *, key: str | None = None, **more: Any) -> _Said:
-        """Anything that a server can be asked for, as data of this kind."""
+    async def ask(self, kind: type[_Kind], method: str, path: str, *, key: str | None = None, **more: Any) -> _Kind:
+        """Send any request, and decode the response as this type."""
         headers = {} if key is None else {"Idempotency-Key": key}
-        answer = await self._answer(method, path, headers=headers, **more)
+        response = await self.request(method, path, headers=headers, **more)
         try:
-            return msgspec.json.decode(answer.content, type=kind)
+            return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:
             raise Unreachable(self.url, f"what answers is no Stellwerk ({reason_of(error)})") from error
 
-    async def _answer(
-        self, method: str, path: str, headers: Mapping[str, str] | None = None, **more: Any
-    ) -> httpx2.Response:
+    async def request(self, method: str, path: str, **more: Any) -> httpx2.Response:
+        """Send any request; ``more`` is for httpx."""
         try:
-            answer = await self._http.request(method, self.url + path, headers=headers, **more)
+            response = await self._http.request(method, self.url + path, **more)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             raise Unreachable(self.url, reason_of(error)) from error
-        if not answer.is_success:
-            raise problem_of(answer)
-        return answer
+        if not response.is_success:
+            raise problem_of(response)
+        return response
 
 
 def part(text: str) -> str:
-    """One part of a path, whatever somebody typed.
+    """Quote one part of a path, whatever was typed.
 
     Raises:
-        InvalidInput: it would be none, and something else would be asked for.
+        InvalidInput: the path would name something else.
     """
     if text in ("", ".", ".."):
         raise InvalidInput(f"{text!r} names nothing; say the id or the name of what you mean")
     return quote(text, safe="")
+
+
+@dataclass(slots=True)
+class _ReconnectingStream:
+    client: Client
+    http: httpx2.AsyncClient
+    session_id: str
+    query: Mapping[str, str]
+    lost: Lost | None
+    first_pause: float
+    """Seconds before the first attempt to reconnect; each further one waits twice as long."""
+    connected: bool = False
+    """The first attempt has succeeded: from then on the stream reconnects."""
+
+    async def events(self, after: int) -> AsyncGenerator[Event, None]:
+        pause = self.first_pause
+        while True:
+            try:
+                async with aclosing(self._connection(after)) as connection:
+                    async for event in connection:
+                        if event.position <= after:
+                            continue
+                        yield event
+                        after = event.position
+                        pause = self.first_pause
+                        if event.type == self.query.get("until"):
+                            return
+                if await self._all_read(after):
+                    return
+            except (Unreachable, Problem) as error:
+                if not self.connected or (isinstance(error, Problem) and not error.passing):
+                    raise
+                if self.lost is not None:
+                    self.lost(error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _connection(self, after: int) -> AsyncGenerator[Event, None]:
+        lines = LineBuffer()
+        url = f"{self.client.url}/sessions/{part(self.session_id)}/stream"
+        query = {**self.query, "after": str(after)}
+        try:
+            async with self.http.stream("GET", url, params=query, headers=_NDJSON, timeout=_STREAM_TIMEOUT) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise problem_of(response)
+                self.connected = True
+                async for piece in response.aiter_raw():
+                    for line in lines.feed(piece):
+                        yield Event(line)
+        except (httpx2.TransportError, httpx2.InvalidURL, LineTooLong, msgspec.DecodeError) as error:
+            raise Unreachable(self.client.url, reason_of(error)) from error
+
+    async def _all_read(self, after: int) -> bool:
+        """Whether the run is over; else the stream ended because the server shuts down."""
+        if "until" not in self.query:
+            return False
+        session = await self.client.session(self.session_id)
+        return session.status != "running" and session.position <= after

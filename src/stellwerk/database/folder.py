@@ -1,4 +1,4 @@
-"""The data folder: what lies in it under which name, for whose eyes, and the lock that one process has on it."""
+"""The data folder: names and file modes in it, and the lock that one process has on it."""
 
 import fcntl
 import os
@@ -17,14 +17,14 @@ _MADE_AFTER_IT = (MASTER_KEY, BALLAST, f"{DATABASE}-wal")
 
 
 def for_owner(path: str, flags: int) -> int:
-    """An ``opener``: what is new can be read by its owner alone, also in a folder that others may look into."""
+    """An ``opener``: a new file can be read by its owner alone, also in a folder open to others."""
     return os.open(path, flags, 0o600)
 
 
 def begin_for_owner(path: Path) -> None:
-    """Make an empty file, if there is none, for a database: what SQLite puts beside one has the mode that it has.
+    """Make an empty file for a database, if there is none: SQLite's other files get its mode.
 
-    One that is there is left alone. To open and close it would take away the locks of whoever has it open here.
+    An existing one is left alone: to open and close it would drop this process's locks on it.
     """
     with suppress(FileExistsError), open(path, "xb", opener=for_owner):
         pass
@@ -51,7 +51,7 @@ def refuse_lost_database(data: Path) -> None:
 
 @contextmanager
 def locked(data: Path, *, remedy: str = "stop it, or name another with --data") -> Iterator[None]:
-    """One process per data folder; a second one is told what to do instead."""
+    """Lock the data folder for this process; a second process is rejected with a remedy."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = open(data / "lock", "w", opener=for_owner)

@@ -8,10 +8,12 @@ exception in the place of an item that is refused, and its neighbours go on.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from math import inf
 from typing import Any, Protocol, TypeVar
 
-from stellwerk.meters import Histogram
+from stellwerk.errors import StorageClosed, StorageFull, StorageGone
+from stellwerk.metrics import Histogram
 
 Row = tuple[Any, ...]
 P = TypeVar("P")
@@ -19,7 +21,7 @@ R = TypeVar("R")
 
 
 class Transaction(Protocol):
-    """Statements by their name in the SQL files; parameters are always bound, never written into the text."""
+    """Statements by name in the SQL files; parameters are bound, never written into the text."""
 
     flush: int
     """The number of this commit; rises with every one."""
@@ -28,7 +30,7 @@ class Transaction(Protocol):
         """All rows."""
 
     def rows_within(self, budget: int, query: str, *params: object) -> list[Row]:
-        """The first rows, until their last columns have ``budget`` bytes together; at least one, if there is one."""
+        """The first rows whose last columns have ``budget`` bytes together; at least one."""
 
     def row(self, query: str, *params: object) -> Row | None:
         """The first row, or None."""
@@ -58,7 +60,7 @@ class Database(Protocol):
         """
 
     def when_free(self, call: Callable[[], None]) -> None:
-        """Call it as soon as no commit is under way: what it submits then shares the next one with all who waited."""
+        """Call it once no commit is under way: what it submits shares the next commit."""
 
     async def read(self, query: Callable[[Transaction], R]) -> R:
         """Run a query beside the writer, on a snapshot of what is committed.
@@ -72,3 +74,18 @@ class Database(Protocol):
 
     async def close(self) -> None:
         """Finish what was submitted, then let go of the files."""
+
+
+async def retry_storage(submit: Callable[[], Awaitable[R]], *, every: float, patience: float = inf) -> R:
+    """Retry while the disk is full or gone, for as many seconds as ``patience``."""
+    waited = 0.0
+    while True:
+        try:
+            return await submit()
+        except StorageClosed:
+            raise
+        except (StorageFull, StorageGone):
+            if waited >= patience:
+                raise
+        waited += every
+        await asyncio.sleep(every)

@@ -1,4 +1,4 @@
-"""The database in one SQLite file: one writer thread that commits in groups, a few reader threads.
+"""The database in one SQLite file: one writer thread with group commit, a few reader threads.
 
 All bookkeeping happens on the event loop; the threads only ever see a batch
 that was handed to them. So there is no lock, and a batch that fails on the
@@ -6,8 +6,10 @@ writer thread fails its own jobs and nothing else.
 """
 
 import asyncio
+import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future as Flight
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +21,10 @@ from typing import Any
 import structlog
 
 from stellwerk.database import statements
-from stellwerk.database.ballast import Ballast
-from stellwerk.database.folder import begin_for_owner
+from stellwerk.database.folder import begin_for_owner, for_owner
 from stellwerk.database.port import Operation, P, R, Row
-from stellwerk.database.presence import Presence
 from stellwerk.errors import SettingsError, StorageClosed, StorageFull, StorageGone
-from stellwerk.meters import Histogram
+from stellwerk.metrics import Histogram
 
 logger = structlog.get_logger(__name__)
 
@@ -41,6 +41,78 @@ _PRAGMAS = (
     "temp_store=MEMORY",
     f"cache_size=-{_CACHE_KIB}",
 )
+_BALLAST = 8 * 1024 * 1024
+"""More than the size of SQLite's write-ahead log, which must be copied to free its space."""
+_HEADROOM = 1024 * 1024
+_BALLAST_RETRY = 1.0
+_Identity = tuple[int, int]
+
+
+class Presence:
+    """Checks that the open files of the database are still at their paths, by ``stat``."""
+
+    def __init__(self, *paths: Path) -> None:
+        self._known = [(str(path), _identity(path)) for path in paths]
+
+    def check(self) -> None:
+        """
+        Raises:
+            StorageGone: a file was deleted, moved or replaced.
+        """
+        for path, known in self._known:
+            try:
+                found: _Identity | None = _identity(path)
+            except OSError:
+                found = None
+            if found != known:
+                raise StorageGone(
+                    "the database was deleted or replaced while the server runs, and nothing more is stored; "
+                    "its operator stops the server, restores a backup and starts it again"
+                )
+
+
+def _identity(path: str | Path) -> _Identity:
+    """No other file has the same while this one is open."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+class Ballast:
+    """Disk space held back for stop and delete on a full disk: SQLite needs room to delete.
+
+    When a write finds the disk full, the ballast is dropped; until it is restored only urgent
+    writes are admitted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tried = 0.0
+        self.released = False
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self.released = True
+        self._tried = time.monotonic()
+
+    def restore(self) -> bool:
+        """Take the space back, at most once a second; True if it is held."""
+        if time.monotonic() - self._tried < _BALLAST_RETRY and self.released:
+            return False
+        self._tried = time.monotonic()
+        if self.released:
+            disk = os.statvfs(self._path.parent)
+            if disk.f_bavail * disk.f_frsize < _BALLAST + _HEADROOM:
+                return False  # it could be held, but nothing else would fit beside it
+        try:
+            with open(self._path, "wb", opener=for_owner) as file:
+                # posix_fallocate really takes the blocks; a sparse file would hold nothing back.
+                os.posix_fallocate(file.fileno(), 0, _BALLAST)
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            self.released = True
+            return False
+        self.released = False
+        return True
 
 
 class SqliteTransaction:
@@ -63,7 +135,7 @@ class SqliteTransaction:
         return found
 
     def row(self, query: str, *params: object) -> Row | None:
-        # fetchall, not fetchone: a statement with RETURNING takes effect when it is read to its end.
+        # fetchall, not fetchone: RETURNING takes effect when a statement is read to its end.
         found = self._connection.execute(self._queries[query], params).fetchall()
         return found[0] if found else None
 
@@ -127,7 +199,7 @@ class Sqlite:
     async def check(self) -> None:
         """
         Raises:
-            StorageGone: the files of the database were deleted or replaced. Then no write is acknowledged any more.
+            StorageGone: the database's files were deleted or replaced; writes fail from then on.
         """
         await self._loop.run_in_executor(self._readers, self._presence.check)
 
@@ -177,7 +249,7 @@ class Sqlite:
                 _settle(job, failure)
         waiting, self._waiting = self._waiting, []
         for call in waiting:
-            self._loop.call_soon(call)  # each for itself: one that raises must not silence its neighbours
+            self._loop.call_soon(call)  # each for itself: one that raises must not stop the others
         # Behind them: what they hand over shares the next commit.
         self._loop.call_soon(self._take_off)
         if self._closing is not None and not self._pending and not self._closing.done():
@@ -194,7 +266,7 @@ class Sqlite:
         self._ballast.restore()
 
     def _connect(self) -> sqlite3.Connection:
-        place = f"{self._path.as_uri()}?mode=rw"  # never makes a new file in the place of one that is gone
+        place = f"{self._path.as_uri()}?mode=rw"  # never makes a new file for a missing one
         connection = sqlite3.connect(
             place, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
         )
@@ -214,7 +286,7 @@ class Sqlite:
         """All jobs in one transaction; an outcome per job, or an exception for the whole batch."""
         self._presence.check()
         outcomes = self._commit_on_disk(batch)
-        self._presence.check()  # if the files went meanwhile, the commit is lost and must not be acknowledged
+        self._presence.check()  # if the files are gone, the commit must not be acknowledged
         return outcomes
 
     def _commit_on_disk(self, batch: list[_Job]) -> list[Any]:
@@ -256,12 +328,12 @@ class Sqlite:
                 self._ballast.release()
                 self._truncate()  # what the log of the database holds twice is room, too
                 return StorageFull()
-            case _ if isinstance(error, sqlite3.OperationalError):  # locked by others, unreadable, gone
+            case _ if isinstance(error, sqlite3.OperationalError):  # locked, unreadable, gone
                 return StorageGone(f"the database cannot be used: {error}; look at the disk and send this again")
         return error
 
     def _truncate(self) -> bool:
-        """False if a reader stands in the way, or there is no room even for that; to be tried again."""
+        """False if a reader blocks it, or there is no room even for that; to be retried."""
         self._connection.execute("PRAGMA busy_timeout=0")
         try:
             ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -281,7 +353,7 @@ class Sqlite:
     def _read(self, query: Callable[[SqliteTransaction], R]) -> R:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            self._presence.check()  # another file at the same path is not the database that this server wrote
+            self._presence.check()  # another file at the path is not our database
             connection = self._local.connection = self._connect()
             connection.execute("PRAGMA query_only=ON")
         try:
@@ -295,7 +367,7 @@ class Sqlite:
 
 
 def _settle(job: _Job, outcome: Any) -> None:
-    if job.future.done():  # whoever waited was cancelled; the write stands
+    if job.future.done():  # the caller was cancelled; the write is committed
         return
     if isinstance(outcome, BaseException):
         job.future.set_exception(outcome)

@@ -24,7 +24,7 @@ QUERY_FILES = (
 
 
 def parse(text: str) -> dict[str, str]:
-    """Split a file of named statements; what does not stand between a name and a semicolon is prose."""
+    """Split a file of named statements; text outside of a name and a semicolon is prose."""
     parts = _NAME.split(text)
     bodies = (body[: body.index(";")].strip() for body in parts[2::2])
     statements = dict(zip(parts[1::2], bodies, strict=True))
@@ -40,7 +40,7 @@ def queries() -> dict[str, str]:
 
 @cache
 def forgetting() -> tuple[str, ...]:
-    """The statements that remove what belongs to a session; each takes (tenant, session, how many rows)."""
+    """The statements that remove rows of a session; each takes (tenant, session, how many rows)."""
     return tuple(sorted(name for name in queries() if name.startswith("forget_")))
 
 

@@ -1,28 +1,30 @@
-"""What a dialect is: a translation of envelopes to the stream of somebody else's protocol.
+"""Dialects: translations of envelopes to the stream of another protocol, and shared parts.
 
-Pure, and with ids from the log only, so that the same log always gives the same
-bytes. A translator remembers what it has opened: it is always fed from a start,
-and what a reader has seen already is held back.
+Pure, and with ids from the log only, so the same log always gives the same
+bytes. A translator is stateful: it is always fed from a start, and the server
+skips what a reader has already.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Never, Protocol
 
 import msgspec
 
-from stellwerk.envelope.lines import one_line
-from stellwerk.envelope.model import Envelope
+from stellwerk.envelope.model import Envelope, RunEnd
+from stellwerk.envelope.ndjson import one_line
+from stellwerk.envelope.payloads import Asked
 
 Chunk = dict[str, Any]
-"""One item of a foreign stream."""
+"""One item of the translated stream."""
 Cursor = tuple[int, int]
-"""The position of an envelope, and which chunk of it, from 0."""
+"""The position of an envelope, and the number of its chunk, from 0."""
 
 
 class Translator(Protocol):
     def feed(self, position: int, envelope: Envelope) -> Iterator[Chunk]:
-        """What the envelope at this position is in the dialect; often nothing."""
+        """Translate the envelope at this position; often to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +32,19 @@ class Dialect:
     name: str
     media_type: str
     translator: Callable[[str], Translator]
-    """Made anew for each session, by its id."""
+    """Makes a translator for a session id."""
     frame: Callable[[Cursor, Chunk], bytes]
-    """How a chunk looks on the wire."""
+    """Encodes a chunk for the wire."""
     memory: Literal["trace", "session"] = "session"
-    """From whose start a translator must be fed, to go on at any place in it as if it had never been away."""
+    """Where a translator must be fed from, so that a reader can resume anywhere."""
 
 
-def translate(translator: Translator, story: Iterable[tuple[int, Envelope]]) -> Iterator[tuple[Cursor, Chunk]]:
-    """Every chunk of some envelopes, with its place."""
-    for position, envelope in story:
+def translate(
+    translator: Translator,
+    envelopes: Iterable[tuple[int, Envelope]],
+) -> Iterator[tuple[Cursor, Chunk]]:
+    """Yield every chunk of some envelopes with its cursor."""
+    for position, envelope in envelopes:
         for number, chunk in enumerate(translator.feed(position, envelope)):
             yield (position, number), chunk
 
@@ -53,6 +58,39 @@ def sse(cursor: Cursor, chunk: Chunk) -> bytes:
 
 
 def named_sse(cursor: Cursor, chunk: Chunk) -> bytes:
-    """For protocols that name their events: the chunk is {"event": name, "data": anything}."""
+    """Encode SSE with event names; the chunk is {"event": name, "data": anything}."""
     name = str(chunk["event"]).encode()
     return b"event: %b\nid: %d.%d\ndata: %b\n\n" % (name, *cursor, one_line(msgspec.json.encode(chunk["data"])))
+
+
+FRAGMENT = 24
+"""The most characters in a fragment of an answer."""
+
+# As many whole words as fit; a longer word is cut.
+_FRAGMENT = re.compile(rf"(?s).{{1,{FRAGMENT}}}\Z|.{{0,{FRAGMENT - 1}}}\s|.{{1,{FRAGMENT}}}")
+
+
+def fragments(text: str) -> Iterator[str]:
+    """Split the text into pieces of whole words; joined they are the text."""
+    return (found[0] for found in _FRAGMENT.finditer(text))
+
+
+def form_of(asked: Asked) -> dict[str, object]:
+    """Return what a question has beside its text: how it may be answered."""
+    plain: dict[str, object] = msgspec.to_builtins(asked)
+    known = {name: value for name, value in plain.items() if name not in ("ask_id", "question")}
+    return {"kind": asked.kind, **known}
+
+
+def failure_of(end: RunEnd) -> dict[str, str]:
+    """Return why a run failed, for a run without an earlier error."""
+    return {"code": end.payload.code or "failed", "message": end.payload.reason or "the run failed"}
+
+
+def cut_off(name: str) -> str:
+    return f"{name} was cut off"
+
+
+def unlisted(envelope: Never) -> Never:
+    """The last case of a translator: the type checker finds an envelope type that was forgotten."""
+    raise ValueError(f"{type(envelope).__name__} is neither translated nor ignored; decide which, in this dialect")

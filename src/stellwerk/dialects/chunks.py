@@ -1,9 +1,9 @@
-"""chunks: the stream of StreamChunks, one JSON object per line.
+"""The dialect ``chunks``: a stream of StreamChunks, one JSON object per line.
 
 An envelope becomes chunks, and a chunk becomes lines. ``text_final`` of the outer
 agent is the answer and nothing else, once its model call is over, in fragments.
-Whoever wants to see text while it is written takes ``LIVE``: its ``text_delta``
-lines are a preview, which the first line that settles the message replaces.
+``LIVE`` also has the text while it is written: its ``text_delta`` lines are a
+preview, which the first final line of the message replaces.
 """
 
 from collections.abc import Iterator
@@ -12,20 +12,67 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stellwerk.dialects.base import Chunk, Dialect, ndjson
-from stellwerk.dialects.chunk_lines import lines
-from stellwerk.dialects.wording import cut_off, failure_of, form_of, unlisted
+from stellwerk.dialects.base import Chunk, Dialect, cut_off, failure_of, form_of, fragments, ndjson, unlisted
 from stellwerk.envelope import model as m
 from stellwerk.envelope.chunk import StreamChunk, StreamEvent, StreamLevel
 from stellwerk.envelope.payloads import ToolEnded
 from stellwerk.envelope.results import Json, Text, ToolResult
 
+_CARRIED = ("tool_name", "toolcall_id", "message_id", "ask_id", "question", "failed", "aborted", "abortion_reason")
+"""Fields that a line copies from its chunk, if they are set."""
+
+
+def lines(chunk: StreamChunk) -> Iterator[Chunk]:
+    """Return the lines of a chunk.
+
+    Raises:
+        ValueError: there is no rule for this pair of level and event.
+    """
+    carried = {name: value for name in _CARRIED if (value := getattr(chunk, name))}
+    for number, (kind, data) in enumerate(_typed(chunk)):
+        line = {"level": chunk.level.value, "type": kind, "data": data, "agent_name": chunk.agent_name}
+        yield {**line, **carried, "seq": chunk.seq + number, "ts": chunk.ts}
+
+
+def _typed(chunk: StreamChunk) -> Iterator[tuple[str, Any]]:
+    match chunk.level, chunk.event:
+        case _, StreamEvent.TOOL_RESULT:
+            yield "tool_results", chunk.data
+        case StreamLevel.OUTER, StreamEvent.FINAL:
+            for fragment in fragments(chunk.final_answer or ""):
+                yield "text_final", fragment
+        case StreamLevel.INNER, StreamEvent.FINAL:
+            yield "text_final", chunk.final_answer
+        case _, StreamEvent.START | StreamEvent.TOOL_REQUEST:
+            yield "text_step", _marker(chunk)
+        case _, StreamEvent.ABORTED:
+            yield "text_step", _marker(chunk)
+            yield "aborted", {"reason": chunk.abortion_reason}
+        case _, StreamEvent.STEP | StreamEvent.QUESTION:
+            yield "text_step", chunk.data
+        case StreamLevel.OUTER, StreamEvent.DELTA:
+            yield "text_delta", chunk.data
+        case _, StreamEvent.ERROR:
+            yield "error", chunk.data
+        case _:
+            raise ValueError(f"no rule says how {chunk.event} of the {chunk.level} looks as a line; add one here")
+
+
+def _marker(chunk: StreamChunk) -> str:
+    words = {
+        StreamEvent.START: f"START: {chunk.agent_name}",
+        StreamEvent.TOOL_REQUEST: f"CALLING TOOL: {chunk.tool_name}",
+        StreamEvent.ABORTED: f"ABORTED: {chunk.abortion_reason}",
+    }
+    return f"[{chunk.level}] {words[chunk.event]}"
+
+
 OUTER, INNER = StreamLevel.OUTER, StreamLevel.INNER
 
 _THEIRS = frozenset(StreamEvent) - {StreamEvent.DELTA, StreamEvent.QUESTION, StreamEvent.ERROR}
-"""Events that a tool may tell of; the others are for us to say."""
+"""Events that a tool may write; the others are made here only."""
 
-_TOLD = {"tool_name", "data", "failed", "final_answer", "abortion_reason"}
+_FIELDS = {"tool_name", "data", "failed", "final_answer", "abortion_reason"}
 RETRACTED = "this text did not become part of the conversation"
 
 _Model = m.LlmStart | m.LlmToken | m.LlmEnd
@@ -38,35 +85,35 @@ class _Call:
     """An open tool, agent or graph."""
 
     level: StreamLevel
-    """Of whoever called it."""
+    """The level of its caller."""
     kind: str
     name: str
-    """Of the agent inside, or of the tool."""
+    """The name of the agent inside, or of the tool."""
     tool_call_id: str
 
 
 @dataclass
 class _Trace:
-    """What is open in a trace: a run that asks leaves it to the run that goes on."""
+    """Open calls of a trace; a run that asks leaves them to the next run."""
 
     runs: set[str | None] = field(default_factory=lambda: {None})
     agent: str = ""
-    """The name of the outermost agent, or of its system as long as nobody has said it."""
+    """The name of the outermost agent, or of its system until the agent is known."""
     calls: dict[str, _Call] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
-    """What inner model calls have said so far."""
+    """Texts of inner model calls so far."""
     held: dict[str | None, StreamChunk] = field(default_factory=dict)
-    """The last words inside a call, which may be the final ones."""
+    """The last text inside a call, which may be its answer."""
 
 
 @dataclass
 class _Run:
     started: bool = False
     failed: bool = False
-    """A fatal error was told."""
+    """A fatal error was sent."""
     lines: int = 0
     previews: dict[str, str] = field(default_factory=dict)
-    """Model calls whose text was shown while it was written, by the id of their message, until it is settled."""
+    """Model calls whose text was previewed, by message id, until the message is final."""
 
 
 @dataclass
@@ -99,9 +146,9 @@ class Chunks:
             case m.RunEnd() | m.Message() | m.AskUser() | m.Error():
                 yield from self._talk(envelope)
             case m.RunStart() | m.SubgraphCheckpoint() | m.SubgraphResume() | m.State() | m.Update() | m.Document():
-                pass  # what changed inside; the results of tools name documents
+                pass  # inner workings; the results of tools name documents
             case m.UserAnswer() | m.StopRequest() | m.Warning():
-                pass  # what the reader did himself, and what concerns the operator
+                pass  # the reader's own actions, and warnings for the operator
             case _:
                 unlisted(envelope)
 
@@ -123,7 +170,7 @@ class Chunks:
     def _outer_model_ended(self, end: m.LlmEnd) -> Iterator[StreamChunk]:
         preview = self._run.previews.pop(end.call_id, None)
         if preview is not None and end.payload.status == "ok":
-            self._run.previews[end.payload.message_id] = preview  # its message comes under this id
+            self._run.previews[end.payload.message_id] = preview  # its message has this id
         elif preview is not None:
             yield self._aborted(end, OUTER, RETRACTED, message_id=preview)
 
@@ -153,7 +200,7 @@ class Chunks:
         level, called = self._level(start), start.payload
         call = _Call(level, called.kind, called.title or called.tool_name, called.tool_call_id)
         self._trace.calls[start.call_id] = call
-        if called.kind != "graph":  # a graph is a part of the one around it, and no tool that a model asked for
+        if called.kind != "graph":  # a graph is a part of the one around it; no model requested it
             yield self._chunk(StreamEvent.TOOL_REQUEST, start, level, **_tool(start))
         if called.kind != "tool":
             yield self._chunk(StreamEvent.START, start, INNER, agent_name=call.name, **_tool(start))
@@ -180,7 +227,7 @@ class Chunks:
         last = held.data if held else ""
         final = ended.result.as_text() if ended.result else last
         if final.strip() == last.strip():
-            self._trace.held.pop(end.call_id, None)  # these words are the final ones
+            self._trace.held.pop(end.call_id, None)  # this text is the answer
         else:
             yield from self._release(end.call_id)
         if final:
@@ -193,18 +240,18 @@ class Chunks:
         return self._aborted(end, INNER, reason, agent_name=call.name, **_tool(end))
 
     def _written(self, envelope: m.ToolUpdate | m.Log, data: Any, level: StreamLevel) -> Iterator[StreamChunk]:
-        """A chunk that a tool or a node wrote to its stream. What it says is its own; where it stands, we know."""
+        """Translate a chunk that a tool or node wrote; level, agent and order come from the log."""
         if not isinstance(data, dict) or "event" not in data:
             return
         try:
             given = StreamChunk.model_validate(data)
         except ValidationError:
-            return  # it means something else by it
+            return  # not a chunk of ours
         if given.event is StreamEvent.FINAL and level is OUTER:
-            # The answer is what the log says it is.
+            # Only the log decides which text is the answer.
             yield self._chunk(StreamEvent.STEP, envelope, level, data=given.final_answer)
         elif given.event in _THEIRS:
-            said = given.model_dump(include=_TOLD, exclude_defaults=True)
+            said = given.model_dump(include=_FIELDS, exclude_defaults=True)
             said["aborted"] = given.event is StreamEvent.ABORTED
             call = self._trace.calls.get(envelope.call_id)
             if call is not None:
@@ -224,8 +271,8 @@ class Chunks:
                 self._run.failed = self._run.failed or problem.fatal
                 inner = {call.name for call in self._trace.calls.values() if call.kind != "tool"}
                 level = INNER if envelope.agent in inner else OUTER
-                told = {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
-                yield self._chunk(StreamEvent.ERROR, envelope, level, data=told)
+                error = {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
+                yield self._chunk(StreamEvent.ERROR, envelope, level, data=error)
             case m.RunEnd():
                 yield from self._run_ends(envelope)
 
@@ -253,7 +300,7 @@ class Chunks:
             yield self._chunk(StreamEvent.ERROR, end, OUTER, data={**failure_of(end), "fatal": True})
 
     def _release(self, owner: str | None) -> Iterator[StreamChunk]:
-        """More follows inside this call, so what was said there last was a step."""
+        """Release the last text inside a call as a step, as more follows."""
         held = self._trace.held.pop(owner, None)
         if held is not None:
             yield held.model_copy(update={"seq": self._run.lines + 1})
@@ -264,7 +311,13 @@ class Chunks:
     def _aborted(self, envelope: m.Envelope, level: StreamLevel, reason: str, **fields: Any) -> StreamChunk:
         return self._chunk(StreamEvent.ABORTED, envelope, level, aborted=True, abortion_reason=reason, **fields)
 
-    def _chunk(self, event: StreamEvent, envelope: m.Envelope, level: StreamLevel, **fields: Any) -> StreamChunk:
+    def _chunk(
+        self,
+        event: StreamEvent,
+        envelope: m.Envelope,
+        level: StreamLevel,
+        **fields: Any,
+    ) -> StreamChunk:
         name = fields.pop("agent_name", None) or envelope.agent or self._trace.agent
         place = {"agent_name": name, "seq": self._run.lines + 1, "ts": envelope.ts}
         return StreamChunk(level=level, event=event, **place, **fields)
@@ -275,7 +328,7 @@ def _tool(envelope: m.ToolStart | m.ToolEnd) -> dict[str, str]:
 
 
 def _guess(ended: ToolEnded) -> dict[str, str]:
-    """What a call was, for a reader who did not see it start."""
+    """Guess the kind of a call for a reader that did not see its start."""
     kind = "tool" if ended.outcome is None else "agent" if ended.result else "graph"
     return {"kind": kind, "name": ended.tool_name, "tool_call_id": ended.tool_call_id}
 

@@ -1,8 +1,8 @@
-"""events: finished steps as ``{type, payload, id, ts, agent_name}``, one JSON object per line.
+"""The dialect ``events``: finished steps ``{type, payload, id, ts, agent_name}`` as NDJSON.
 
 Tool calls of every agent, and the answer of the outermost one in fragments; no
-tokens, no markers, no text on the way to the answer. The id is the place in the
-log, so that a reader may come back with it.
+tokens, no markers, no intermediate text. The id is the cursor in the log, with
+which a reader may resume.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from stellwerk.dialects.base import Chunk, Dialect, ndjson
-from stellwerk.dialects.wording import cut_off, failure_of, form_of, fragments, unlisted
+from stellwerk.dialects.base import Chunk, Dialect, cut_off, failure_of, form_of, fragments, ndjson, unlisted
 from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import ToolEnded
 from stellwerk.envelope.results import Text
@@ -21,7 +20,7 @@ PREVIEW = 200
 """How many characters of a call's arguments are shown."""
 
 _Payload = dict[str, Any]
-_Told = tuple[str, _Payload]
+_Line = tuple[str, _Payload]
 
 
 @dataclass
@@ -29,17 +28,17 @@ class Events:
     """Translates one session, from the run_start of any trace on."""
 
     _agent: str = ""
-    """The outermost one, which speaks for the run; or its system, as long as nobody has said the name."""
+    """The outermost agent, or its system until the agent is known."""
     _named: bool = False
     _graphs: set[str] = field(default_factory=set)
-    """Calls that are graphs inside the graph: no model asked for them."""
+    """Calls that are graphs inside the graph: no model requested them."""
     _failed: bool = False
-    """The run has told a fatal error."""
+    """A fatal error of the run was sent."""
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         if envelope.agent and envelope.run_id and not self._named:
             self._agent, self._named = envelope.agent, True
-        for number, (kind, payload) in enumerate(self._told(envelope)):
+        for number, (kind, payload) in enumerate(self._lines(envelope)):
             yield {
                 "type": kind,
                 "payload": payload,
@@ -48,7 +47,7 @@ class Events:
                 "agent_name": envelope.agent or self._agent,
             }
 
-    def _told(self, envelope: m.Envelope) -> Iterator[_Told]:
+    def _lines(self, envelope: m.Envelope) -> Iterator[_Line]:
         match envelope:
             case m.ToolStart() | m.ToolEnd():
                 yield from self._work(envelope)
@@ -59,13 +58,13 @@ class Events:
             case m.LlmStart() | m.LlmToken() | m.LlmEnd() | m.ToolUpdate():
                 pass  # nothing of this is finished
             case m.SubgraphCheckpoint() | m.SubgraphResume() | m.State() | m.Update() | m.Document() | m.Log():
-                pass  # what happens inside; the results of tools name documents
+                pass  # inner workings; the results of tools name documents
             case m.UserAnswer() | m.StopRequest() | m.Warning():
-                pass  # what the reader did himself, and what concerns the operator
+                pass  # the reader's own actions, and warnings for the operator
             case _:
                 unlisted(envelope)
 
-    def _work(self, envelope: m.ToolStart | m.ToolEnd) -> Iterator[_Told]:
+    def _work(self, envelope: m.ToolStart | m.ToolEnd) -> Iterator[_Line]:
         payload = envelope.payload
         tool = {"toolName": payload.tool_name, "toolCallId": payload.tool_call_id}
         match envelope:
@@ -76,11 +75,11 @@ class Events:
             case m.ToolEnd(payload=ended) if envelope.call_id not in self._graphs:
                 yield "toolcall_result", {**tool, **_result(ended)}
 
-    def _course(self, envelope: m.RunStart | m.Error | m.RunEnd) -> Iterator[_Told]:
+    def _course(self, envelope: m.RunStart | m.Error | m.RunEnd) -> Iterator[_Line]:
         match envelope:
             case m.RunStart(payload=started):
                 self._failed = False
-                if started.trigger != "answer":  # an answer goes on in the same trace, with the same agent
+                if started.trigger != "answer":  # an answer resumes the same trace and agent
                     self._agent, self._named = started.system, False
             case m.Error(payload=problem):
                 self._failed = self._failed or problem.fatal
@@ -91,7 +90,7 @@ class Events:
                 yield "error", {"code": "stopped", "message": ended.reason or "the run was stopped", "fatal": True}
 
 
-def _words(envelope: m.Message | m.AskUser) -> Iterator[_Told]:
+def _words(envelope: m.Message | m.AskUser) -> Iterator[_Line]:
     match envelope:
         case m.Message(payload=said) if said.role == "assistant" and said.status == "last" and said.action == "added":
             for fragment in fragments(said.text):
@@ -105,7 +104,7 @@ def _preview(args: _Payload) -> str:
 
 
 def _result(ended: ToolEnded) -> _Payload:
-    """Text as text, all else as data; and whether it went wrong."""
+    """Return text as text, anything else as data; and whether it failed."""
     failed: _Payload = {} if ended.status == "ok" else {"failed": True}
     match ended.result:
         case Text(text=text):

@@ -1,10 +1,10 @@
-"""native: our own envelopes as they are stored, by profile.
+"""The native dialect: stored envelopes as they are, filtered by profile.
 
-``debug`` shows all of them. ``user`` leaves out what only tells how a graph works
-inside, trims long output of tools, and keeps stored prompts out of the starts of
-model calls. Each envelope is judged by itself and keeps its position, so that a
-reader may come back with any of them. Starts and ends are never left out: a call
-that was abandoned has that status in its end, because what was shown already cannot be hidden.
+``debug`` has all of them. ``user`` leaves out the inner workings of a graph
+(checkpoints and updates), trims long output of tools, and removes stored prompts
+from the starts of model calls. Each envelope keeps its position, so a reader may
+resume with any of them. Starts and ends are never left out; the end of an
+abandoned call has that status, as a start that was sent cannot be hidden.
 """
 
 from typing import Literal
@@ -17,24 +17,24 @@ from stellwerk.envelope.model import LlmStart, ToolUpdate, decode, encode
 Profile = Literal["user", "debug"]
 
 LONGEST_OUTPUT = 2000
-"""Characters of a tool's output in one envelope that a user gets to see: the first and the last half of them."""
+"""Characters of a tool's output in an envelope of the profile ``user``: first and last half."""
 _HALF = LONGEST_OUTPUT // 2
 _INSIDE = (b'{"type":"subgraph_checkpoint"', b'{"type":"update"')
 _OUTPUT = b'{"type":"tool_update"'
 _MODEL_CALL = b'{"type":"llm_start"'
 _PROMPT = b'"messages":['
-"""In every start of a model call that holds a prompt. A parameter may have this name too, so the payload decides."""
+"""In every model call with a prompt; a parameter may have this name, so the payload decides."""
 
 
 def shown(batch: list[Stored], profile: Profile) -> list[Stored]:
-    """What a reader of this profile sees of the batch; found by the first bytes of each, parsed only to be cut."""
+    """Filter a batch by profile; envelopes are found by first bytes, parsed only to be cut."""
     if profile == "debug":
         return batch
     return [_cut(stored) for stored in batch if not stored.body.startswith(_INSIDE)]
 
 
 def trimmed(batch: list[Stored], profile: Profile) -> list[Stored]:
-    """For translators: they choose themselves what they leave out, and their cursors are the same in every profile."""
+    """Trim a batch for translators, which filter themselves: all profiles have the same cursors."""
     return batch if profile == "debug" else [_cut(stored) for stored in batch]
 
 

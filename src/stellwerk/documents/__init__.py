@@ -1,1 +1,1 @@
-"""Documents: bytes that are too large or too foreign for the log, kept beside it and named by their digest."""
+"""Documents: bytes too large or too foreign for the log, kept beside it, named by digest."""

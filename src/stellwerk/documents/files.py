@@ -1,7 +1,7 @@
-"""Files named by the digest of what is in them: whole or not there, never half written.
+"""Files named by the digest of what is in them: complete or missing, never half written.
 
 Names are made here, from a tenant's hash and a document's id of 22 letters and
-digits; nothing that anybody sent becomes part of a path.
+digits; no input becomes part of a path.
 """
 
 import codecs
@@ -15,13 +15,13 @@ from tempfile import NamedTemporaryFile
 from typing import IO, BinaryIO, NamedTuple
 
 from stellwerk.documents.mimes import TYPES
-from stellwerk.envelope.shapes import Blob, document_id_of, make_blob, sniff
+from stellwerk.envelope.introspection import Blob, document_id_of, make_blob, sniff
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import ID_LENGTH
 
 _ID = re.compile(rf"[0-9A-Za-z]{{{ID_LENGTH}}}", re.ASCII)
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says when a disk, or what somebody may use of it, is full."""
+"""Error numbers of a full disk or an exceeded quota."""
 _PIECE = 256 * 1024
 _LONGEST_LETTER = 4
 _DERIVED = "extract"
@@ -46,7 +46,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._mark = f"part-{os.urandom(8).hex()}-"
-        """What this process has not finished writing begins like that; other parts are of one that crashed."""
+        """Begins the names of files this process is writing; other parts are of a crashed one."""
 
     def opened(self, tenant: str, document_id: str) -> BinaryIO:
         return self.path(tenant, document_id).open("rb")
@@ -86,10 +86,11 @@ class Files:
         return Copied(path, size, _sniffed(seen, whole=size == len(seen)))
 
     def _written(self, folder: Path, fill: Callable[[IO[bytes]], str]) -> Path:
-        """``fill`` writes, and tells the name."""
+        """``fill`` writes the bytes and returns the name."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = NamedTemporaryFile(dir=folder, prefix=self._mark, delete=False)  # readable by its owner alone
+            # Readable by its owner alone.
+            part = NamedTemporaryFile(dir=folder, prefix=self._mark, delete=False)
             try:
                 with part:
                     target = folder / fill(part)
@@ -105,11 +106,11 @@ class Files:
         return target
 
     def part(self, tenant: str, data: bytes) -> Path:
-        """Bytes that have no name yet; whoever gives them none removes them, or the next start does."""
+        """A file without its final name; the caller, or the next start, renames or removes it."""
         return self._written(self._folder / folder_name(tenant), lambda part: _filled(part, data, f"{part.name}.whole"))
 
     def everything(self) -> Iterator[Path]:
-        """All documents, whoever they belong to, and the parts that nobody finishes."""
+        """The documents of all tenants, and unfinished parts of earlier processes."""
         for path in sorted(self._folder.glob("*/*")):
             if path.is_file() and not path.name.startswith(self._mark):
                 yield path
@@ -157,7 +158,7 @@ def _filled(part: IO[bytes], data: bytes, name: str) -> str:
 
 
 def _sniffed(beginning: bytes, *, whole: bool) -> str:
-    """A piece may end within a letter."""
+    """A piece may end within a character."""
     guesses = [sniff(beginning[: len(beginning) - cut]) for cut in range(1 if whole else _LONGEST_LETTER)]
     return next((guess for guess in guesses if guess != "application/octet-stream"), "application/octet-stream")
 

@@ -22,7 +22,7 @@ TYPES = {
     "eml": "message/rfc822",
     "zip": "application/zip",
 }
-"""Of all files that somebody here can read."""
+"""The types of all files that a reader exists for."""
 _VAGUE = {"application/octet-stream", "application/zip", "text/plain"}
 
 
@@ -33,5 +33,5 @@ def extension(filename: str) -> str:
 
 
 def label(filename: str, seems: str) -> str:
-    """The type of a file whose bytes seem to be ``seems``: many kinds are text, and Office files are archives."""
+    """The type of a file whose bytes seem to be ``seems``: many are text, Office files archives."""
     return TYPES.get(extension(filename), seems) if seems in _VAGUE else seems

@@ -7,37 +7,38 @@ so that neither can overtake the other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from stellwerk.database.port import Database, R, Transaction
 from stellwerk.documents import files
-from stellwerk.documents.derived import Derived, place_many
 from stellwerk.documents.files import Files, derived_from, document_of, folder_name, is_document_id
 from stellwerk.documents.mimes import label
-from stellwerk.envelope.canonical import clean_text
-from stellwerk.envelope.shapes import Blob
+from stellwerk.envelope.introspection import Blob
+from stellwerk.envelope.to_json import clean_text
 from stellwerk.errors import Conflict, CorruptStore, LimitReached, NotFound
 from stellwerk.ids import Clock
 from stellwerk.threads import in_thread
 
-Listener = Callable[[str, str], Awaitable[None]]  # told tenant and session, when something was stored for them
-Admission = Callable[[Transaction, int], None]  # raises LimitReached, if so many bytes more are too many
+Listener = Callable[[str, str], Awaitable[None]]  # gets tenant and session of what was stored
+Admission = Callable[[Transaction, int], None]  # raises LimitReached if these bytes are too many
 _PIECE = 64 * 1024
 _UPLOADED = ""
-"""Stands in the place of a session for what somebody uploaded."""
+"""In the place of a session id: an upload."""
 _SLICE = 100
-"""Files that are looked at in one transaction."""
+"""Files checked in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     document_id: str
     filename: str
-    """As whoever made it called it: text to show, never part of a path."""
+    """As its author named it: text to show, never part of a path."""
     mime: str
     size: int
     created_at: float
@@ -52,11 +53,40 @@ class _Reference:
     admit: Admission | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Extract:
+    tenant: str
+    document_id: str
+    part: Path
+    target: Path
+
+
+class FileNumbers:
+    """A whole number for each document of a tenant, for clients that name their files by numbers.
+
+    A number is a name and grants nothing: it is looked up among the caller's own documents.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(self, tenant: str, document_ids: Collection[str]) -> dict[str, int]:
+        names = msgspec.json.encode(list(document_ids)).decode()
+        return dict(await self._database.read(lambda tx: tx.rows("numbers_of_documents", tenant, names)))
+
+    async def documents(self, tenant: str, numbers: Collection[int]) -> dict[int, str]:
+        """Those numbers that are documents of this tenant."""
+        named = msgspec.json.encode(list(numbers)).decode()
+        return dict(await self._database.read(lambda tx: tx.rows("documents_of_numbers", tenant, named)))
+
+
 class DocumentStore:
     def __init__(self, database: Database, folder: Path, clock: Clock, when_kept: Listener | None = None) -> None:
         self._database, self._clock, self._when_kept = database, clock, when_kept
         self._files = Files(folder)
         self._keeping: set[asyncio.Task[Any]] = set()
+        self.extensions: dict[type, Any] = {}
+        """One object of each type that plug-ins keep for as long as the store."""
 
     async def keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         """Store bytes for a session; durable when it returns. Repeating it changes nothing.
@@ -68,7 +98,7 @@ class DocumentStore:
         await self._whole(self._keep(tenant, session_id, blobs))
 
     async def _whole(self, writing: Coroutine[Any, Any, R]) -> R:
-        """In a task of its own: whoever gives up meanwhile must not leave bytes that nobody refers to."""
+        """In a task of its own: a cancelled caller must not leave bytes without a reference."""
         keeping = asyncio.create_task(writing)
         self._keeping.add(keeping)
         keeping.add_done_callback(self._kept)
@@ -77,7 +107,7 @@ class DocumentStore:
     async def _keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:
             referred = False
-            while not referred:  # the last session that had these bytes may be deleted at this very moment
+            while not referred:  # the last session with these bytes may be deleted just now
                 path = await in_thread(self._files.write, tenant, blob)
                 about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data), self._clock.now())
                 reference = _Reference(tenant, session_id, Document(path.name, *about), path)
@@ -94,12 +124,13 @@ class DocumentStore:
     ) -> Document:
         """Store an upload, which belongs to no session; durable when it returns.
 
-        ``mime`` is what somebody says; without it, what the bytes seem to be and the name says. The same bytes are
-        one document, and the last name they were given counts. ``source`` may be closed by whoever gives up.
-        ``admit`` is asked in the transaction that stores it, where no other upload can come in between.
+        ``mime`` is the declared type; without it, the type follows from the bytes and the name. The
+        same bytes are one document, and the last name they were given counts. A caller that gives
+        up may close ``source``. ``admit`` is asked in the transaction that stores it, where no
+        other upload can come in between.
 
         Raises:
-            LimitReached: ``admit`` says so; the bytes are gone again.
+            LimitReached: by ``admit``; the bytes are removed again.
             StorageFull, StorageGone: nothing refers to them.
         """
         return await self._whole(self._take(tenant, source, filename, mime, admit))
@@ -133,14 +164,11 @@ class DocumentStore:
     def _kept(self, keeping: "asyncio.Task[Any]") -> None:
         self._keeping.discard(keeping)
         if not keeping.cancelled():
-            keeping.exception()  # looked at, in case that nobody waits for it any more
+            keeping.exception()  # retrieved, so that asyncio does not report it
 
     async def find(self, tenant: str, document_id: str) -> Document | None:
-        """What is known of a document of this tenant; None for everything that is not one."""
-        if not is_document_id(document_id):
-            return None
-        row = await self._database.read(lambda tx: tx.row("document", tenant, document_id))
-        return None if row is None else Document(*row)
+        """The row of a document of this tenant; None if there is none."""
+        return await self._database.read(lambda tx: find_document(tx, tenant, document_id))
 
     async def read(self, tenant: str, document_id: str) -> bytes:
         """All of it at once.
@@ -154,9 +182,10 @@ class DocumentStore:
     async def pieces(self, tenant: str, document_id: str) -> AsyncIterator[bytes]:
         """The same, piece by piece, for what is sent on."""
         if await self.find(tenant, document_id) is None:
-            raise NotFound("document", document_id, remedy="it was deleted, or is somebody else's")
+            raise NotFound("document", document_id, remedy="it was deleted, or belongs to another tenant")
         try:
-            file = self._files.opened(tenant, document_id)  # not in a thread: who is cancelled then leaves it open
+            # Not in a thread: a cancelled caller would leave it open.
+            file = self._files.opened(tenant, document_id)
         except FileNotFoundError as error:
             raise CorruptStore(f"the file of the document {document_id} is gone; restore it from a backup") from error
         with file:
@@ -164,7 +193,7 @@ class DocumentStore:
                 yield piece
 
     def path(self, tenant: str, document_id: str) -> Path:
-        """Where the bytes of a document are that was found, for a process that reads them."""
+        """The path of a document that was found, for a process that reads it."""
         return self._files.path(tenant, document_id)
 
     async def is_utf8(self, tenant: str, document_id: str) -> bool:
@@ -172,20 +201,20 @@ class DocumentStore:
         return await in_thread(files.is_utf8, self._files.path(tenant, document_id))
 
     def derived(self, tenant: str, document_id: str, ext: str) -> Path:
-        """Where that is which was read in a document under a name with this extension, if it is kept."""
+        """The path of the extract of a document under this extension."""
         return derived_from(self._files.path(tenant, document_id), ext)
 
     async def derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
-        """Keep what was read in a document for as long as the document; False if that is gone by now."""
+        """Store an extract for as long as its document; False if the document is gone."""
         return await self._whole(self._derive(tenant, document_id, ext, data))
 
     async def _derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
         part = await in_thread(self._files.part, tenant, data)
         try:
-            derived = Derived(tenant, document_id, part, self.derived(tenant, document_id, ext))
-            return await self._database.submit(place_many, derived)
+            extract = _Extract(tenant, document_id, part, self.derived(tenant, document_id, ext))
+            return await self._database.submit(_place_many, extract)
         finally:
-            part.unlink(missing_ok=True)  # it has its name by now, or gets none
+            part.unlink(missing_ok=True)  # it was renamed, or is not needed
 
     def of(self, tenant: str, session_id: str) -> "asyncio.Future[list[str]]":
         """The documents that a session refers to at the moment when the writer comes to this.
@@ -195,7 +224,7 @@ class DocumentStore:
         return self._database.submit(_documents_of, (tenant, session_id), urgent=True)
 
     async def give_up_uploads(self, tenant: str, session_id: str) -> None:
-        """What was uploaded for a session, and no other uses, is the session's alone from now on."""
+        """Uploads that only this session uses belong to it alone from now on."""
         await self._database.submit(_give_up_many, (tenant, session_id), urgent=True)
 
     async def release(self, tenant: str, document_ids: Sequence[str]) -> None:
@@ -205,7 +234,7 @@ class DocumentStore:
             await self._database.submit(_remove_unreferred, some, urgent=True)
 
     async def sweep(self) -> int:
-        """Remove the bytes that no session refers to, and what a crash left half written; returns how many files."""
+        """Remove bytes that no session refers to, and half-written files; returns how many."""
         found = iter(await in_thread(lambda: list(self._files.everything())))
         removed = 0
         while some := list(islice(found, _SLICE)):
@@ -220,6 +249,18 @@ def unknown_file(document_id: str) -> NotFound:
 # On the writer's thread.
 
 
+def _place_many(tx: Transaction, items: Sequence[_Extract]) -> list[bool | Exception]:
+    """True if the extract is stored beside its document; False if that was removed."""
+    return [_place(tx, item) for item in items]
+
+
+def _place(tx: Transaction, item: _Extract) -> bool:
+    if tx.row("document", item.tenant, item.document_id) is None:
+        return False
+    item.part.rename(item.target)
+    return True
+
+
 def _documents_of(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[list[str] | Exception]:
     return [[document_id for (document_id,) in tx.rows("documents_of", *session)] for session in sessions]
 
@@ -232,13 +273,22 @@ def _refer_many(tx: Transaction, references: Sequence[_Reference]) -> list[bool 
 def _refer(tx: Transaction, item: _Reference) -> bool | Exception:
     if not item.path.exists():
         return False
-    named = item.document
-    about = (named.filename, named.mime, named.size, named.created_at)
-    tx.run("refer_to_document", item.tenant, named.document_id, item.session_id, *about)
-    if tx.row("session_of_document", item.tenant, named.document_id, item.session_id) is None:
+    _store_reference(tx, "refer_to_document", item.tenant, item.session_id, item.document)
+    if tx.row("session_of_document", item.tenant, item.document.document_id, item.session_id) is None:
         return NotFound("session", item.session_id, remedy="it was deleted, and so were its documents")
-    tx.run("number_document", item.tenant, named.document_id)
+    tx.run("number_document", item.tenant, item.document.document_id)
     return True
+
+
+def _store_reference(tx: Transaction, statement: str, tenant: str, session_id: str, named: Document) -> None:
+    about = (named.filename, named.mime, named.size, named.created_at)
+    tx.run(statement, tenant, named.document_id, session_id, *about)
+
+
+def find_document(tx: Transaction, tenant: str, document_id: str) -> Document | None:
+    """What is known of a document of this tenant; None for everything that is not one."""
+    row = tx.row("document", tenant, document_id) if is_document_id(document_id) else None
+    return None if row is None else Document(*row)
 
 
 def refuse_lost(tx: Transaction, tenant: str, documents: Sequence[Document]) -> None:
@@ -254,8 +304,7 @@ def refuse_lost(tx: Transaction, tenant: str, documents: Sequence[Document]) -> 
 def refer_all(tx: Transaction, tenant: str, session_id: str, documents: Sequence[Document]) -> None:
     """Let a session refer to files that are there: their bytes stay as long as it does."""
     for named in documents:
-        about = (named.filename, named.mime, named.size, named.created_at)
-        tx.run("refer_to_document", tenant, named.document_id, session_id, *about)
+        _store_reference(tx, "refer_to_document", tenant, session_id, named)
         tx.run("number_document", tenant, named.document_id)
 
 
@@ -273,8 +322,7 @@ def _upload(tx: Transaction, item: _Reference) -> bool | Exception:
             item.admit(tx, named.size)
         except LimitReached as refusal:
             return refusal
-    about = (named.filename, named.mime, named.size, named.created_at)
-    tx.run("upload_document", item.tenant, named.document_id, item.session_id, *about)
+    _store_reference(tx, "upload_document", item.tenant, item.session_id, named)
     tx.run("number_document", item.tenant, named.document_id)
     return True
 

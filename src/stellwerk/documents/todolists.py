@@ -1,8 +1,8 @@
-"""To-do lists as files: ``todolist_<session>.md`` in the folder below the data folder that an agent system names.
+"""To-do lists: ``todolist_<session>.md`` in the folder that a system names, below the data folder.
 
 Folders are opened one inside the other and never through a link, so that
-nothing is written or removed outside of the data folder, whoever put a link
-there. A file is whole or not there.
+nothing is written or removed outside of the data folder, even if a link was
+put there. A file is complete or missing.
 """
 
 import os
@@ -33,7 +33,7 @@ class Todolists:
         self._data = data
 
     def write(self, folder: str, session_id: str, text: str) -> bool:
-        """Whole when it returns; False if something that is not ours stands in the way.
+        """Write the file completely; False if something else has its name.
 
         Raises:
             StorageFull: the disk is full; what was there before is still there.

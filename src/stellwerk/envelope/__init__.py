@@ -1,1 +1,1 @@
-"""The envelope: the one stored form of everything that happens. Pure: no clock, no chance, no I/O."""
+"""The envelope: the one stored form of everything that happens. Pure: no clock, no I/O."""

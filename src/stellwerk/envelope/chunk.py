@@ -1,7 +1,7 @@
-"""StreamChunk: one event of an agent, inner or outer, as a front end is told of it.
+"""StreamChunk: one event of an outer or inner agent, for front ends.
 
 The dialect ``chunks`` makes them from envelopes. A tool may write one to its
-stream, too; whatever it says of its own place there is not believed.
+stream, too; its own claims about level, agent and order are ignored.
 """
 
 from enum import StrEnum
@@ -10,7 +10,8 @@ from typing import Any, Self
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from stellwerk.envelope.results import ToolResult, to_result
+from stellwerk.envelope.results import ToolResult
+from stellwerk.envelope.to_json import to_result
 
 
 class StreamLevel(StrEnum):
@@ -28,7 +29,7 @@ class StreamEvent(StrEnum):
     STEP = "step"
     """Text on the way to the answer."""
     DELTA = "delta"
-    """A piece of text as the model writes it; nobody knows yet what it will be part of."""
+    """A piece of text as the model writes it; not known yet to be a step or the answer."""
     QUESTION = "question"
     ERROR = "error"
 
@@ -55,9 +56,9 @@ class StreamChunk(BaseModel):
     tool_name: str | None = None
     toolcall_id: str | None = None
     data: Any = None
-    """The result of a tool, an object with ``kind``; the text of a step or a question; code and message of an error."""
+    """A tool's result with ``kind``; text of a step or question; code and message of an error."""
     failed: bool = False
-    """The tool says that it could not do what it was asked."""
+    """The tool reported an error."""
     final_answer: str | None = None
     aborted: bool = False
     abortion_reason: str | None = None
@@ -65,7 +66,7 @@ class StreamChunk(BaseModel):
     """Of the message that the text belongs to."""
     ask_id: str | None = None
     question: dict[str, Any] | None = None
-    """What there is to say of a question beside its text: options, default, schema."""
+    """What a question has beside its text: options, default, schema."""
     seq: int = 0
     """Counts the lines of a run; of a chunk with several lines it is that of the first."""
     ts: float = 0.0
@@ -87,7 +88,7 @@ class StreamChunk(BaseModel):
 
 
 def _as_result(data: Any) -> Any:
-    """An object with ``kind``, whatever was given."""
+    """Return an object with ``kind`` for any value."""
     if isinstance(data, ToolResult):
         return msgspec.to_builtins(data)
     result, _, blobs = to_result(data)

@@ -1,7 +1,7 @@
-"""Frames: stored bytes on their way out, spliced and never parsed.
+"""Frames: stored bytes as NDJSON or SSE, spliced and never parsed.
 
-A stored body knows neither its session nor its position. Both are put in front
-of it here, so that what was serialised once is sent to every reader as it is.
+A stored body has neither its session nor its position. Both are put in front of
+it here, so an envelope is serialised once and sent to every reader as it is.
 """
 
 from typing import Literal, NamedTuple
@@ -10,14 +10,14 @@ Origin = Literal["live", "replay"]
 
 
 class Stored(NamedTuple):
-    """One envelope in its place in the log."""
+    """A stored envelope and its position in the log."""
 
     position: int
     body: bytes
 
 
 def line(session_id: str, stored: Stored, origin: Origin) -> bytes:
-    """The envelope as readers see it, one line of JSON without its line end."""
+    """Return the envelope as clients read it: one line of JSON without its line end."""
     return b'{"position":%d,"origin":"%b","session_id":"%b",%b' % (
         stored.position,
         origin.encode(),

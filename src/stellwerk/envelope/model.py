@@ -1,8 +1,8 @@
-"""The envelope: one thing that happened in one session, as it is stored.
+"""The envelope: one event of one session, as it is stored.
 
-A session is a list of envelopes and nothing else. This module gives them their
-shape; it has no clock, makes no ids and does no I/O, so that the same bytes
-always mean the same thing: live, replayed, or read a year later.
+A session is a list of envelopes and nothing else. This module defines their
+types; it has no clock, makes no ids and does no I/O, so the same bytes always
+mean the same thing: live, replayed, or read a year later.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from stellwerk.envelope import payloads as p
-from stellwerk.envelope.canonical import canonical
-from stellwerk.envelope.lines import one_line
+from stellwerk.envelope.ndjson import one_line
+from stellwerk.envelope.to_json import canonical
 
 FORMAT = 1
 """The version of the stored form; every older one stays readable for ever."""
@@ -27,7 +27,7 @@ class _Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field
     """The call this one belongs to; null for a run, which belongs to nothing."""
     call_id: str
     seq: int
-    """Counts up within one ``call_id`` and is the same again on replay."""
+    """Counts up within one ``call_id``; a replay has the same numbers."""
     agent: str | None = None
 
 
@@ -142,10 +142,10 @@ _decoder: msgspec.json.Decoder[Envelope] = msgspec.json.Decoder(Envelope)
 
 
 def encode(envelope: Envelope) -> bytes:
-    """The stored bytes: one line of JSON, without position, origin and session."""
+    """Return the stored bytes: one line of JSON, without position, origin and session."""
     try:
         return one_line(_encoder.encode(envelope))
-    except UnicodeEncodeError:  # text that nobody cleaned; better changed than lost, with all that is stored with it
+    except UnicodeEncodeError:  # lone surrogates: an error would lose the whole batch
         return one_line(_encoder.encode(canonical(msgspec.to_builtins(envelope)).value))
 
 
@@ -158,6 +158,6 @@ def type_of(envelope: Envelope) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """The stored form as JSON Schema, for clients in other languages."""
+    """Return the stored form as JSON Schema, for clients in other languages."""
     schema: dict[str, Any] = msgspec.json.schema(Envelope)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Stellwerk envelope", **schema}

@@ -1,9 +1,9 @@
-"""Packing: what models and tools said piece by piece, in less room, and exactly the same again when it is read.
+"""Packing: compression of token and tool-output envelopes, lossless to the byte.
 
-Envelopes of pieces differ in little but a few words. A stretch of them, with
-nothing else in between, becomes one pack in the place of the last; a reader who
-comes back in the middle of a stretch gets the rest of it. Nothing is lost but
-room: positions, times and bytes are those of before.
+Envelopes of tokens differ in little but a few words. A stretch of them, with
+nothing else in between, becomes one pack at the position of the last; a reader
+that resumes in the middle of a stretch gets the rest of it. Unpacked, the
+positions, times and bytes are those of before.
 """
 
 import zlib
@@ -13,16 +13,16 @@ from itertools import groupby
 from stellwerk.envelope.frames import Stored
 
 PACKED = "packed"
-"""What is stored as the type of a pack, which is no type of an envelope."""
+"""The stored type of a pack; no envelope has this type."""
 _MARK = b"\0"
-"""So begins no envelope."""
+"""The first byte of a pack; no envelope begins with it."""
 _PIECES = (b'{"type":"llm_token"', b'{"type":"tool_update"')
 _DATA = b'"data":'
-"""More than text: it may name documents, and these are looked for in what is stored."""
+"""Not packed: data may name documents, and a search for documents reads the stored bytes."""
 
 
 def compacted(events: Iterable[Stored]) -> list[Stored]:
-    """The same story in less room; what is packed already stays as it is."""
+    """Pack every stretch of pieces; packs stay as they are."""
     found: list[Stored] = []
     for is_piece, group in groupby(events, key=_is_piece):
         stretch = list(group)
@@ -31,7 +31,7 @@ def compacted(events: Iterable[Stored]) -> list[Stored]:
 
 
 def expanded(events: Iterable[Stored], *, after: int = 0) -> Iterator[Stored]:
-    """The story as it was told, behind a position."""
+    """Unpack everything after a position."""
     for stored in events:
         if is_pack(stored):
             yield from (each for each in unpacked(stored) if each.position > after)
@@ -40,7 +40,7 @@ def expanded(events: Iterable[Stored], *, after: int = 0) -> Iterator[Stored]:
 
 
 def packed(stretch: Sequence[Stored]) -> Stored:
-    """One for several, whose positions follow each other."""
+    """Compress envelopes with consecutive positions into one pack."""
     return Stored(stretch[-1].position, _MARK + zlib.compress(b"\n".join(stored.body for stored in stretch)))
 
 

@@ -1,7 +1,7 @@
-"""What an envelope says: one frozen, closed payload per type.
+"""Payloads of envelopes: one frozen, closed type per envelope type.
 
-Absent means absent: a field at its default is not written. Values typed
-``Json`` have been through the canonicaliser; nothing else may be put there.
+A field at its default is not written. Values typed ``Json`` have been through
+``to_json.canonical``; nothing else may be put there.
 """
 
 from typing import Any, Literal
@@ -25,9 +25,9 @@ class Payload(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     """Closed and frozen, like the envelope around it."""
 
     sanitized: list[str] | None = None
-    """What the canonicaliser had to change in the values below."""
+    """Changes that the canonicaliser made in the values below."""
     redacted: bool = False
-    """Somebody had it removed: what it said is gone, and only its place is left."""
+    """Erased on request: the content is gone, and only its place in the log is left."""
 
 
 class Usage(Payload, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class RunStarted(Payload, frozen=True, kw_only=True):
     message_id: str | None = None
     ask_ids: list[str] | None = None
     replaces: str | None = None
-    """The run whose answer this one is to take the place of."""
+    """The run whose answer this one replaces."""
 
 
 class RunEnded(Payload, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class TextPart(Payload, frozen=True, kw_only=True, tag_field="type", tag="text")
 
 
 ATTACHED = "[attached "
-"""So begins what an agent reads of a file that came with a message, behind its words."""
+"""The beginning of the line that names an attached file to the agent."""
 
 
 class FilePart(Payload, frozen=True, kw_only=True, tag_field="type", tag="file"):
@@ -72,7 +72,7 @@ class FilePart(Payload, frozen=True, kw_only=True, tag_field="type", tag="file")
 
     @property
     def as_text(self) -> str:
-        """What an agent reads of it."""
+        """The line that an agent reads."""
         return f"{ATTACHED}{self.filename}, document_id {self.document_id}]"
 
 
@@ -91,7 +91,7 @@ class Said(Payload, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Its words, without its files."""
+        """Its text, without its files."""
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
 
@@ -115,7 +115,7 @@ class ToolCallRef(Payload, frozen=True, kw_only=True):
     name: str
     tool_call_id: str
     args: dict[str, Json] | None = None
-    """What the model wrote; a call that is refused, or waits for approval, has no other place for it."""
+    """The arguments as written; a refused or unapproved call has no ``tool_start`` to hold them."""
 
 
 class ModelEnded(Payload, frozen=True, kw_only=True):
@@ -137,18 +137,18 @@ class ToolCalled(Payload, frozen=True, kw_only=True):
     title: str | None = None
     meta: Json = None
     retry_of: str | None = None
-    """The call that was cut off and is repeated here."""
+    """The interrupted call that this one repeats."""
     idempotent: bool = False
-    """It may be called again if it is cut off."""
+    """It may be called again after an interruption."""
 
 
 class ToolUpdated(Payload, frozen=True, kw_only=True):
     phase: Literal["args", "output"]
-    """Arguments, as a model writes them; or output, as the tool gives it out."""
+    """Arguments, as a model writes them; or output, as the tool streams it."""
     text: str | None = None
     data: Json = None
     tool_call_id: str | None = None
-    """Of a call whose arguments are being written. It has not begun, so the envelope belongs to the model call."""
+    """The call whose arguments are being written; not started, so the model call owns this."""
     tool_name: str | None = None
 
 
@@ -193,18 +193,18 @@ class Asked(Payload, frozen=True, kw_only=True):
     ask_id: str
     question: str
     kind: Literal["question", "approval", "elicitation"] = "question"
-    """An open question, a tool call that wants approval, or what an MCP server wants to be told."""
+    """An open question, a tool call that needs approval, or an elicitation of an MCP server."""
     schema: Json = None
-    """What the answer's data must look like."""
+    """The JSON Schema of the answer's data."""
     options: list[Json] | None = None
     default: Json = None
-    """Taken when nobody can answer."""
+    """The answer if there is no user to ask."""
     tool_call_id: str | None = None
     tool_name: str | None = None
     args: Json = None
-    """Of the call that wants approval."""
+    """The arguments of the call that needs approval."""
     data: Json = None
-    """What the graph asked, if it has a form of its own."""
+    """The value of the interrupt, if the graph has a form of its own."""
 
 
 class Answered(Payload, frozen=True, kw_only=True):
@@ -219,10 +219,10 @@ class StateChanged(Payload, frozen=True, kw_only=True):
     version: int
     snapshot: Json = None
     patch: list[Json] | None = None
-    """RFC 6902, against the version before."""
+    """RFC 6902, against the previous version."""
     owner: str | None = None
     node: str | None = None
-    """Of the graph, which changed it."""
+    """The node that changed it."""
 
 
 class Updated(Payload, frozen=True, kw_only=True):
@@ -243,7 +243,7 @@ class Filed(Payload, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, document_id: str, filename: str, mime: str, size: int, *, message_id: str | None) -> "Filed":
-        """A file that is stored under its digest, whoever brought it."""
+        """Describe a file that is stored under its digest."""
         ext = filename.rpartition(".")[2] if "." in filename else ""
         return cls(
             document_id=document_id,
@@ -262,7 +262,7 @@ class Logged(Payload, frozen=True, kw_only=True):
     progress: int | None = None
     status: str | None = None
     data: Json = None
-    """What a node wrote to its stream, if it was more than text."""
+    """The value that a node wrote to its stream, if it was more than text."""
 
 
 class StopAsked(Payload, frozen=True, kw_only=True):

@@ -1,36 +1,38 @@
-"""Tool results: what a tool gave back, in one of four shapes.
+"""Tool results: a table, text, a file reference or JSON, tagged by ``kind``.
 
-Readers choose by ``kind``; a model reads ``as_text``. Bytes are never inside a
-result, only named by a ``file_ref``. ``to_result`` finds the shape of whatever a
-tool returned and, like the canonicaliser it rests on, cannot raise.
+Clients choose by ``kind``; a model reads ``as_text``. A result never holds
+bytes: a ``file_ref`` names the document that does. ``to_json.to_result`` turns
+the return value of a tool into one of these.
 """
 
 import re
-from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
-from stellwerk.envelope.canonical import MAX_BYTES, PAYLOAD_DEPTH, Redact, canonical, json_size
-from stellwerk.envelope.markup import cell
-from stellwerk.envelope.shapes import Blob, entries, make_blob
+_MARKUP = re.compile(r"([\\`*_\[\]<>|~&$])")
+_LIST_OR_HEADING = re.compile(r"^([0-9]{0,9})([-+#=.)])")
+
+
+def escaped(text: str) -> str:
+    """Escape Markdown: the text on one line, with nothing in it that is markup."""
+    return _LIST_OR_HEADING.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", " ".join(text.split())))
+
+
+def cell(text: str) -> str:
+    """Escape text for a cell of a Markdown table."""
+    return " ".join(text.splitlines()).replace("|", "\\|")
+
 
 SHOWN_ROWS = 50
-"""How many rows of a table a model gets to read."""
-
-_SPARSE = 4
-"""Dicts that have less than one in so many of all the keys among them are no table."""
-_BLOCK_TYPES = ("image", "image_url", "audio", "video", "file", "resource", "resource_link", "reasoning", "tool_use")
-_BLOCK_CONTENTS = frozenset("base64 data file_id image_url input reasoning resource source uri url".split())
-_MIME = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
-_LONGEST_NAME = 200
+"""Rows of a table that ``as_text`` shows."""
 
 
 class _Result(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", forbid_unknown_fields=True
 ):
-    """Closed and frozen, told apart by ``kind``."""
+    """Closed and frozen; ``kind`` is the tag."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -44,10 +46,10 @@ class Table(_Result, frozen=True, tag="table"):
     columns: tuple[Column | str, ...]
     rows: tuple[tuple[Any, ...], ...]
     total: int | None = None
-    """How many rows there are where they come from, if these are not all."""
+    """Rows at the source, where these are not all of them."""
 
     def as_text(self) -> str:
-        """A Markdown table of the first rows, and how many more there are."""
+        """Return a Markdown table of the first rows, and the number of the others."""
         names = [column.name if isinstance(column, Column) else column for column in self.columns]
         shown = self.rows[:SHOWN_ROWS]
         lines = [_line(names), "|" + "---|" * len(names), *(_line(row) for row in shown)]
@@ -70,10 +72,10 @@ class FileRef(_Result, frozen=True, tag="file_ref"):
     mime: str
     size: int
     preview: str | None = None
-    """How it begins, where the document stands for a value too large to be stored in place."""
+    """The beginning of the document, where it replaces a value too large for an envelope."""
 
     def as_text(self) -> str:
-        """One line that names the document, and the preview below it if there is one."""
+        """Return one line that names the document, and below it the preview, if any."""
         name = " ".join(self.filename.split())
         line = f"[file {name}, {self.mime}, {self.size} bytes, document {self.document_id}]"
         return line if self.preview is None else f"{line}\n{self.preview}"
@@ -83,7 +85,7 @@ class Json(_Result, frozen=True, tag="json"):
     data: Any
 
     def as_text(self) -> str:
-        """Compact JSON, keys in the order in which the tool gave them."""
+        """Return compact JSON, keys in the order of the tool."""
         return msgspec.json.encode(self.data).decode()
 
 
@@ -93,9 +95,9 @@ ToolResult: TypeAlias = Table | Text | FileRef | Json
 def table(
     columns: Iterable[Column | str], rows: Iterable[Sequence[Any]], *, total: int | None = None
 ) -> tuple[Table, tuple[str, ...]]:
-    """A table whose rows all fit its header, and notes on what that took.
+    """Build a table whose rows all fit its header; return it with notes on the rows that did not.
 
-    The header is the contract: a short row is filled with null, a long one loses its surplus cells.
+    The header is the contract: short rows are filled with null, long rows lose their surplus cells.
     """
     header = tuple(columns)
     width = len(header)
@@ -106,74 +108,6 @@ def table(
     notes = [f"$.rows: {short} short rows filled with null"] * bool(short)
     notes += [f"$.rows: {long} long rows cut to {width} columns"] * bool(long)
     return Table(columns=header, rows=fitted, total=total), tuple(notes)
-
-
-def to_result(value: object, *, redact: Redact | None = None) -> tuple[ToolResult, tuple[str, ...], tuple[Blob, ...]]:
-    """Whatever a tool returned as a result, with notes and blobs as ``canonical`` gives them."""
-    file = _carried_file(value, redact)
-    if file is not None:
-        return msgspec.convert(file.reference(), type=FileRef), (), (file,)
-    safe = canonical(value, redact=redact, depth=PAYLOAD_DEPTH)
-    result, notes = _shaped(safe.value)
-    return result, safe.notes + notes, safe.blobs
-
-
-def _shaped(value: Any) -> tuple[ToolResult, tuple[str, ...]]:
-    if value is None or isinstance(value, str):
-        return Text(text=value or ""), ()
-    if isinstance(value, dict) and "kind" in value:
-        return _of_its_kind(value)
-    rows = value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
-    if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
-        return _of_dicts(rows) or Json(data=value), ()
-    return Json(data=value), ()
-
-
-def _of_its_kind(value: dict[str, Any]) -> tuple[ToolResult, tuple[str, ...]]:
-    try:
-        result: ToolResult = msgspec.convert(value, type=ToolResult)
-    except msgspec.ValidationError:  # it means something else by ``kind``
-        return Json(data=value), ()
-    return table(result.columns, result.rows, total=result.total) if isinstance(result, Table) else (result, ())
-
-
-def _of_dicts(rows: list[dict[str, Any]]) -> Text | Table | None:
-    """Content blocks are text if all of them are; other dicts are a table, unless it were mostly empty."""
-    if all(_is_text_block(row) for row in rows):
-        return Text(text="\n".join(row["text"] for row in rows))
-    if all(_is_text_block(row) or _is_other_block(row) for row in rows):
-        return None
-    columns = tuple(dict.fromkeys(name for row in rows for name in row))
-    given, cells = sum(map(len, rows)), len(rows) * len(columns)
-    if cells > _SPARSE * given:
-        return None
-    result = Table(columns=columns, rows=tuple(tuple(row.get(name) for name in columns) for row in rows))
-    return None if cells > given and json_size(result) > MAX_BYTES else result
-
-
-def _is_text_block(row: dict[str, Any]) -> bool:
-    return row.get("type") == "text" and isinstance(row.get("text"), str)
-
-
-def _is_other_block(row: dict[str, Any]) -> bool:
-    return row.get("type") in _BLOCK_TYPES and not _BLOCK_CONTENTS.isdisjoint(row)
-
-
-def _carried_file(value: Any, redact: Redact | None) -> Blob | None:
-    """The file that a ``file_ref`` brings along as ``bytes_b64``."""
-    if not issubclass(type(value), dict):
-        return None
-    try:
-        given = {name: part for name, part in entries(value) if type(name) is str and type(part) is str}
-        if given.get("kind") != "file_ref" or "bytes_b64" not in given:
-            return None
-        data = b64decode("".join(given["bytes_b64"].split()), validate=True)
-    except (ValueError, RuntimeError):  # no base64, or a dict that changes all the time
-        return None
-    (found,) = canonical(data, redact=redact).blobs
-    filename = canonical(given.get("filename", "")[:_LONGEST_NAME], redact=redact).value
-    mime = given.get("mime", "")
-    return make_blob(found.data, mime=mime if _MIME.fullmatch(mime) else found.mime, filename=filename)
 
 
 def _line(cells: Iterable[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Compaction: old words of a session are packed, a piece at a time, so that nobody waits for long."""
+"""Compaction packs the old tokens of a session in pieces, so that no writer waits for long."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -14,7 +14,7 @@ _PIECE_EVENTS = 500
 
 
 class Piece(NamedTuple):
-    """The next piece of a session that has not been looked at, as far as it is older than ``before``."""
+    """The next piece of a session that was not looked at, as far as it is older than ``before``."""
 
     tenant: str
     session_id: str
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
 
 
 def read(tx: Transaction, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-    """A page as it was told: up to ``limit`` envelopes or ``PAGE_BYTES``."""
+    """A page of the log, unpacked: up to ``limit`` envelopes or ``PAGE_BYTES``."""
     rows = tx.rows_within(PAGE_BYTES, "read_events", session_id, after, tenant, limit)
     page: list[Stored] = []
     size = 0
@@ -35,7 +35,7 @@ def read(tx: Transaction, tenant: str, session_id: str, *, after: int, limit: in
 
 
 def compact_many(tx: Transaction, pieces: Sequence[Piece]) -> list[int | None | Exception]:
-    """How many bytes each has saved; None if there was nothing left to look at, or the session is at work."""
+    """How many bytes each has saved; None if nothing is left to look at, or it is at work."""
     return [_compact(tx, piece) for piece in pieces]
 
 

@@ -1,4 +1,4 @@
-"""Follow: read, then wait, then read; no gap, no repetition.
+"""Follow a log: read, then wait, then read again, without gap or repetition.
 
 The watch begins before the first read, so that nothing can fall between them.
 """
@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, decode
 from stellwerk.log.log import EventLog
-from stellwerk.log.wake import Wakes
+from stellwerk.log.notify import WakeUps
 
 PAGE = 500
 
 
-async def story(
+async def read_envelopes(
     log: EventLog, *, tenant: str, session_id: str, after: int = 0, before: int | None = None
 ) -> list[Envelope]:
     """What is stored behind ``after``, and in front of ``before`` if that is given."""
@@ -29,7 +29,7 @@ async def story(
 
 
 async def follow(
-    log: EventLog, wakes: Wakes, *, tenant: str, session_id: str, after: int
+    log: EventLog, wakes: WakeUps, *, tenant: str, session_id: str, after: int
 ) -> AsyncGenerator[list[Stored], None]:
     """Yield what is behind ``after``, then whatever comes, until the session is deleted.
 

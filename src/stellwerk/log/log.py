@@ -1,4 +1,4 @@
-"""EventLog: what the log promises, whoever keeps it.
+"""EventLog: what every implementation of the log promises.
 
 Positions are 1, 2, 3 … per session, given inside the transaction that stores
 the event, without gaps and for ever. An append is durable when its future
@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, encode, type_of
-from stellwerk.envelope.redaction import Redactor
+from stellwerk.redaction.redactor import Redactor
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """An envelope in its final bytes, ready to be stored."""
 
     type: str
@@ -28,13 +28,13 @@ class Entry(NamedTuple):
 _NOTHING_SECRET = Redactor()
 
 
-def entry(envelope: Envelope, redactor: Redactor = _NOTHING_SECRET) -> Entry:
-    """The last moment before the log: what the redactor knows must not get in, as it never comes out again."""
+def entry(envelope: Envelope, redactor: Redactor = _NOTHING_SECRET) -> LogEntry:
+    """The last moment before the log: known secrets must not get in, as they never get out."""
     body = encode(envelope)
-    if redactor and redactor.may_stand_in(body.decode()):
+    if redactor and redactor.may_occur_in(body.decode()):
         payload = redactor.redact(envelope.payload)
         body = body if payload == envelope.payload else encode(replace(envelope, payload=payload))
-    return Entry(type_of(envelope), envelope.ts, body)
+    return LogEntry(type_of(envelope), envelope.ts, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Touched(NamedTuple):
     position: int
 
 
-class NewSession(NamedTuple):
+class CreateSession(NamedTuple):
     tenant: str
     session_id: str
     system: str
@@ -74,14 +74,14 @@ class NewSession(NamedTuple):
 
 
 class EventLog(Protocol):
-    async def create(self, session: NewSession) -> None:
+    async def create(self, session: CreateSession) -> None:
         """Begin an empty session.
 
         Raises:
             Conflict: the id is in use, or belonged to a session that was deleted.
         """
 
-    def append(self, lease: Lease, batch_no: int, entries: Sequence[Entry]) -> "asyncio.Future[int]":
+    def append(self, lease: Lease, batch_no: int, entries: Sequence[LogEntry]) -> "asyncio.Future[int]":
         """Append in one transaction; the future gives the position of the last entry.
 
         Batches of a lease are numbered 1, 2, 3 …; one whose number is stored
@@ -92,8 +92,7 @@ class EventLog(Protocol):
         """
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-        """Up to ``limit`` envelopes or ``PAGE_BYTES`` behind ``after``, in order; an empty list at the end of the log,
-        and for a session that is not the tenant's."""
+        """Envelopes behind ``after``, up to ``limit`` or ``PAGE_BYTES``; none of other tenants."""
 
     async def head(self, tenant: str, session_id: str) -> Head:
         """Where the log ends.
@@ -105,7 +104,7 @@ class EventLog(Protocol):
     async def touched(self, tenant: str, *, since: int, limit: int) -> list[Touched]:
         """Sessions that changed after ``since``, oldest change first.
 
-        About ``limit``: sessions of one commit share a number and come together, so that the last number is a cursor.
+        About ``limit``: sessions of one commit share a number, so that the last is a cursor.
         """
 
     async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
@@ -117,9 +116,9 @@ class EventLog(Protocol):
 
 
 PAGE_BYTES = 256 * 1024
-"""What one read gives at most, but for a single envelope that is larger: a slow reader holds no more than this."""
+"""The most that one read gives, but for a single larger envelope: a slow reader holds no more."""
 
 
-def placed(last: int, entries: Sequence[Entry]) -> list[Stored]:
+def placed(last: int, entries: Sequence[LogEntry]) -> list[Stored]:
     """The entries at the positions they were given."""
     return [Stored(position, e.body) for position, e in enumerate(entries, last - len(entries) + 1)]

@@ -14,7 +14,7 @@ Flush = Callable[[], None]
 
 class Tick:
     def __init__(self, loop: asyncio.AbstractEventLoop, when_free: Callable[[Flush], object] | None = None) -> None:
-        """``when_free`` calls a flush as soon as its batch can be committed; in the next turn of the loop if absent."""
+        """``when_free`` calls a flush when its batch can be committed; else the next turn does."""
         self._loop, self._when_free = loop, when_free or loop.call_soon
         self._later: dict[float, set[Flush]] = {}
 
@@ -35,4 +35,4 @@ class Tick:
 
     def _ring(self, due: float) -> None:
         for flush in self._later.pop(due):
-            self._when_free(flush)  # each for itself: one that raises must not silence its neighbours
+            self._when_free(flush)  # each for itself: one that raises must not stop the others

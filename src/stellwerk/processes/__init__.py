@@ -1,1 +1,1 @@
-"""Processes of our own that end with everything they have started, whatever happens to them or to this server."""
+"""Processes of our own that end with all they started, whatever happens to them or the server."""

@@ -1,30 +1,20 @@
-"""Commands: what somebody asks of a session, as frozen data, and the envelopes it begins with."""
+"""Commands to a session (send, reply, regenerate, stop) as data, and the envelopes they become."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
-from stellwerk.documents.store import Document as Stored
-from stellwerk.envelope.model import Document, Envelope, Message, RunStart, StopRequest, UserAnswer
-from stellwerk.envelope.payloads import Answered, Filed, FilePart, RunStarted, Said, StopAsked, TextPart
+from stellwerk.documents.store import Document as StoredDocument
+from stellwerk.envelope.model import Document, Envelope, Message, StopRequest, UserAnswer
+from stellwerk.envelope.payloads import Answered, Filed, FilePart, Said, StopAsked, TextPart
 from stellwerk.ids import digest_id
-from stellwerk.spec.chat import ChatMessage
+from stellwerk.spec.model import ChatMessage
+from stellwerk.tenants.quotas import NO_LIMITS, Limits
 
 IfBusy = Literal["reject", "enqueue", "interrupt"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """What a user gives to a session."""
-
-    text: str
-    documents: Sequence[str] = ()
-    """Ids of files that were uploaded before."""
-    if_busy: IfBusy = "reject"
-    earlier: Sequence[ChatMessage] = ()
-    """For a session that has only begun: what was said before, elsewhere."""
 
 
 class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +28,7 @@ class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Ids and time were given when it came in."""
+    """Ids and time were assigned when the request came in."""
 
     tenant: str
     session_id: str
@@ -47,9 +37,14 @@ class Command:
     at: float
     key: str | None = None
     """The Idempotency-Key of the request."""
-
     request: str = ""
-    """A digest of what is asked: the same key stands for the same request."""
+    """A digest of the request, to tell whether the same key comes with another one."""
+    claim: bool = True
+    """A slot is free in this process: claim the run at once."""
+    queue_limit: int = sys.maxsize
+    """How many runs of a tenant, and how many messages in one session, may wait."""
+    limits: Limits = NO_LIMITS
+    """Of the tenant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +55,10 @@ class Send(Command):
     system: str
     system_version: int
     message_id: str
-    documents: Sequence[Stored] = ()
-    """Files that go with it."""
+    documents: Sequence[StoredDocument] = ()
     if_busy: IfBusy = "reject"
     earlier: Sequence[ChatMessage] = ()
-    """What was said elsewhere before the session began."""
+    """Messages from before the session, for a session that has only begun."""
     withdrawn: Sequence[Withdrawn] = ()
     """The enqueued messages that were taken back when this one interrupted a round."""
 
@@ -75,9 +69,9 @@ class Reply(Command):
 
     system: str
     answer: Answered
-    documents: Sequence[Stored] = ()
+    documents: Sequence[StoredDocument] = ()
     is_checked: bool
-    """The question was open when it came, and it fits."""
+    """The question was open when the answer came in, and the answer fits it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +88,10 @@ class Stop(Command):
     asked: StopAsked = field(default_factory=lambda: StopAsked(by="user"))
 
 
+RunCommand = Send | Reply | Regenerate
+"""The commands that start a run, at once or later."""
+
+
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """The input is in the log; the run it starts will end visibly."""
 
@@ -106,50 +104,45 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     after: int
     """The cursor that shows the run whole."""
     status: Literal["accepted", "enqueued", "noted"] = "accepted"
-    """Enqueued: it starts a round of its own when the one under way is over. Noted: other questions are still open."""
+    """Enqueued: starts a round after the one under way. Noted: other questions are still open."""
     open_asks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     withdrawn: list[Withdrawn] | msgspec.UnsetType = msgspec.UNSET
-    """The enqueued messages that were taken back because this one interrupted a round, as in the answer of a stop."""
+    """Enqueued messages taken back because this one interrupted a round, as in a stop's answer."""
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the session stands, now that nothing of it is under way."""
+    """The state of a session in which nothing is under way any more."""
 
     status: str
     round: int
     run_id: str | None
     position: int
     withdrawn: list[Withdrawn] | msgspec.UnsetType = msgspec.UNSET
-    """The enqueued messages that were taken back, if there were any, in the order in which they were sent."""
+    """The enqueued messages that were taken back, in the order in which they were sent."""
 
 
-def start_of(command: Command, started: RunStarted, *, trace_id: str) -> RunStart:
-    return RunStart(
-        **_place(command, trace_id, command.run_id), parent_id=None, call_id=command.run_id, payload=started
-    )
-
-
-def message_of(send: Send, *, run_id: str | None) -> Message:
-    """The user's message; one that is enqueued belongs to no run yet."""
+def message_envelope(send: Send, *, run_id: str | None) -> Message:
+    """The user's message. An enqueued one belongs to no run yet."""
     files = [FilePart(document_id=each.document_id, filename=each.filename, mime=each.mime) for each in send.documents]
+    text = [TextPart(text=send.text)] if send.text else []
     said = Said(
         message_id=send.message_id,
         role="user",
-        content=[*([TextPart(text=send.text)] if send.text else []), *files],
+        content=[*text, *files],
         status="first",
         documents=[file.document_id for file in files] or None,
     )
     call_id = digest_id("message", send.message_id)
-    return Message(**_place(send, run_id, run_id), parent_id=run_id, call_id=call_id, payload=said)
+    return Message(**_common(send, run_id, run_id), parent_id=run_id, call_id=call_id, payload=said)
 
 
-def documents_of(command: Send | Reply, *, trace_id: str | None, run_id: str | None) -> list[Envelope]:
-    """What tells of the files, in front of the message or answer that they go with."""
+def document_envelopes(command: Send | Reply, *, trace_id: str | None, run_id: str | None) -> list[Envelope]:
+    """The files of a message or an answer; they come before it in the log."""
     owner = command.message_id if isinstance(command, Send) else command.answer.ask_id
-    place = _place(command, trace_id, run_id)
+    common = _common(command, trace_id, run_id)
     return [
         Document(
-            **place,
+            **common,
             parent_id=run_id,
             call_id=digest_id("document", owner, file.document_id),
             payload=Filed.of(file.document_id, file.filename, file.mime, file.size, message_id=owner),
@@ -158,15 +151,15 @@ def documents_of(command: Send | Reply, *, trace_id: str | None, run_id: str | N
     ]
 
 
-def answer_of(reply: Reply, *, trace_id: str | None, run_id: str | None) -> UserAnswer:
-    """An answer; as long as other questions are open, no run goes on with it."""
+def answer_envelope(reply: Reply, *, trace_id: str | None, run_id: str | None) -> UserAnswer:
+    """An answer. It belongs to no run while other questions are open."""
     call_id = digest_id("answer", reply.answer.ask_id)
-    return UserAnswer(**_place(reply, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=reply.answer)
+    return UserAnswer(**_common(reply, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=reply.answer)
 
 
-def stop_of(stop: Stop, *, trace_id: str | None, run_id: str) -> StopRequest:
+def stop_envelope(stop: Stop, *, trace_id: str | None, run_id: str) -> StopRequest:
     call_id = digest_id("stop", run_id, str(stop.at))
-    return StopRequest(**_place(stop, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=stop.asked)
+    return StopRequest(**_common(stop, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=stop.asked)
 
 
 def withdrawn_from(message: Message) -> Withdrawn:
@@ -175,21 +168,22 @@ def withdrawn_from(message: Message) -> Withdrawn:
     return Withdrawn(message_id=said.message_id, text=said.text, documents=files)
 
 
-def withdrawn(message_id: str, *, at: float) -> Message:
-    """An enqueued message that will start nothing any more."""
+def withdrawal(message_id: str, *, at: float) -> Message:
+    """Marks an enqueued message as removed: it will start nothing."""
     said = Said(message_id=message_id, role="user", content=[], status="first", action="removed")
     return Message(ts=at, parent_id=None, call_id=digest_id("message removed", message_id), seq=1, payload=said)
 
 
 def earlier_messages(send: Send) -> list[Envelope]:
-    """What belongs to no run: it was said before there was one."""
-    return [_earlier(send, f"{send.message_id}-{n}", said) for n, said in enumerate(send.earlier)]
+    """Messages from before the session. They belong to no run."""
+    found: list[Envelope] = []
+    for number, said in enumerate(send.earlier):
+        message_id = f"{send.message_id}-{number}"
+        payload = Said(message_id=message_id, role=said.role, content=[TextPart(text=said.content)], status="step")
+        call_id = digest_id("message", message_id)
+        found.append(Message(ts=send.at, parent_id=None, call_id=call_id, seq=1, payload=payload))
+    return found
 
 
-def _earlier(send: Send, message_id: str, said: ChatMessage) -> Envelope:
-    payload = Said(message_id=message_id, role=said.role, content=[TextPart(text=said.content)], status="step")
-    return Message(ts=send.at, parent_id=None, call_id=digest_id("message", message_id), seq=1, payload=payload)
-
-
-def _place(command: Command, trace_id: str | None, run_id: str | None) -> dict[str, Any]:
+def _common(command: Command, trace_id: str | None, run_id: str | None) -> dict[str, Any]:
     return {"ts": command.at, "trace_id": trace_id, "run_id": run_id, "seq": 1}

@@ -1,4 +1,4 @@
-"""The recorder: one run's way into the log.
+"""The recorder appends the envelopes of one run to the log.
 
 Envelopes go in as they happen, are merged while they wait, and are appended
 when due; at most one batch is under way. A slow disk therefore makes batches
@@ -15,21 +15,18 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
-from stellwerk.database.patience import RETRY, patiently
-from stellwerk.database.port import Operation, P, Transaction
+from stellwerk.database.port import Operation, P, Transaction, retry_storage
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunEnd
 from stellwerk.errors import Fenced, StorageClosed, StorageFull, StorageGone
-from stellwerk.log import tables as log_tables
+from stellwerk.log import transactions as log_tables
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease, entry, placed
-from stellwerk.log.tables import Append
 from stellwerk.log.tick import Tick
-from stellwerk.runs.finishing import Finish, finish_many
+from stellwerk.log.transactions import Append
+from stellwerk.runs.transactions import Finish, finish_many
 from stellwerk.stream.calls import OpenCalls
-from stellwerk.stream.sampler import Sampler
-
-PATIENCE = 30
-"""Seconds that a run waits for a disk that is full or gone."""
+from stellwerk.stream.coalescer import Coalescer
+from stellwerk.timings import Timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +37,13 @@ class _Companion:
     operation: Operation[Any, Any]
     item: Any
     waiting: Sequence[bytes] | None = None
-    """Messages that the item holds and the log does not, encoded; None if the row of the run has them already."""
+    """Messages, encoded, that only the item has and not the log; None if the run's row has them."""
 
 
 def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list[int | Exception]:
-    outcomes = _write_companions(tx, pairs)
+    outcomes: list[Any] = []
+    for operation, group in groupby(pairs, key=lambda pair: pair.operation):
+        outcomes += operation(tx, [pair.item for pair in group])
     written = [n for n, outcome in enumerate(outcomes) if not isinstance(outcome, Exception)]
     for n, last in zip(written, log_tables.append_many(tx, [pairs[n].append for n in written]), strict=True):
         if isinstance(last, Exception):
@@ -57,30 +56,27 @@ def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list
     return outcomes
 
 
-def _write_companions(tx: Transaction, pairs: Sequence[_Companion]) -> list[Any]:
-    outcomes: list[Any] = []
-    for operation, group in groupby(pairs, key=lambda pair: pair.operation):
-        outcomes += operation(tx, [pair.item for pair in group])
-    return outcomes
-
-
 class Recorder:
-    """``lost`` is called when the run should stop: it was fenced, or the disk has not taken anything for too long."""
+    """``lost`` is called when the run should stop: it was fenced, or the disk is full too long."""
 
-    def __init__(self, log: DurableLog, tick: Tick, lease: Lease, *, window: float, lost: Callable[[], object]) -> None:
+    def __init__(
+        self, log: DurableLog, tick: Tick, lease: Lease, timings: Timings, *, window: float, lost: Callable[[], object]
+    ) -> None:
         self._log, self._tick, self._lease, self._lost = log, tick, lease, lost
+        self.timings = timings
+        self._retry = partial(retry_storage, every=timings.storage_retry, patience=timings.storage_patience)
         self.redactor = log.redactors.of(lease.tenant)
-        self._sampler = Sampler(window, self.redactor)
+        self._coalescer = Coalescer(window, self.redactor)
         self._batch_no = 0
         self._due: float | None = None
         self._landing: asyncio.Future[None] | None = None
         self._before: list[Callable[[], Awaitable[None]]] = []
         self._questions: dict[str, AskUser] = {}
-        """Questions of the run, by ask_id. They are stored with its end, as they can be answered only then."""
+        """Questions of the run by ask_id, stored with its end: they can be answered only then."""
         self._work: asyncio.Task[None] | None = None
         """What makes ``_landing`` come, held so that it is not lost half-way."""
         self._encoded: dict[int, tuple[Message, bytes]] = {}
-        """Messages that wait, by the id of the object: each is encoded once, however many checkpoints it waits for."""
+        """Messages that wait, by object id: each is encoded once for all its checkpoints."""
         self._waiting_in_row: Sequence[bytes] | None = None
         """What the row of the run has of them; None if that is not known."""
         self.calls = OpenCalls()
@@ -89,15 +85,15 @@ class Recorder:
         self._over = False
 
     def feed(self, envelope: Envelope) -> None:
-        if self._over:  # a thread that was not told may still talk
+        if self._over:  # a thread of the run may still work
             return
         if isinstance(envelope, AskUser):
             self._questions[envelope.payload.ask_id] = envelope
-        elif self._sampler.feed(envelope, self._tick.now()):
+        elif self._coalescer.feed(envelope, self._tick.now()):
             self._schedule()
 
     def merge_within(self, window: float) -> None:
-        self._sampler.window = window
+        self._coalescer.window = window
 
     def keep_first(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do this before the next batch is stored: what was fed just now refers to it."""
@@ -109,33 +105,33 @@ class Recorder:
         self,
         operation: Operation[Any, Any],
         item: Any,
-        told: Iterable[Envelope],
+        about: Iterable[Envelope],
         waiting: Sequence[Message] | None = None,
     ) -> None:
-        """Commit the item in one transaction with all that was fed so far, and with what is told of it.
+        """Commit the item, all that was fed so far, and envelopes about it in one transaction.
 
-        ``waiting`` are messages that the item holds and that are fed later. Until then they are kept with the run. None
-        leaves those of the last item there.
+        ``waiting`` are messages that the item holds and that are fed later. Until then they are
+        kept with the run. None leaves those of the last item there.
 
-        If it cannot be stored, this raises, and what was fed is stored without it and without a word of it.
+        If it cannot be stored, this raises; what was fed is stored without it and those envelopes.
         """
         await self._clear()
         if self._over:  # a thread goes on although its run has ended
             raise Fenced(self._lease.session_id, self._lease.epoch)
-        # What tells of the item passes by the sampler: another batch, or another item's, would take it along.
-        said, telling = self._take(), [self.calls.stamp(envelope) for envelope in told]
+        # The envelopes about the item bypass the coalescer: another batch would take them along.
+        said, telling = self._take(), [self.calls.stamp(envelope) for envelope in about]
         append = self._batch([*said, *telling])
         if not append.entries:
             session_id = self._lease.session_id
-            await patiently(lambda: self._log.commit(operation, item, session_id, lambda _: []), PATIENCE)
+            await self._retry(lambda: self._log.commit(operation, item, session_id, lambda _: []))
             return
         self._landing = asyncio.get_running_loop().create_future()
         lines = self._waiting_in_row if waiting is None else self._encode_waiting(waiting)
         companion = _Companion(append, operation, item, None if lines == self._waiting_in_row else lines)
-        writing = asyncio.create_task(self._store(append, _append_with_companion, companion, patience=PATIENCE))
+        writing = asyncio.create_task(self._store(append, _append_with_companion, companion))
         self._work = writing
         writing.add_done_callback(partial(self._written, append, telling, lines))
-        # If nobody waits any more, what was handed over stands all the same: it is stored whole, or not at all.
+        # Even if the caller is cancelled, item and envelopes are stored together or not at all.
         await asyncio.shield(writing)
 
     def _encode_waiting(self, waiting: Sequence[Message]) -> list[bytes]:
@@ -160,10 +156,10 @@ class Recorder:
             for envelope in reversed(telling):
                 self.calls.unstamp(envelope)
             rest = replace(append, entries=append.entries[: len(append.entries) - len(telling)])
-            self._launch(rest, shown=not telling)  # which of the two is in the log, only the log knows
+            self._launch(rest, shown=not telling)  # only the log knows which of the two it has
 
     async def stored(self) -> None:
-        """Wait until all that was fed so far is in the log; it need not wait for its window. Raises any failure."""
+        """Wait until all that was fed is in the log, without its window. Raises any failure."""
         await self._clear()
         append = self._batch(self._take())
         if append.entries:
@@ -174,9 +170,9 @@ class Recorder:
             raise self.failure
 
     async def finish(self, last_words: Iterable[Envelope], asks: Sequence[AskUser] = ()) -> None:
-        """Commit the last envelopes and the end of the run, however long it takes; nothing can follow.
+        """Commit the last envelopes and the run's end, however long it takes; nothing follows.
 
-        ``asks`` are the questions that it leaves open. A run that does not wait for its user asks nothing.
+        ``asks`` are the questions that it leaves open; none, unless it waits for its user.
         """
         self._over = True
         await self._clear()
@@ -186,12 +182,13 @@ class Recorder:
         stored_before = [ask for ask in asks if ask.payload.ask_id not in self._questions]
         turns = [*stored_before, *(envelope for envelope in stamped if isinstance(envelope, AskUser | RunEnd))]
         finish, session_id = Finish(append, turns), self._lease.session_id
-        await patiently(
-            lambda: self._log.commit(finish_many, finish, session_id, lambda done: done.stored, urgent=True), inf
+        await self._retry(
+            lambda: self._log.commit(finish_many, finish, session_id, lambda done: done.stored, urgent=True),
+            patience=inf,
         )
 
     def _with_questions(self, last_words: Iterable[Envelope], asks: Sequence[AskUser]) -> Iterator[Envelope]:
-        """The questions that are still open come right before the end that makes them answerable."""
+        """The open questions come right before the end that makes them answerable."""
         held = [self._questions[ask.payload.ask_id] for ask in asks if ask.payload.ask_id in self._questions]
         for envelope in last_words:
             if isinstance(envelope, RunEnd) and envelope.payload.status == "awaiting_user":
@@ -199,16 +196,15 @@ class Recorder:
             yield envelope
 
     async def settle(self, last_words: Iterable[Envelope] = ()) -> None:
-        """Store all that was fed, without questions: the run asks them again when it goes on. No fact can follow."""
+        """Store all that was fed, without questions: a resumed run asks again. No fact follows."""
         self._over = True
         await self._clear()
         append = self._batch([*self._take(), *map(self.calls.stamp, last_words)])
         if append.entries:
-            operation = log_tables.append_many
-            await self._store(append, operation, append, patience=PATIENCE)
+            await self._store(append, log_tables.append_many, append)
 
     def _schedule(self) -> None:
-        due = self._sampler.due()
+        due = self._coalescer.due()
         if due is None or self._landing is not None:
             return
         if self._due is None or due < self._due:
@@ -220,8 +216,8 @@ class Recorder:
 
     def _flush(self) -> None:
         self._due = None
-        if self._landing is None and self._sampler.due() is not None:
-            append = self._batch(map(self.calls.stamp, self._sampler.take_due(self._tick.now())))
+        if self._landing is None and self._coalescer.due() is not None:
+            append = self._batch(map(self.calls.stamp, self._coalescer.take_due(self._tick.now())))
             if append.entries:
                 self._landing = asyncio.get_running_loop().create_future()
                 self._launch(append)
@@ -229,7 +225,7 @@ class Recorder:
                 self._schedule()
 
     def _take(self, *, last: bool = False) -> list[Envelope]:
-        return [self.calls.stamp(envelope) for envelope in self._sampler.take(self._tick.now(), last=last)]
+        return [self.calls.stamp(envelope) for envelope in self._coalescer.take(self._tick.now(), last=last)]
 
     def _batch(self, envelopes: Iterable[Envelope]) -> Append:
         entries = [entry(envelope, self.redactor) for envelope in envelopes]
@@ -237,29 +233,29 @@ class Recorder:
         return Append(self._lease, self._batch_no, entries)
 
     def _launch(self, append: Append, *, waited: float = 0, shown: bool = True) -> None:
-        """Append until it is done. A disk that is full makes it wait, and after a while makes the run stop."""
-        if waited == PATIENCE:
+        """Append until it is done; a full disk makes it wait, and after a while stops the run."""
+        if waited == self.timings.storage_patience:
             self._give_up(StorageFull())
         if shown:
             future = self._log.append(append.lease, append.batch_no, append.entries)
         else:  # readers find it in the log
             future = self._log.commit(log_tables.append_many, append, append.lease.session_id, lambda _: [])
-        again = partial(self._launch, append, waited=waited + RETRY, shown=shown)
+        again = partial(self._launch, append, waited=waited + self.timings.storage_retry, shown=shown)
         future.add_done_callback(partial(self._answered, again))
 
     def _answered(self, again: Callable[[], None], future: "asyncio.Future[int]") -> None:
         error = future.exception()
         if isinstance(error, StorageFull | StorageGone) and not isinstance(error, StorageClosed):
-            asyncio.get_running_loop().call_later(RETRY, again)
+            asyncio.get_running_loop().call_later(self.timings.storage_retry, again)
             return
         if error is not None:
             self._batch_no -= 1  # it was not stored, so its number is still to be had
             self._give_up(error)
         self._land()
 
-    async def _store(self, append: Append, operation: Operation[P, int], item: P, *, patience: float) -> None:
+    async def _store(self, append: Append, operation: Operation[P, int], item: P) -> None:
         session_id, stored = self._lease.session_id, partial(placed, entries=append.entries)
-        await patiently(lambda: self._log.commit(operation, item, session_id, stored), patience)
+        await self._retry(lambda: self._log.commit(operation, item, session_id, stored))
 
     async def _clear(self) -> None:
         """Wait until nothing of ours is under way."""
@@ -278,9 +274,13 @@ class Recorder:
             self._schedule()
 
     def _prepare(self) -> None:
+        async def one_by_one(work: Sequence[Callable[[], Awaitable[None]]]) -> None:
+            for piece in work:
+                await self._retry(piece)
+
         work, self._before = self._before, []
         self._landing = asyncio.get_running_loop().create_future()
-        self._work = asyncio.create_task(_one_by_one(work))
+        self._work = asyncio.create_task(one_by_one(work))
         self._work.add_done_callback(self._prepared)
 
     def _prepared(self, done: "asyncio.Task[None]") -> None:
@@ -293,8 +293,3 @@ class Recorder:
         self.failure = self.failure if isinstance(self.failure, Fenced) else error
         if not self._over:  # the last words wait as long as it takes
             self._lost()
-
-
-async def _one_by_one(work: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    for piece in work:
-        await patiently(piece, PATIENCE)

@@ -1,47 +1,41 @@
-"""The runner: drives one run, and sees to it that it ends visibly in every case."""
+"""The runner drives one run, and makes sure that it ends visibly in every case."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
 import structlog
 
-from stellwerk.agents.checkpoint_reconciling import beginning, replaced_by, waiting_messages
-from stellwerk.agents.data_folder import working_in
-from stellwerk.agents.documents import SessionDocuments, offering
-from stellwerk.agents.images import NOT_SHOWN
-from stellwerk.agents.journal import keeping
-from stellwerk.agents.metering import metering
-from stellwerk.agents.runnable import RunnableAgent
-from stellwerk.agents.tracing import traced_as
-from stellwerk.agents.turn import Pause, Turn, chat_message_of, files_of, text_of
-from stellwerk.agents.user_context import USER_REMEDY
-from stellwerk.database.port import Operation
+from stellwerk.agents.checkpoints.reconcile import replaced_run, start_state, waiting_messages
+from stellwerk.agents.runtime.context import Pause, RunContext, SessionDocuments, Turn, chat_message_of, running_in
+from stellwerk.agents.runtime.images import NOT_SHOWN
+from stellwerk.agents.runtime.runnable import USER_REMEDY, RunnableAgent
+from stellwerk.agents.runtime.tracing import traced_as
+from stellwerk.database.port import Operation, Transaction
 from stellwerk.documents.store import DocumentStore
+from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.model import Envelope, Message, RunStart, Warning
 from stellwerk.envelope.payloads import Problem
-from stellwerk.envelope.redacted_blobs import without_secrets
 from stellwerk.envelope.results import ToolResult
-from stellwerk.envelope.shapes import Blob
 from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
-from stellwerk.log.follow import story
-from stellwerk.log.log import Lease
+from stellwerk.log.follow import read_envelopes
+from stellwerk.log.log import Head, Lease
 from stellwerk.log.tick import Tick
-from stellwerk.runs import tables
-from stellwerk.runs.assignment import Assignment, assignment, message_of
+from stellwerk.log.transactions import unknown_session
+from stellwerk.redaction.blobs import without_secrets
+from stellwerk.runs import transactions
 from stellwerk.runs.recorder import Recorder
-from stellwerk.runs.recovery import close
-from stellwerk.runs.stores import Stores
-from stellwerk.runs.tables import Claimed
-from stellwerk.spec.chat import ChatMessage
+from stellwerk.runs.resume import RunHistory, close, load_history, message_of
+from stellwerk.runs.storage import SessionStorage
+from stellwerk.runs.systems import Systems
+from stellwerk.runs.transactions import ClaimedRun
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.endings import ending
 from stellwerk.stream.facts import CheckpointSaved, Fact
-from stellwerk.systems.registry import Systems
 from stellwerk.tenants.tenants import folder_of
 from stellwerk.threads import RunWork, working
 
@@ -49,44 +43,49 @@ logger = structlog.get_logger(__name__)
 
 
 class Runner:
-    def __init__(self, stores: Stores, systems: Systems, tick: Tick, *, window: float) -> None:
-        self._stores, self._log, self._systems = stores, stores.log, systems
-        self._tick, self._window = tick, window
+    def __init__(self, storage: SessionStorage, systems: Systems, tick: Tick, *, window: float) -> None:
+        self._storage = storage
+        self._log = storage.log
+        self._systems = systems
+        self._tick = tick
+        self._window = window
         self._warned: set[str] = set()
-        """Systems whose graph wants a user id, and had a session without one."""
+        """Systems whose graph needs a user id, and that had a session without one."""
 
-    async def run(self, claimed: Claimed, pause: Pause, clock: Clock) -> bool:
-        """Drive the run to its end, or until it was paused; False if it must have been ended elsewhere.
+    async def run(self, claimed: ClaimedRun, pause: Pause, clock: Clock) -> bool:
+        """Drive the run to its end, or until it is paused; False if it was not ended here.
 
         All times of the run come from the ``clock``, which must not be one that can be set.
         """
-        lease, this_task = claimed.lease, asyncio.current_task()
+        lease = claimed.lease
+        this_task = asyncio.current_task()
         assert this_task is not None
-        recorder = Recorder(self._log, self._tick, lease, window=self._window, lost=this_task.cancel)
-        work = await assignment(self._log, self._stores.database, claimed)
-        if work.stop is not None:  # a crash came between the stop and its end
-            await close(self._stores.database, self._log, clock, claimed)
+        timings = self._storage.timings
+        recorder = Recorder(self._log, self._tick, lease, timings, window=self._window, lost=this_task.cancel)
+        history = await load_history(self._log, self._storage.database, claimed)
+        if history.stop is not None:  # a crash came between the stop and its end
+            await close(self._storage.database, self._log, clock, claimed)
             return True
-        for envelope in work.history:
+        for envelope in history.envelopes:
             recorder.calls.feed(envelope)
-        run = _Run(lease, work.start, recorder, self._stores.documents, clock)
+        run = _Run(lease, history.start, recorder, self._storage.documents, clock)
         try:
-            if not await self._drive(run, claimed, work, pause):
+            if not await self._drive(run, claimed, history, pause):
                 return await self._release(run)
             await recorder.finish(run.ending(), run.adapter.asks)
         except Fenced:
             logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
             return False
         except asyncio.CancelledError:
-            if pause.drain_requested:  # its step took too long; that is no crash, and no attempt is lost
+            if pause.drain_requested:  # its step took too long: no crash, and no lost attempt
                 await self._release(run)
             raise
         return True
 
     async def _release(self, run: "_Run") -> bool:
-        """Leave the run to the next process; everything that was told is stored.
+        """Leave the run to the next process. All of its envelopes are stored.
 
-        A run whose tool was cut off and must not be repeated keeps its owner: the next process ends it as crashed.
+        With a non-idempotent tool call cut off it keeps its owner, and is ended as crashed later.
         """
         lease = run.lease
         await run.recorder.settle()
@@ -95,26 +94,28 @@ class Runner:
             return False
         await run.recorder.settle(run.closing())
         logger.info("run_paused", session=lease.session_id, run=lease.run_id)
-        release = tables.Release(lease, run.clock.now(), paused=True)
-        return await self._stores.database.submit(tables.release_many, release, urgent=True)
+        release = transactions.Release(lease, run.clock.now(), paused=True)
+        return await self._storage.database.submit(transactions.release_many, release, urgent=True)
 
-    async def _drive(self, run: "_Run", claimed: Claimed, work: Assignment, pause: Pause) -> bool:
+    async def _drive(self, run: "_Run", claimed: ClaimedRun, history: RunHistory, pause: Pause) -> bool:
         """True when the run is over, False when it was paused."""
+        lease = run.lease
         started = run.start.payload
+        storage = self._storage
         try:
-            agent = await self._systems.agent(run.lease.tenant, started.system, started.system_version)
+            agent = await self._systems.agent(lease.tenant, started.system, started.system_version)
             run.adapter.agent = agent.name
-            if agent.habits.window is not None:
-                run.recorder.merge_within(agent.habits.window)
-            await self._take_up(run, work, agent)
-            turn = await self._turn(run, claimed, work, agent)
+            if agent.options.window is not None:
+                run.recorder.merge_within(agent.options.window)
+            await self._resume(run, history, agent)
+            turn = await self._turn(run, claimed, history, agent)
+            documents = SessionDocuments(storage.database, storage.documents, lease.tenant, lease.session_id)
+            usage = await storage.quotas.run_usage(lease.tenant, lease.session_id)
             with (
-                self._in_threads(run.lease),
-                keeping(run),
-                metering(await self._stores.quotas.meter(run.lease.tenant, run.lease.session_id)),
-                working_in(folder_of(self._stores.data, run.lease.tenant)),
-                offering(self._documents(run.lease)),
-                traced_as(run.lease, run.start, agent.name),
+                _in_threads(lease),
+                usage.running(),
+                running_in(RunContext(run, documents, usage, folder_of(storage.data, lease.tenant), storage.timings)),
+                traced_as(lease, run.start, agent.name),
             ):
                 await agent.drive(replace(turn, pause=pause), run.tell, run.clock)
         except Fenced:
@@ -123,102 +124,111 @@ class Runner:
             return False
         except asyncio.CancelledError:
             if run.recorder.failure is None:
-                raise  # stopped, or the server is going down; whoever is next closes what is open
+                raise  # stopped, or the server shuts down; the next owner closes what is open
             run.fail(run.recorder.failure)
-        except StellwerkError as error:  # foreseen: it says itself what happened
-            logger.warning("run_failed", session=run.lease.session_id, run=run.lease.run_id, reason=error.message)
+        except StellwerkError as error:  # foreseen: its message is for the user
+            logger.warning("run_failed", session=lease.session_id, run=lease.run_id, reason=error.message)
             run.fail(error)
         except Exception as error:
-            logger.exception("run_failed", session=run.lease.session_id, run=run.lease.run_id)
+            logger.exception("run_failed", session=lease.session_id, run=lease.run_id)
             run.fail(error)
         return True
 
-    @contextmanager
-    def _in_threads(self, lease: Lease) -> Iterator[None]:
-        """A thread cannot be ended: the operator is told of those that a run leaves behind."""
-        work = RunWork()
-        try:
-            with working(work):
-                yield
-        finally:
-            if work.threads:
-                logger.warning("threads_left", session=lease.session_id, run=lease.run_id, threads=work.threads)
-
-    def _documents(self, lease: Lease) -> SessionDocuments:
-        stores, whose = self._stores, {"tenant": lease.tenant, "session_id": lease.session_id}
-        return SessionDocuments(stores.database, stores.documents, stores.extractor, **whose)
-
-    async def _take_up(self, run: "_Run", work: Assignment, agent: RunnableAgent) -> None:
-        """Close what a crash cut off, and let the adapter know what was told.
+    async def _resume(self, run: "_Run", history: RunHistory, agent: RunnableAgent) -> None:
+        """Close the calls that a crash cut off, and seed the adapter with the log.
 
         Raises:
-            Crashed: what was cut off must not be done again.
+            Crashed: a call that was cut off must not be repeated.
         """
+        lease = run.lease
         closing: list[Envelope] = []
-        if work.begun:
-            settled = await agent.settled(run.lease.session_id, work.checkpoints)
-            if (reason := work.hindrance(settled)) is not None:
+        if history.begun:
+            settled = await agent.settled(lease.session_id, history.checkpoints)
+            if (reason := history.why_not_resumable(settled)) is not None:
                 raise Crashed(reason)
-            if not work.paused:
-                closing = list(run.recorder.calls.closing(ts=run.clock.now(), run_id=run.lease.run_id))
-            logger.warning("run_goes_on", session=run.lease.session_id, run=run.lease.run_id, attempt=work.attempt)
+            if not history.paused:
+                closing = list(run.recorder.calls.closing(ts=run.clock.now(), run_id=lease.run_id))
+            logger.warning("run_goes_on", session=lease.session_id, run=lease.run_id, attempt=history.attempt)
         for envelope in closing:
             run.recorder.feed(envelope)
-        if work.begun or work.start.payload.trigger == "answer":
-            run.adapter.seed(
-                [*work.history, *closing],
-                await waiting_messages(self._stores.database, run.lease.tenant, run.lease.run_id),
-            )
+        if history.begun or history.start.payload.trigger == "answer":
+            waiting = await waiting_messages(self._storage.database, lease.tenant, lease.run_id)
+            run.adapter.seed([*history.envelopes, *closing], waiting)
 
-    async def _turn(self, run: "_Run", claimed: Claimed, work: Assignment, agent: RunnableAgent) -> Turn:
-        started, lease = work.start.payload, run.lease
-        head = await self._log.head(lease.tenant, lease.session_id)
-        if head.user is None and agent.wants_user_id and started.system not in self._warned:
+    async def _turn(self, run: "_Run", claimed: ClaimedRun, history: RunHistory, agent: RunnableAgent) -> Turn:
+        started = history.start.payload
+        lease = run.lease
+        read = partial(_read_turn, claimed=claimed, history=history)
+        turn, first = await self._storage.database.read(read)
+        if turn.user_id is None and agent.wants_user_id and started.system not in self._warned:
             self._warned.add(started.system)
             logger.warning(
                 "session_without_user_id", system=started.system, session=lease.session_id, remedy=USER_REMEDY
             )
-        turn = Turn(lease.session_id, lease.epoch, head.user, work.message_id)
-        if work.is_in_state:
-            return replace(turn, goes_on=True)
-        if started.trigger == "answer":
-            return replace(turn, answers=work.answers())
-        message = await message_of(self._stores.database, claimed, work)
-        turn = replace(turn, message_id=message.payload.message_id, text=text_of(message), files=files_of(message))
-        turn = replace(turn, warned=any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in work.own))
-        before, first = claimed.after + 1, started.round == 1
-        if started.replaces is not None:
-            place = run.lease.tenant, run.lease.session_id, started.replaces
-            replaced = await self._stores.database.read(lambda tx: replaced_by(tx, *place))
-            before, first = replaced.position, replaced.round == 1
-            turn = replace(turn, from_checkpoint=replaced.checkpoint)
-        if first:
-            return replace(turn, earlier=await self._earlier(run.lease, before))
-        begins = partial(beginning, tenant=lease.tenant, session_id=lease.session_id, before=before)
-        found = await self._stores.database.read(begins)
-        return replace(turn, from_checkpoint=turn.from_checkpoint or found.checkpoint, unheard=found.unheard)
+        if first is None:
+            return turn
+        earlier = await read_envelopes(self._log, tenant=lease.tenant, session_id=lease.session_id, before=first)
+        return replace(turn, earlier=[chat_message_of(e) for e in earlier if isinstance(e, Message)])
 
-    async def _earlier(self, lease: Lease, before: int) -> list[ChatMessage]:
-        """What the session began with, in front of its first run."""
-        told = await story(self._log, tenant=lease.tenant, session_id=lease.session_id, before=before)
-        return [chat_message_of(e) for e in told if isinstance(e, Message)]
+
+def _read_turn(tx: Transaction, *, claimed: ClaimedRun, history: RunHistory) -> tuple[Turn, int | None]:
+    """The turn; for a first one also its start, as earlier messages may come before it."""
+    tenant, session_id, _, epoch = astuple(claimed.lease)
+    row = tx.row("head", session_id, tenant)
+    if row is None:
+        raise unknown_session(session_id)
+    turn = Turn(session_id, epoch, Head(*row).user, history.message_id)
+    started = history.start.payload
+    if history.is_in_state:
+        return replace(turn, goes_on=True), None
+    if started.trigger == "answer":
+        return replace(turn, answers=history.answers()), None
+    message = message_of(tx, claimed, history)
+    warned = any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in history.own)
+    turn = replace(turn.of_message(message), warned=warned)
+    before = claimed.after + 1
+    round_ = started.round
+    if started.replaces is not None:
+        replaced = replaced_run(tx, tenant, session_id, started.replaces)
+        before = replaced.position
+        round_ = replaced.round
+        turn = replace(turn, from_checkpoint=replaced.checkpoint)
+    if round_ == 1:
+        return turn, before
+    found = start_state(tx, tenant, session_id, before=before)
+    return replace(turn, from_checkpoint=turn.from_checkpoint or found.checkpoint, unheard=found.unheard), None
+
+
+@contextmanager
+def _in_threads(lease: Lease) -> Iterator[None]:
+    """Log the threads that a run leaves behind: a thread cannot be ended."""
+    work = RunWork()
+    try:
+        with working(work):
+            yield
+    finally:
+        if work.threads:
+            logger.warning("threads_left", session=lease.session_id, run=lease.run_id, threads=work.threads)
 
 
 class _Run:
-    """One run under way: facts in, envelopes to the recorder, and how it stands."""
+    """One run under way: facts come in, envelopes go to the recorder."""
 
     def __init__(
         self, lease: Lease, start: RunStart, recorder: Recorder, documents: DocumentStore, clock: Clock
     ) -> None:
-        self.lease, self.start, self.recorder = lease, start, recorder
-        self._keep, self.clock = partial(documents.keep, lease.tenant, lease.session_id), clock
+        self.lease = lease
+        self.start = start
+        self.recorder = recorder
+        self.clock = clock
+        self._keep = partial(documents.keep, lease.tenant, lease.session_id)
         self._clean = partial(without_secrets, redactor=recorder.redactor)
         self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
         self._failure: Problem | None = None
 
     def tell(self, fact: Fact) -> None:
-        told, blobs = self._clean([*self.adapter.feed(fact)], self.adapter.blobs())
-        for envelope in told:
+        envelopes, blobs = self._clean([*self.adapter.feed(fact)], self.adapter.blobs())
+        for envelope in envelopes:
             self.recorder.feed(envelope)
         if blobs:
             self.recorder.keep_first(partial(self._keep, blobs))
@@ -229,15 +239,15 @@ class _Run:
         return result
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
-        told = () if fact is None else self.adapter.feed(fact)
+        about = () if fact is None else self.adapter.feed(fact)
         is_own = fact is not None and not fact.namespace
-        await self.recorder.commit_with(operation, item, told, self.adapter.waiting if is_own else None)
+        await self.recorder.commit_with(operation, item, about, self.adapter.waiting if is_own else None)
 
     async def stored(self) -> None:
         await self.recorder.stored()
 
     def cut_off(self) -> str | None:
-        """The name of a tool that is still at work and must not be called again."""
+        """The name of a non-idempotent tool whose call is still open."""
         suspended = self.adapter.suspended
         for start in self.recorder.calls.open_tools():
             if start.payload.kind == "tool" and not start.payload.idempotent and start.call_id not in suspended:
@@ -245,21 +255,23 @@ class _Run:
         return None
 
     def closing(self) -> Iterator[Envelope]:
-        """Ends for what was cut off; what is paused, or has a graph inside that goes on, stays open."""
+        """Ends for the calls that were cut off; paused ones and those around a graph stay open."""
         calls = self.recorder.calls
         graphs = {start.call_id for start in calls.open_tools() if start.payload.kind != "tool"}
         return calls.closing(ts=self.clock.now(), run_id=self.lease.run_id, but={*graphs, *self.adapter.suspended})
 
     def fail(self, error: BaseException) -> None:
-        """A foreseen error speaks for itself; any other is named, and told only to the operator."""
+        """The message of a foreseen error is for the user; others go to the operator's log."""
+        name = type(error).__name__
+        code = "agent_failed"
+        text = f"the agent raised {name}; the server's log has the details"
         if isinstance(error, StellwerkError):
-            self._failure = Problem(code=error.code, message=error.message, fatal=True, class_=type(error).__name__)
-        else:
-            text = f"the agent raised {type(error).__name__}; the server's log has the details"
-            self._failure = Problem(code="agent_failed", message=text, fatal=True, class_=type(error).__name__)
+            code = error.code
+            text = error.message
+        self._failure = Problem(code=code, message=text, fatal=True, class_=name)
 
     def ending(self) -> Iterator[Envelope]:
-        """The last words: the answer, ends for what is open, and the run's own end."""
+        """The last envelopes: the answer, ends for open calls, and the run_end."""
         return ending(
             self.adapter,
             self.recorder.calls,

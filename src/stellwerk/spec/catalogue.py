@@ -1,37 +1,43 @@
-"""What a server offers to agent systems, by name only: nothing is started or imported to find out."""
+"""Catalogue of a server: the tools, graphs and providers that agent systems may name.
 
-from collections.abc import Collection, Mapping
+Nothing is started or imported to make it.
+"""
+
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Catalogue:
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Every name and alias of a tool, and the name it has; those of MCP servers too."""
+    """Every name and alias of a tool with its canonical name; tools of MCP servers included."""
     mcp_servers: Collection[str] = ()
-    """Those that were not asked what they offer: ``<server>_<tool>`` may be there or not."""
+    """Servers whose tools were not listed: ``<server>_<tool>`` may exist or not."""
     graphs: Collection[str] = ()
     providers: Collection[str] = ("scripted",)
     keys: Collection[str] = ("scripted",)
     """Providers that need no key, or whose key is at hand."""
     environment: bool = True
-    """Whether keys are also looked for in the environment of the server."""
+    """Whether keys are also read from the environment of the server."""
     effects: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What a tool does to the world; one that is not here does nothing to it."""
+    """The effect of each tool on the world; tools that are not listed have none."""
     packages: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Providers whose package is not installed, and what pip has to be told."""
+    """Providers whose package is not installed, with the argument for pip install."""
+    output_schema: Callable[[str], Mapping[str, Any] | None] = lambda graph: None
+    """The JSON Schema of a graph's final state; None as long as a factory has not made the graph."""
 
     def named(self, tool: str) -> str:
-        """The name of a tool that may be called by an alias."""
+        """The canonical name of a tool."""
         return self.tools.get(tool, tool)
 
     def unasked_server(self, tool: str) -> str | None:
         """The MCP server that may offer a tool of this name."""
         return next((server for server in self.mcp_servers if tool.startswith(f"{server}_")), None)
 
-    def provider(self, said: str) -> str | None:
+    def provider(self, name: str) -> str | None:
         """The provider of this name; dashes and capitals do not matter."""
-        return next((name for name in (said, plain(said)) if name in self.providers), None)
+        return next((one for one in (name, plain(name)) if one in self.providers), None)
 
 
 def plain(provider: str) -> str:

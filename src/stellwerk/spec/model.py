@@ -1,20 +1,37 @@
-"""What an agent system is: agents, their models, their tools. Data only; nothing here can run.
+"""Data model of agent systems: agents, their models, their tools. Nothing here can run.
 
-Two forms of the same thing. ``AgentSystem`` is one YAML document, in which
-agents name each other by id. ``CompleteAgent`` is one agent with everything it
-needs, sub-agents included, and is what the factory builds from.
+``AgentSystem`` is one YAML document, in which agents name each other by id.
+``CompleteAgent`` is one agent with everything it needs, sub-agents included;
+the factory builds from it.
 """
 
+import re
 from collections.abc import Collection
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from stellwerk.errors import SpecError
-from stellwerk.spec.folders import below
-from stellwerk.spec.script import ScriptRule
+from stellwerk.spec.script import Closed, Name, ScriptRule
 
-Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+_RESERVED = re.compile(r"documents|lock|tenants|(?:stellwerk|store|master)\..*")
+"""Files and folders of the server itself in the data folder."""
+_RELATIVE_FOLDER = re.compile(r"(?:\./)?\w[\w.-]*(?:/\w[\w.-]*)*/?")
+
+
+def relative_folder(name: str) -> str:
+    """The normalised name. Every part begins with a letter, a digit or _, so it cannot leave the data folder."""
+    if not _RELATIVE_FOLDER.fullmatch(name):
+        raise ValueError(
+            f"{name!a} is not a folder below the data folder; "
+            "write a relative name such as 'checklists': letters, digits, _, - and dots, parts divided by /"
+        )
+    plain = name.removeprefix("./").rstrip("/")
+    if _RESERVED.fullmatch(plain.partition("/")[0]):
+        raise ValueError(f"{name!a} is used by the server itself; take another name, such as 'checklists'")
+    return plain
+
+
 Prompt = Annotated[str, Field(max_length=64 * 1024)]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
@@ -25,14 +42,8 @@ Decision = Literal["approve", "edit", "reject", "respond"]
 DECISIONS: tuple[Decision, ...] = ("approve", "edit", "reject", "respond")
 
 
-class Closed(BaseModel):
-    """Frozen, and refuses what it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
 class ModelSpec(Closed):
-    """Which model an agent speaks with."""
+    """The model of an agent."""
 
     provider: Name = "scripted"
     """A provider that LangChain knows (openai, anthropic …), one that the operator named, or ``scripted``."""
@@ -45,11 +56,11 @@ class ModelSpec(Closed):
     tool_calling: Literal["native", "schema"] = "native"
     """``schema`` for a model without functions: schemas go into the prompt, the call is read from its text."""
     images: bool | None = None
-    """Whether it takes images. If absent, what LangChain knows of the model decides; an unknown one takes none."""
+    """Whether it takes images. If absent, LangChain's profile of the model decides; an unknown model takes none."""
     pace: Annotated[float, Field(ge=0, le=10)] = 0.0
     """Seconds between two tokens of the scripted model."""
     script: list[ScriptRule] = []
-    """What the scripted model plays."""
+    """The script of the scripted model."""
 
 
 class AgentConfig(Closed):
@@ -57,22 +68,22 @@ class AgentConfig(Closed):
 
     system_prompt: Prompt = ""
     mission: Prompt = ""
-    """What the agent is to achieve; stands behind the system prompt, and whoever uses it as a tool may override it."""
+    """The goal of the agent; follows the system prompt, and an agent that uses it as a tool may override it."""
     max_steps: Count = 50
     """Model calls for one input."""
     only_one_model_call: bool = False
     """Run the tools that the first model call asks for, then end."""
     tool_call_limit: Count | None = None
-    """Calls of all tools together for one input; what is beyond is refused to the model."""
+    """Calls of all tools together for one input; further calls are refused."""
     tool_call_limits: dict[Name, Count] = {}
     """The same for single tools."""
     tool_timeout: Seconds | None = None
     """Seconds that a tool may take; the tool's own timeout counts if it is shorter."""
     tool_timeouts: dict[Name, Seconds] = {}
     model_retries: Annotated[int, Field(ge=0, le=10)] = 3
-    """How often a failed model call is tried again, as long as it has not said a word."""
+    """How often a failed model call is tried again, as long as it has not produced a token."""
     validation_prompt: Prompt | None = None
-    """How an answer is judged: the model must reply OK, or say what is wrong. Until then nobody sees the answer."""
+    """How an answer is judged: the model must reply OK, or name the fault. Until then the answer is not shown."""
     validation_rounds: Annotated[int, Field(ge=1, le=10)] = 2
     """How often a refused answer is written again; the last one is taken as it is."""
     final_prompt: Prompt | None = None
@@ -82,9 +93,9 @@ class AgentConfig(Closed):
     approvals: dict[Name, list[Decision]] = {}
     """Tools that the user must approve, each with the decisions that are open to them."""
     approvals_after_reading: list[Acting] = []
-    """Effects of tools that the user must approve once the agent, or one that uses it, has read what is untrusted."""
+    """Effects of tools that the user must approve once the agent, or one that uses it, has read untrusted content."""
     effects: list[Effect] | None = None
-    """What its tools may do to the world, those of its sub-agents included; everything if nothing is said."""
+    """What its tools may do to the world, those of its sub-agents included; everything if absent."""
     document_summaries: Literal["static", "model"] = "static"
     """For kind ``workplan``: ``model`` asks its model to sum up each document that comes with a message, once."""
     completion_signal: Name | None = None
@@ -97,22 +108,27 @@ class ToolSchema(Closed):
     name: Name
 
 
-class AgentAsTool(Closed):
-    """Another agent, used as a tool. What is said here can only narrow what that agent may do."""
+class SubAgentUse(Closed):
+    """How one agent uses another; both only narrow."""
 
-    agent: "CompleteAgent"
-    name: Name | None = None
-    """How the tool is called; the agent's own name if nothing is said."""
     allowed_tools: list[Name] | None = None
     mission_override: Prompt | None = None
 
 
+class AgentAsTool(SubAgentUse):
+    """Another agent, used as a tool. The terms can only narrow what that agent may do."""
+
+    agent: "CompleteAgent"
+    name: Name | None = None
+    """The name of the tool; the agent's own name if absent."""
+
+
 class CompleteAgent(Closed):
-    """One agent, whole: what it is, not how it is run."""
+    """One agent with everything it needs: what it is, not how it is run."""
 
     name: Name = "agent"
     description: Annotated[str, Field(max_length=4000)] = ""
-    """What other agents read when it is their tool."""
+    """The description that other agents read when it is their tool."""
     config: AgentConfig = AgentConfig()
     tool_schemas: list[ToolSchema] = []
     agents_as_tools: list[AgentAsTool] = []
@@ -122,10 +138,10 @@ class CompleteAgent(Closed):
     """For kind ``graph``: the name under which the operator registered it."""
 
     def narrowed(self, allowed_tools: Collection[str] | None, mission_override: str | None) -> "CompleteAgent":
-        """The same agent on narrower terms: fewer tools, another mission; never more.
+        """The same agent on narrower terms: fewer tools, another mission.
 
         Raises:
-            SpecError: it does not have a tool that it shall keep.
+            SpecError: it does not have a tool of ``allowed_tools``.
         """
         if self.kind == "graph" and not (allowed_tools is None and mission_override is None):
             raise SpecError(f"agent {self.name!r} is a graph of its own and cannot be narrowed; use it as it is")
@@ -145,15 +161,8 @@ class CompleteAgent(Closed):
         return self.model_copy(update=changes)
 
 
-class SubAgentUse(Closed):
-    """How one agent uses another; both only narrow."""
-
-    allowed_tools: list[Name] | None = None
-    mission_override: Prompt | None = None
-
-
 class ToolList(Closed):
-    """What an agent may call; everything else is refused."""
+    """The tools and sub-agents that an agent may call; everything else is refused."""
 
     allow: list[Name] = []
     """Names or aliases of tools, and ids of sub-agents."""
@@ -168,7 +177,7 @@ class AgentSpec(AgentConfig):
     role: Literal["orchestrator", "sub-agent"] = "orchestrator"
     kind: Kind = "react"
     """``react`` thinks and calls tools; ``deep`` also keeps files; ``workplan`` lets its sub-agents do the tasks of a
-    plan; ``graph`` is a graph of the operator's."""
+    plan; ``graph`` is one of the operator's graphs."""
     graph: Name | None = None
     """For kind ``graph``: the name under which the operator registered it."""
     description: Annotated[str, Field(max_length=4000)] = ""
@@ -180,12 +189,12 @@ class AgentSpec(AgentConfig):
 
 
 class Storage(Closed):
-    checklist_dir: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(below)] = "checklists"
-    """A folder below the data folder; a name that leaves it is refused."""
+    checklist_dir: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(relative_folder)] = "checklists"
+    """A folder below the data folder."""
 
 
 class Quotas(Closed):
-    """What one run may use up, all agents together."""
+    """The most that one run may use, all agents together."""
 
     steps: Annotated[int | None, Field(ge=1)] = None
     """Model calls."""
@@ -202,7 +211,7 @@ class SystemSpec(Closed):
     coalescing_window: Annotated[float | None, Field(ge=0, le=0.25)] = None
     """Seconds in which tokens are merged before they are stored; 0 stores each. The server's setting if absent."""
     store_prompts: bool = False
-    """Store what each model was asked, redacted, in its llm_start; shown with profile=debug only."""
+    """Store the prompt of each model call, redacted, in its llm_start; shown with profile=debug only."""
     quotas: Quotas = Quotas()
 
 
@@ -215,3 +224,10 @@ class AgentSystem(Closed):
 
     def orchestrator(self) -> AgentSpec:
         return next((agent for agent in self.agents if agent.role == "orchestrator"), self.agents[0])
+
+
+class ChatMessage(Closed):
+    """A message of a conversation as a front end has it."""
+
+    role: Literal["user", "assistant", "system"] = "user"
+    content: str

@@ -1,7 +1,7 @@
-"""What only the operator may say: commands to start, addresses to reach, code to import.
+"""The operator's file: commands to start, addresses to reach, code to import, retention, token issuers.
 
-An agent system comes from a tenant and can do no more than name what is
-registered here. The two are never read from the same document.
+An agent system comes from a tenant and can only name what is registered here.
+The two are never read from the same document.
 """
 
 import re
@@ -10,15 +10,16 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from stellwerk.spec.model import Closed, Name, Seconds
-from stellwerk.spec.scalars import SECRET
+from stellwerk.spec.model import Seconds
+from stellwerk.spec.script import Closed, Name
+from stellwerk.spec.yaml import SECRET
 
 Reference = Annotated[str, Field(min_length=3, max_length=500, pattern=r"^[^:\s]+:[A-Za-z_]\w*$")]
 """``package.module:name`` or ``path/to/file.py:name``."""
 
 
-def _fitting(pattern: str, problem: str) -> AfterValidator:
-    """Not as a pattern of the field: what is found here may be a secret, and is not repeated."""
+def _matching(pattern: str, problem: str) -> AfterValidator:
+    """Not a pattern of the field: the value may be a secret, and must not appear in the error."""
     shape = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -29,24 +30,23 @@ def _fitting(pattern: str, problem: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-_NO_CONTROL = "this has a line end or another control character; take it out"
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]*")
 _HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
-Plain = Annotated[str, _fitting(_PLAIN.pattern, _NO_CONTROL)]
-"""What a process can be given."""
-Variable = Annotated[str, _fitting(r"[^\x00-\x1f\x7f=]+", "this is no name of a variable; take out = and line ends")]
+Plain = Annotated[str, _matching(_PLAIN.pattern, "this has a line end or another control character; take it out")]
+"""An argument or variable that a process can take."""
+Variable = Annotated[str, _matching(r"[^\x00-\x1f\x7f=]+", "a name of a variable has no = and no line ends")]
 HeaderName = Annotated[
-    str, _fitting(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "this is no name of a header; write it like X-Name")
+    str, _matching(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "this is not a name of a header; write it like X-Name")
 ]
-HeaderValue = Annotated[str, _fitting(_HEADER.pattern, "a header has ASCII without line ends, and no spaces around")]
+HeaderValue = Annotated[str, _matching(_HEADER.pattern, "a header has ASCII without line ends, and no spaces around")]
 
 
 SECRETS_IN = re.compile(r"mcp_servers\.[^.]+\.(headers|env)\..+")
-"""The fields in which a secret may be named: one of the tenant whose agents use the server."""
+"""The fields that may name a secret, which belongs to the tenant whose agents use the server."""
 
 
 class McpServer(Closed):
-    """An MCP server: a command that speaks on its pipes, or an address that speaks HTTP."""
+    """An MCP server: a command with pipes (stdio), or an address (streamable HTTP)."""
 
     command: Annotated[list[Plain] | None, Field(min_length=1)] = None
     env: dict[Variable, Plain] = {}
@@ -57,20 +57,20 @@ class McpServer(Closed):
     timeout: Seconds = 60
     """Seconds that one call may take."""
     trusted: bool = False
-    """Whether its results hold nothing that strangers may have written."""
+    """Whether its results contain only trusted content."""
 
-    def told(self) -> Iterator[str]:
-        """What it is told and nobody else may read; of "Bearer x" also the x."""
+    def literal_secrets(self) -> Iterator[str]:
+        """Values that must be redacted everywhere else; of "Bearer x" also the x."""
         for value in (*self.headers.values(), *self.env.values()):
             if not SECRET.search(value):
                 yield value
                 yield value.rpartition(" ")[2]
 
     def filled(self, find: Callable[[str], str]) -> Self:
-        """With secrets in their places. What ``find`` raises is raised.
+        """With secrets filled in by ``find``, whose errors are passed on.
 
         Raises:
-            ValueError: one of them cannot be a part of a header, or of a variable; does not repeat it.
+            ValueError: a secret cannot be part of a header or variable; the error does not repeat it.
         """
 
         def fill(field: str, values: dict[str, str], shape: re.Pattern[str]) -> dict[str, str]:
@@ -92,34 +92,34 @@ class McpServer(Closed):
 
 
 class Provider(Closed):
-    """A place that serves models, under a name of the operator's."""
+    """A server of models, under a name that the operator chooses."""
 
     kind: Name
     """The LangChain provider that speaks its protocol, such as ``openai``."""
     base_url: Annotated[str | None, Field(pattern=r"^https?://\S+$")] = None
     needs_key: bool = True
-    """Whether it wants a key: the secret called <name>_api_key."""
+    """Whether it needs a key: the secret called <name>_api_key."""
 
 
 class TokenIssuer(Closed):
-    """Who else may say who somebody is: an issuer of JWTs, by the public keys in a file."""
+    """An issuer of JWTs that authenticate users, with its public keys in a file."""
 
     issuer: Annotated[str, Field(min_length=1, max_length=500)]
     audience: Annotated[str, Field(min_length=1, max_length=500)]
     jwks: Annotated[str, Field(min_length=1)]
-    """The file with his public keys."""
+    """The file with its public keys."""
     tenant_claim: Annotated[str, Field(min_length=1)] = "tenant"
     role_claim: Annotated[str, Field(min_length=1)] = "role"
-    """Without it a token is a member's."""
+    """The claim with the role; without it a token has the role member."""
 
 
 _UNITS = {"m": 60, "h": 3600, "d": 24 * 3600}
 Age = Annotated[str, Field(pattern=r"^([1-9][0-9]{0,4}[mhd]|never)$")]
-"""How long ago something happened: minutes, hours or days."""
+"""A duration in minutes, hours or days."""
 
 
 def seconds(age: Age | None) -> int | None:
-    """None is never."""
+    """The duration in seconds; None for never."""
     return None if age in (None, "never") else int(age[:-1]) * _UNITS[age[-1]]
 
 
@@ -127,13 +127,13 @@ class Retention(Closed):
     """How long sessions are kept, and how."""
 
     compact_after: Age | None = None
-    """What was said this long ago is stored in less room; readers see no difference."""
+    """Envelopes of this age are stored compactly; readers see no difference."""
     delete_after: Age | None = None
-    """A session in which nothing has happened for this long is deleted, and an upload that none has used."""
+    """A session without activity for this long is deleted, and an upload that no session uses."""
 
 
 class RetentionOfAll(Retention):
-    """For all tenants, and what is different for some of them."""
+    """The retention of all tenants, with exceptions for some."""
 
     tenants: dict[Name, Retention] = {}
 
@@ -155,8 +155,8 @@ class Operator(Closed):
     graph_inputs: dict[Name, Annotated[str, Field(min_length=1, max_length=200)]] = {}
     """For a graph whose input has no ``messages``: the key that takes the user's text."""
     graph_images: list[Name] = []
-    """Graphs that are given the images of a message in its content, as their models take them."""
+    """Graphs that get the images of a message in its content, because their models take them."""
     tokens: TokenIssuer | None = None
-    """Whose JWTs are taken, beside API keys."""
+    """The issuer whose JWTs are accepted, beside API keys."""
     retention: RetentionOfAll = RetentionOfAll()
-    """How long the sessions of each tenant are kept; for ever, if it is not said."""
+    """How long the sessions of each tenant are kept; for ever if absent."""

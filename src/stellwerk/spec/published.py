@@ -1,17 +1,14 @@
-"""A resolved system as clients get it: agents, tools and models as plain JSON, defaults filled in."""
+"""Resolved config of a system as clients get it: plain JSON with defaults filled in."""
 
 from collections.abc import Iterable
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from stellwerk.errors import SpecProblem
-from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec
+from stellwerk.spec.model import CompleteAgent, ModelSpec, SubAgentUse
 from stellwerk.spec.resolve import Resolved
 
-_NOT_SHOWN = {"script"}
-"""What the scripted model plays is no setting, and long."""
 
-
-class ProblemTold(TypedDict):
+class SpecProblemInfo(TypedDict):
     """A problem or a warning, and where it is."""
 
     file: str
@@ -30,13 +27,14 @@ class AgentUse(TypedDict):
 
 
 class PublishedAgent(TypedDict):
-    """One agent, its defaults filled in; a graph of the operator's has only its name."""
+    """One agent, its defaults filled in; a graph of the operator's has its name and the schema of its final state."""
 
     id: str
     role: str
     kind: str
     description: str
     graph: NotRequired[str]
+    output_schema: NotRequired[dict[str, Any]]
     model: NotRequired[dict[str, Any]]
     tools: NotRequired[list[str]]
     agents: NotRequired[list[AgentUse]]
@@ -58,25 +56,26 @@ class PublishedSystem(TypedDict):
 
 
 def published(resolved: Resolved) -> PublishedSystem:
-    said = resolved.system.system
+    spec = resolved.system.system
     agents = list(resolved.agents.values())
+    models = {f"{agent.model.provider}:{agent.model.model}" for agent in agents if agent.kind != "graph"}
     return {
         "id": resolved.name,
-        "description": said.description,
+        "description": spec.description,
         "orchestrator": resolved.root.name,
         "agents": [_agent(resolved, agent) for agent in agents],
         "tools": sorted({tool.name for agent in agents for tool in agent.tool_schemas}),
-        "models": sorted({_model_name(agent.model) for agent in agents if agent.kind != "graph"}),
-        "default_model": _model(said.default_model),
-        "storage": said.storage.model_dump(),
-        "coalescing_window": said.coalescing_window,
-        "store_prompts": said.store_prompts,
-        "quotas": said.quotas.model_dump(),
+        "models": sorted(models),
+        "default_model": _model(spec.default_model),
+        "storage": spec.storage.model_dump(),
+        "coalescing_window": spec.coalescing_window,
+        "store_prompts": spec.store_prompts,
+        "quotas": spec.quotas.model_dump(),
     }
 
 
-def told(problems: Iterable[SpecProblem], *, source: str) -> list[ProblemTold]:
-    """Problems or warnings, each with its place."""
+def spec_problems(problems: Iterable[SpecProblem], *, source: str) -> list[SpecProblemInfo]:
+    """Problems or warnings, each with its position."""
     return [
         {"file": source, "line": one.line, "column": one.column, "field": one.field, "message": one.message}
         for one in problems
@@ -91,28 +90,23 @@ def _agent(resolved: Resolved, agent: CompleteAgent) -> PublishedAgent:
         "description": agent.description,
     }
     if agent.kind == "graph":
-        return {**shown, "graph": agent.graph or agent.name}
+        shown["graph"] = agent.graph or agent.name
+        if schema := resolved.output_schemas.get(shown["graph"]):
+            shown["output_schema"] = dict(schema)
+        return shown
+    terms = set(SubAgentUse.model_fields)
     return {
         **shown,
         "model": _model(agent.model),
         "tools": [tool.name for tool in agent.tool_schemas],
-        "agents": [_use(use) for use in agent.agents_as_tools],
+        "agents": [
+            cast("AgentUse", {"id": use.agent.name, **use.model_dump(include=terms, exclude_none=True)})
+            for use in agent.agents_as_tools
+        ],
         "config": agent.config.model_dump(),
     }
 
 
-def _use(use: AgentAsTool) -> AgentUse:
-    shown: AgentUse = {"id": use.agent.name}
-    if use.allowed_tools is not None:
-        shown["allowed_tools"] = list(use.allowed_tools)
-    if use.mission_override is not None:
-        shown["mission_override"] = use.mission_override
-    return shown
-
-
 def _model(model: ModelSpec) -> dict[str, Any]:
-    return model.model_dump(exclude=_NOT_SHOWN, exclude_none=True)
-
-
-def _model_name(model: ModelSpec) -> str:
-    return f"{model.provider}:{model.model}"
+    """Without the script, which is no setting, and long."""
+    return model.model_dump(exclude={"script"}, exclude_none=True)

@@ -1,33 +1,31 @@
-"""An agent system and what the server knows, put together: agents that are whole, and all that does not fit.
+"""Resolution of an agent system against the catalogue of a server: complete agents, and problems.
 
-Rights go one way. Naming a sub-agent in ``allow`` grants the tools which that
-agent declares for itself; ``allowed_tools`` and ``mission_override`` can only
-take away.
+Permissions only narrow. Naming a sub-agent in ``allow`` grants the tools which
+that agent declares for itself; ``allowed_tools`` and ``mission_override`` can
+only take away.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stellwerk.errors import SpecError, SpecProblem
 from stellwerk.spec.catalogue import Catalogue
-from stellwerk.spec.family import Family
-from stellwerk.spec.gaps import NO_GAPS, Gaps
-from stellwerk.spec.load import Loaded
+from stellwerk.spec.load import LoadedSystem
 from stellwerk.spec.model import AgentAsTool, AgentConfig, AgentSpec, AgentSystem, CompleteAgent, ToolSchema
-from stellwerk.spec.own_graphs import idle_settings, in_force
-from stellwerk.spec.rules import check
-from stellwerk.spec.rules_rights import BY_TOOL
+from stellwerk.spec.rules import BY_TOOL, RULES, AgentGraph, Findings
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """``problems`` forbid the system, what is missing forbids it on this server, ``warnings`` do not."""
+    """``problems`` forbid the system, ``missing`` forbids it on this server, ``warnings`` do not."""
 
     name: str
     system: AgentSystem
-    """What was described, without settings that do nothing."""
     root: CompleteAgent
     agents: Mapping[str, CompleteAgent]
+    output_schemas: Mapping[str, Mapping[str, Any]]
+    """By the name of a graph: the JSON Schema of its final state, if it is known."""
     problems: tuple[SpecProblem, ...]
     unregistered: tuple[SpecProblem, ...]
     """Tools."""
@@ -40,19 +38,18 @@ class Resolved:
         return self.unregistered + self.uninstalled
 
 
-def resolve(written: AgentSystem, catalogue: Catalogue, gaps: Gaps = NO_GAPS) -> Resolved:
-    """Always whole: a sub-agent that closes a circle, or whose tools are unknown, is built without them."""
-    system = in_force(written)
-    family = Family.of(system)
-    findings = check(system, family, catalogue, gaps)
-    for setting, why in idle_settings(written):
-        findings.refuse(setting, why)
-    agents = _Builder(system, family, catalogue).agents()
+def resolve(system: AgentSystem, catalogue: Catalogue) -> Resolved:
+    """Always succeeds: a use that closes a cycle, and a tool that is unknown, are left out."""
+    findings = Findings(system, AgentGraph.of(system), catalogue)
+    for rule in RULES:
+        rule(findings)
+    agents = _complete_agents(findings)
     return Resolved(
         name=system.system.name,
         system=system,
         root=agents[system.orchestrator().id],
         agents=agents,
+        output_schemas=_output_schemas(agents.values(), catalogue),
         problems=tuple(findings.problems),
         unregistered=tuple(findings.unregistered),
         uninstalled=tuple(findings.uninstalled),
@@ -60,58 +57,61 @@ def resolve(written: AgentSystem, catalogue: Catalogue, gaps: Gaps = NO_GAPS) ->
     )
 
 
-def admit(loaded: Loaded, catalogue: Catalogue) -> Resolved:
+def admit(loaded: LoadedSystem, catalogue: Catalogue) -> Resolved:
     """Resolve a system that is to be registered; its warnings stay.
 
     Raises:
         SpecError: it has problems, names tools that are not registered, or needs packages that are not installed.
     """
-    resolved = resolve(loaded.system, catalogue, loaded.gaps)
-    if refused := loaded.all_problems((*resolved.problems, *resolved.missing)):
+    resolved = resolve(loaded.system, catalogue)
+    if refused := loaded.located((*resolved.problems, *resolved.missing)):
         raise SpecError.of(loaded.source, refused)
     return resolved
 
 
-class _Builder:
-    def __init__(self, system: AgentSystem, family: Family, catalogue: Catalogue) -> None:
-        self._system, self._family, self._catalogue = system, family, catalogue
-        self._made: dict[str, CompleteAgent] = {}
-
-    def agents(self) -> dict[str, CompleteAgent]:
-        """Children first, so that each agent is made once and shared by all who use it."""
-        for name in self._family.children_first():
-            self._made[name] = self._complete(self._family.agents[name])
-        return self._made
-
-    def _complete(self, agent: AgentSpec) -> CompleteAgent:
-        tools = (self._catalogue.named(name) for name in agent.tools.allow if self._is_tool(name))
-        return CompleteAgent(
+def _complete_agents(found: Findings) -> dict[str, CompleteAgent]:
+    """Children first, so that each agent is made once and shared by all agents that use it."""
+    made: dict[str, CompleteAgent] = {}
+    for name, children in found.agent_graph.children.items():
+        agent = found.agent_graph.agents[name]
+        uses = [_as_tool(agent, made[child], found.catalogue) for child in children]
+        made[name] = CompleteAgent(
             name=agent.id,
             description=agent.description,
-            config=self._config(agent),
-            tool_schemas=[ToolSchema(name=name) for name in dict.fromkeys(tools)],
-            agents_as_tools=[self._as_tool(agent, child) for child in self._family.children[agent.id]],
-            model=agent.model or self._system.system.default_model,
+            config=_config(agent, found.catalogue),
+            tool_schemas=_tool_schemas(agent, found),
+            agents_as_tools=uses,
+            model=agent.model or found.system.system.default_model,
             kind=agent.kind,
             graph=agent.graph,
         )
+    return made
 
-    def _as_tool(self, agent: AgentSpec, child: str) -> AgentAsTool:
-        made = self._made[child]
-        use = agent.tools.agents.get(child)
-        if use is None or made.kind == "graph":
-            return AgentAsTool(agent=made)
-        allowed = None if use.allowed_tools is None else [self._catalogue.named(name) for name in use.allowed_tools]
-        return AgentAsTool(agent=made, allowed_tools=allowed, mission_override=use.mission_override)
 
-    def _config(self, agent: AgentSpec) -> AgentConfig:
-        """Settings for single tools are kept under the name that the tool has, whatever alias was written."""
-        by_tool = {
-            name: {self._catalogue.named(tool): value for tool, value in getattr(agent, name).items()}
-            for name in BY_TOOL
-        }
-        return agent.config().model_copy(update=by_tool)
+def _output_schemas(agents: Iterable[CompleteAgent], catalogue: Catalogue) -> dict[str, Mapping[str, Any]]:
+    graphs = {agent.graph for agent in agents if agent.graph in catalogue.graphs}
+    found = {name: catalogue.output_schema(name) for name in graphs if name is not None}
+    return {name: schema for name, schema in found.items() if schema is not None}
 
-    def _is_tool(self, name: str) -> bool:
-        known = name in self._catalogue.tools or self._catalogue.unasked_server(name) is not None
-        return known and name not in self._family.agents
+
+def _tool_schemas(agent: AgentSpec, found: Findings) -> list[ToolSchema]:
+    names: dict[str, None] = {}
+    for name in agent.tools.allow:
+        known = name in found.catalogue.tools or found.catalogue.unasked_server(name) is not None
+        if known and name not in found.agent_graph.agents:
+            names[found.catalogue.named(name)] = None
+    return [ToolSchema(name=name) for name in names]
+
+
+def _as_tool(agent: AgentSpec, child: CompleteAgent, catalogue: Catalogue) -> AgentAsTool:
+    use = agent.tools.agents.get(child.name)
+    if use is None or child.kind == "graph":
+        return AgentAsTool(agent=child)
+    allowed = None if use.allowed_tools is None else [catalogue.named(name) for name in use.allowed_tools]
+    return AgentAsTool(agent=child, allowed_tools=allowed, mission_override=use.mission_override)
+
+
+def _config(agent: AgentSpec, catalogue: Catalogue) -> AgentConfig:
+    """Settings of single tools move from aliases to the canonical names."""
+    by_tool = {name: {catalogue.named(tool): value for tool, value in getattr(agent, name).items()} for name in BY_TOOL}
+    return agent.config().model_copy(update=by_tool)

@@ -1,117 +1,430 @@
-"""What must hold in an agent system beyond the shape of each field. One function for each rule."""
+"""Rules for agent systems beyond the shape of each field: structure, permissions, models, ineffective settings."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, get_args
 
-from stellwerk.spec.catalogue import Catalogue
-from stellwerk.spec.family import Family
-from stellwerk.spec.findings import Findings
-from stellwerk.spec.gaps import Gaps
-from stellwerk.spec.model import AgentSystem
-from stellwerk.spec.rules_models import MODEL_RULES
-from stellwerk.spec.rules_rights import RIGHTS_RULES
+from stellwerk.errors import SpecProblem
+from stellwerk.spec.catalogue import Catalogue, plain
+from stellwerk.spec.messages import Suggestions
+from stellwerk.spec.model import AgentSpec, AgentSystem, Effect, ModelSpec, SubAgentUse
+from stellwerk.spec.yaml import PROBLEM_LIMIT
+
+
+@dataclass(frozen=True)
+class AgentGraph:
+    """``children`` omits each use that would close a cycle; those are in ``cycles``."""
+
+    agents: Mapping[str, AgentSpec]
+    children: Mapping[str, tuple[str, ...]]
+    """In an order in which every agent comes after its children."""
+    cycles: tuple[tuple[str, ...], ...]
+    """Each as the ids along it, the first one repeated at its end."""
+
+    @classmethod
+    def of(cls, system: AgentSystem) -> "AgentGraph":
+        agents: dict[str, AgentSpec] = {}
+        for agent in system.agents:
+            agents.setdefault(agent.id, agent)
+        children: dict[str, tuple[str, ...]] = {}
+        cycles: list[tuple[str, ...]] = []
+
+        def walk(trail: tuple[str, ...]) -> None:
+            below: list[str] = []
+            for child in dict.fromkeys(tool for tool in agents[trail[-1]].tools.allow if tool in agents):
+                if child in trail:
+                    cycles.append((*trail[trail.index(child) :], child))
+                    continue
+                below.append(child)
+                if child not in children:
+                    walk((*trail, child))
+            children[trail[-1]] = tuple(below)
+
+        for name in agents:
+            if name not in children:
+                walk((name,))
+        return cls(agents, children, tuple(cycles))
+
+    def reachable(self, root: str) -> set[str]:
+        found: dict[str, set[str]] = {}
+        for name, below in self.children.items():
+            found[name] = {name}.union(*(found[child] for child in below))
+        return found[root]
+
+    def longest_chain(self, root: str) -> tuple[str, ...]:
+        """The longest way down from an agent, the agent included."""
+        chains: dict[str, tuple[str, ...]] = {}
+        for name, below in self.children.items():
+            chains[name] = (name, *max((chains[child] for child in below), key=len, default=()))
+        return chains[root]
+
+    def uses_below(self, root: str) -> int:
+        """The number of agents that are built when each use gets one of its own."""
+        sizes: dict[str, int] = {}
+        for name, below in self.children.items():
+            sizes[name] = 1 + sum(sizes[child] for child in below)
+        return sizes[root]
+
+
+@dataclass
+class Findings:
+    system: AgentSystem
+    agent_graph: AgentGraph
+    catalogue: Catalogue
+    problems: list[SpecProblem] = field(default_factory=list[SpecProblem])
+    unregistered: list[SpecProblem] = field(default_factory=list[SpecProblem])
+    """Tools that the system names and this server does not have."""
+    uninstalled: list[SpecProblem] = field(default_factory=list[SpecProblem])
+    """Packages that its models need and this server does not have."""
+    warnings: list[SpecProblem] = field(default_factory=list[SpecProblem])
+    _suggestions: Suggestions = field(default_factory=Suggestions)
+
+    def refuse(self, path: str, message: str) -> None:
+        _add(self.problems, path, message)
+
+    def warn(self, path: str, message: str) -> None:
+        _add(self.warnings, path, message)
+
+    def suggest(self, name: str, known: Collection[str], *, otherwise: str | None = None) -> str:
+        return self._suggestions.did_you_mean(name, known, otherwise=otherwise)
+
+    def agents(self) -> Iterator[tuple[str, AgentSpec]]:
+        """Each agent with the path of its field."""
+        return ((f"agents[{n}]", agent) for n, agent in enumerate(self.system.agents))
+
+    def path_of(self, name: str) -> str:
+        return next(path for path, agent in self.agents() if agent.id == name)
+
+    def may_call(self, agent: AgentSpec) -> set[str]:
+        """Every name by which an agent may call something, aliases included."""
+        named = {self.catalogue.named(name) for name in agent.tools.allow}
+        aliases = {alias for alias, name in self.catalogue.tools.items() if name in named}
+        return named | aliases | set(agent.tools.allow)
+
+
+def _add(found: list[SpecProblem], path: str, message: str) -> None:
+    problem = SpecProblem(message, path)
+    if len(found) < PROBLEM_LIMIT and problem not in found:
+        found.append(problem)
+
+
+# Structure.
 
 NESTING_LIMIT = 10
 USES_LIMIT = 1_000
 
 
-def check(system: AgentSystem, family: Family, catalogue: Catalogue, gaps: Gaps) -> Findings:
-    findings = Findings(system, family, catalogue, gaps)
-    for rule in (*_RULES, *RIGHTS_RULES, *MODEL_RULES):
-        rule(findings)
-    return findings
-
-
 def _ids_are_unique(found: Findings) -> None:
     first: dict[str, str] = {}
-    for where, agent in found.agents():
+    for path, agent in found.agents():
         if agent.id in first:
-            other = found.gaps.original(first[agent.id])
-            found.refuse(f"{where}.id", f"{other} is called {agent.id!r} as well; rename one of them")
-        first.setdefault(agent.id, where)
+            found.refuse(f"{path}.id", f"{first[agent.id]} is called {agent.id!r} as well; rename one of them")
+        first.setdefault(agent.id, path)
         if agent.id in found.catalogue.tools:
-            found.refuse(f"{where}.id", f"a tool is called {agent.id!r} as well; give the agent another id")
+            found.refuse(f"{path}.id", f"a tool is called {agent.id!r} as well; give the agent another id")
 
 
 def _one_orchestrator(found: Findings) -> None:
-    sure = [(where, agent) for where, agent in found.agents() if found.gaps.sure(f"{where}.role")]
-    orchestrators = [(where, agent) for where, agent in sure if agent.role == "orchestrator"]
-    everybody_is_known = len(sure) == len(found.system.agents) and not found.gaps.nameless_agents
-    if not orchestrators and everybody_is_known:
-        found.refuse("agents", "nobody gets the user's messages; give one agent the role orchestrator")
-    for where, agent in orchestrators[1:]:
-        said = "" if "role" in agent.model_fields_set else ", because it says no role"
+    orchestrators = [(path, agent) for path, agent in found.agents() if agent.role == "orchestrator"]
+    if not orchestrators:
+        found.refuse("agents", "no agent receives the user's messages; give one agent the role orchestrator")
+    for path, agent in orchestrators[1:]:
+        reason = "" if "role" in agent.model_fields_set else ", because it names no role"
         found.refuse(
-            f"{where}.role" if not said else where,
-            f"{agent.id!r} is an orchestrator beside {orchestrators[0][1].id!r}{said}; "
+            f"{path}.role" if not reason else path,
+            f"{agent.id!r} is an orchestrator beside {orchestrators[0][1].id!r}{reason}; "
             "there is one, so give the others role: sub-agent",
         )
 
 
-def _no_circles(found: Findings) -> None:
-    for circle in found.family.circles:
-        user, used = circle[-2:]
-        place = found.family.agents[user].tools.allow.index(used)
+def _no_cycles(found: Findings) -> None:
+    for cycle in found.agent_graph.cycles:
+        user, used = cycle[-2:]
+        index = found.agent_graph.agents[user].tools.allow.index(used)
         found.refuse(
-            f"{found.where(user)}.tools.allow[{place}]",
-            f"these agents call each other in a circle: {' → '.join(circle)}; remove one of the steps",
+            f"{found.path_of(user)}.tools.allow[{index}]",
+            f"these agents call each other in a circle: {' → '.join(cycle)}; remove one of the steps",
         )
 
 
-def _bounded_families(found: Findings) -> None:
+def _bounded_nesting(found: Findings) -> None:
     root = found.system.orchestrator().id
-    chain = found.family.longest_chains()[root]
+    path = f"{found.path_of(root)}.tools.allow"
+    chain = found.agent_graph.longest_chain(root)
     if len(chain) - 1 > NESTING_LIMIT:
         found.refuse(
-            f"{found.where(root)}.tools.allow",
-            f"sub-agents are nested {len(chain) - 1} deep, {NESTING_LIMIT} are allowed: {' → '.join(chain)}",
+            path, f"sub-agents are nested {len(chain) - 1} deep, {NESTING_LIMIT} are allowed: {' → '.join(chain)}"
         )
-    uses = found.family.uses_below()[root]
+    uses = found.agent_graph.uses_below(root)
     if uses > USES_LIMIT:
         found.refuse(
-            f"{found.where(root)}.tools.allow",
+            path,
             f"with each use counted, these are {uses} agents, and {USES_LIMIT} are allowed; let fewer use the same",
         )
 
 
 def _graphs_are_known(found: Findings) -> None:
-    for where, agent in found.agents():
+    for path, agent in found.agents():
         if agent.kind != "graph":
-            if agent.graph is not None and found.gaps.sure(f"{where}.kind"):
-                found.refuse(f"{where}.graph", f"an agent of kind {agent.kind} has no graph; say kind: graph")
+            if agent.graph is not None:
+                found.refuse(f"{path}.graph", f"an agent of kind {agent.kind} has no graph; write kind: graph")
         elif agent.graph is None:
-            if found.gaps.sure(f"{where}.graph"):
-                found.refuse(where, "an agent of kind graph needs the name of one; add graph: <name>")
+            found.refuse(path, "an agent of kind graph needs the name of one; add graph: <name>")
         elif agent.graph not in found.catalogue.graphs:
-            hint = found.hint(agent.graph, found.catalogue.graphs)
-            found.refuse(f"{where}.graph", f"the operator has registered no graph {agent.graph!r} (--config); {hint}")
+            hint = found.suggest(agent.graph, found.catalogue.graphs)
+            found.refuse(f"{path}.graph", f"the operator has registered no graph {agent.graph!r} (--config); {hint}")
 
 
 def _workplans_have_agents(found: Findings) -> None:
-    """Who plans hands out tasks, and does nothing himself."""
-    for where, agent in found.agents():
-        if agent.kind != "workplan" or not found.gaps.sure(f"{where}.kind"):
+    """A workplan hands out tasks, and has no tools of its own."""
+    for path, agent in found.agents():
+        if agent.kind != "workplan":
             continue
         for n, name in enumerate(agent.tools.allow):
-            if name in found.catalogue.tools and name not in found.family.agents:
+            if name in found.catalogue.tools and name not in found.agent_graph.agents:
                 message = f"an agent of kind workplan only plans; give the tool {name!r} to a sub-agent that needs it"
-                found.refuse(f"{where}.tools.allow[{n}]", message)
-        if not found.family.children[agent.id] and found.gaps.sure(f"{where}.tools.allow"):
-            found.refuse(where, "nobody does the tasks of this plan; name sub-agents in tools.allow")
+                found.refuse(f"{path}.tools.allow[{n}]", message)
+        if not found.agent_graph.children[agent.id]:
+            found.refuse(path, "no agent does the tasks of this plan; name sub-agents in tools.allow")
 
 
-def _everybody_is_reached(found: Findings) -> None:
-    reached = found.family.reachable(found.system.orchestrator().id)
-    for where, agent in found.agents():
+def _agents_are_reachable(found: Findings) -> None:
+    reached = found.agent_graph.reachable(found.system.orchestrator().id)
+    for path, agent in found.agents():
         if agent.id not in reached and agent.role != "orchestrator":
-            found.warn(where, f"nobody can reach {agent.id!r}; name it in the tools.allow of an agent that is reached")
+            found.warn(path, f"no agent reaches {agent.id!r}; name it in the tools.allow of an agent that is reached")
 
 
-_RULES: Collection[Callable[[Findings], None]] = (
+# Permissions.
+
+BY_TOOL = ("tool_call_limits", "tool_timeouts", "approvals")
+"""The settings whose keys are names of tools."""
+_ALL_EFFECTS: frozenset[str] = frozenset(get_args(Effect))
+_EFFECT_OF_GRAPHS = "external"
+"""What a graph does to the world is unknown, so the worst is assumed."""
+
+
+def _tools_are_registered(found: Findings) -> None:
+    known = {*found.catalogue.tools, *found.agent_graph.agents}
+    for path, agent in found.agents():
+        seen: set[str] = set()
+        for n, name in enumerate(agent.tools.allow):
+            item = f"{path}.tools.allow[{n}]"
+            if name not in known:
+                _unknown_tool(found, item, name, known)
+            if found.catalogue.named(name) in seen:
+                found.warn(item, f"{name!r} is allowed twice")
+            seen.add(found.catalogue.named(name))
+
+
+def _unknown_tool(found: Findings, path: str, name: str, known: Collection[str]) -> None:
+    if server := found.catalogue.unasked_server(name):
+        found.warn(path, f"whether the MCP server {server!r} offers {name!r} was not checked")
+        return
+    hint = found.suggest(name, known, otherwise="`stellwerk tools` lists what there is")
+    _add(found.unregistered, path, f"the tool {name!r} is not registered; {hint}")
+
+
+def _terms_only_narrow(found: Findings) -> None:
+    for path, agent in found.agents():
+        for name, use in agent.tools.agents.items():
+            field = f"{path}.tools.agents.{name}"
+            if name not in found.agent_graph.agents:
+                hint = found.suggest(name, found.agent_graph.agents)
+                found.refuse(field, f"there is no agent {name!r}; {hint}")
+            elif name not in agent.tools.allow:
+                found.refuse(field, f"{agent.id!r} is not allowed to use {name!r}; add it to tools.allow")
+            else:
+                _only_narrows(found, field, found.agent_graph.agents[name], use)
+
+
+def _only_narrows(found: Findings, path: str, agent: AgentSpec, use: SubAgentUse) -> None:
+    if agent.kind == "graph":
+        for term in SubAgentUse.model_fields:
+            if getattr(use, term) is not None:
+                found.refuse(f"{path}.{term}", DECIDED_BY_GRAPH)
+        return
+    own = found.may_call(agent)
+    for n, tool in enumerate(use.allowed_tools or ()):
+        if tool not in own:
+            hint = found.suggest(tool, agent.tools.allow)
+            message = f"{agent.id!r} has no tool {tool!r}, and this list can only take away; {hint}"
+            found.refuse(f"{path}.allowed_tools[{n}]", message)
+
+
+def _settings_fit_tools(found: Findings) -> None:
+    for path, agent in found.agents():
+        own = found.may_call(agent)
+        foreign = [(name, tool) for name in BY_TOOL for tool in getattr(agent, name) if tool not in own]
+        for setting, tool in foreign if agent.kind != "graph" else ():
+            field = f"{path}.{setting}.{tool}"
+            message = f"{agent.id!r} is not allowed the tool {tool!r}"
+            if agent.kind == "deep":
+                found.warn(field, f"{message}; this counts only if deep agents bring a tool of that name")
+            else:
+                hint = found.suggest(tool, agent.tools.allow, otherwise="add it to tools.allow, or remove this")
+                found.refuse(field, f"{message}; {hint}")
+
+
+class _Use(NamedTuple):
+    """An agent, and what the agents above leave to it."""
+
+    agent: str
+    effects: frozenset[str] = _ALL_EFFECTS
+    tools: frozenset[str] | None = None
+    """All that it has, if None."""
+    asks: bool = False
+    """Whether the user must approve external effects after untrusted content was read."""
+
+
+def _effects_are_allowed(found: Findings) -> None:
+    """The allowed effects of an agent bind all agents below it. Each distinct use is checked once."""
+    root = found.system.orchestrator().id
+    reached = found.agent_graph.reachable(root)
+    waiting = [_Use(name) for name in found.agent_graph.agents if name == root or name not in reached]
+    seen: set[_Use] = set()
+    while waiting:
+        use = waiting.pop()
+        if use not in seen:
+            seen.add(use)
+            waiting += _uses_below(found, use)
+
+
+def _uses_below(found: Findings, use: _Use) -> Iterator[_Use]:
+    agent = found.agent_graph.agents[use.agent]
+    effects = use.effects if agent.effects is None else use.effects & frozenset(agent.effects)
+    asks = use.asks or _EFFECT_OF_GRAPHS in agent.approvals_after_reading
+    allow = f"{found.path_of(agent.id)}.tools.allow"
+    checked: set[str] = set()
+    for n, written in enumerate(agent.tools.allow):
+        name = found.catalogue.named(written)
+        if name in checked or (use.tools is not None and name not in use.tools):
+            continue
+        checked.add(name)
+        path = f"{allow}[{n}]"
+        if name not in found.agent_graph.children[agent.id]:
+            _compare(found, path, f"{agent.id!r} has the tool {name!r}", found.catalogue.effects.get(name), effects)
+        elif found.agent_graph.agents[name].kind == "graph":
+            _compare(found, path, f"{agent.id!r} has the graph {name!r}", _EFFECT_OF_GRAPHS, effects)
+            if asks and agent.kind == "workplan":
+                found.refuse(path, cannot_ask(agent.id, name))
+        else:
+            left = agent.tools.agents.get(name, SubAgentUse()).allowed_tools
+            tools = None if left is None else frozenset(map(found.catalogue.named, left))
+            yield _Use(name, effects, tools, asks)
+
+
+def cannot_ask(workplan: str, graph: str) -> str:
+    return (
+        f"agent {workplan!r} is a workplan, which hands tasks to the graph {graph!r} without asking, but "
+        "approvals_after_reading of it, or of an agent that uses it, has the effect external; "
+        "take the graph away, or let an agent of another kind use it"
+    )
+
+
+def _compare(found: Findings, path: str, user: str, effect: str | None, allowed: frozenset[str]) -> None:
+    if effect is not None and effect not in allowed:
+        found.refuse(path, effect_refused(user, effect, allowed))
+
+
+def effect_refused(user: str, effect: str, allowed: Collection[str]) -> str:
+    return (
+        f"agent {user} of effect {effect!r}, but it, or an agent that uses it, "
+        f"may only have: {', '.join(sorted(allowed)) or 'none'}; take it away, or add the effect"
+    )
+
+
+# Models.
+
+_SCRIPTED = "scripted"
+
+
+def _used(found: Findings) -> Iterator[tuple[str, AgentSpec, ModelSpec]]:
+    """The model of each agent that has one, with the path of the field that names it."""
+    for path, agent in found.agents():
+        if agent.kind == "graph":
+            continue
+        if agent.model is None:
+            yield "system.default_model", agent, found.system.system.default_model
+        else:
+            yield f"{path}.model", agent, agent.model
+
+
+def _written(found: Findings) -> Iterator[tuple[str, ModelSpec]]:
+    yield "system.default_model", found.system.system.default_model
+    for path, agent in found.agents():
+        if agent.model is not None and agent.kind != "graph":
+            yield f"{path}.model", agent.model
+
+
+def _models_are_known_and_named(found: Findings) -> None:
+    """Only the scripted model needs no name."""
+    for path, model in _written(found):
+        if found.catalogue.provider(model.provider) is None:
+            hint = found.suggest(model.provider, found.catalogue.providers)
+            found.refuse(f"{path}.provider", f"there is no provider {model.provider!r}; {hint}")
+        elif model.provider != _SCRIPTED and "model" not in model.model_fields_set:
+            found.refuse(f"{path}.model", f"this is missing; name the model of {model.provider!r}")
+
+
+def _keys_and_packages_are_there(found: Findings) -> None:
+    reported: set[str] = set()
+    for path, _, model in _used(found):
+        name = found.catalogue.provider(model.provider)
+        if name is None or name in reported:
+            continue
+        reported.add(name)
+        if name not in found.catalogue.keys:
+            secret = f"{plain(name)}_api_key"
+            otherwise = f", or start the server with {secret.upper()} set" if found.catalogue.environment else ""
+            message = f"there is no key for {model.provider!r}; store the secret {secret}{otherwise}"
+            found.warn(f"{path}.provider", message)
+        package = found.catalogue.packages.get(name)
+        if package is not None and package not in reported:
+            reported.add(package)
+            message = f"models of {model.provider!r} need a package that is not installed: pip install '{package}'"
+            _add(found.uninstalled, f"{path}.provider", message)
+
+
+# Settings without effect.
+
+DECIDED_BY_GRAPH = "a graph of your own decides this itself; take it away"
+_DECIDED_BY_SUB_AGENTS = "an agent of kind workplan only plans; set this at the sub-agents that do the tasks"
+_ONLY_IN_WORKPLANS = "only an agent of kind workplan has documents summed up; take it away"
+_SUMMARIES = "document_summaries"
+_ALWAYS = {"id", "role", "kind", "description", "completion_signal"}
+_EFFECTIVE = {
+    "graph": _ALWAYS | {"graph"},
+    "workplan": _ALWAYS
+    | {"graph", "system_prompt", "mission", "model", "model_retries", "tools", "effects", "approvals_after_reading"}
+    | {_SUMMARIES},
+}
+"""The effective settings by kind; ``graph`` for another kind is refused by the structure rules."""
+
+
+def _settings_have_an_effect(found: Findings) -> None:
+    for path, agent in found.agents():
+        if agent.kind in _EFFECTIVE:
+            why = DECIDED_BY_GRAPH if agent.kind == "graph" else _DECIDED_BY_SUB_AGENTS
+            for name in sorted(agent.model_fields_set - _EFFECTIVE[agent.kind]):
+                found.refuse(f"{path}.{name}", why)
+        elif _SUMMARIES in agent.model_fields_set:
+            found.refuse(f"{path}.{_SUMMARIES}", _ONLY_IN_WORKPLANS)
+
+
+RULES = (
     _ids_are_unique,
     _one_orchestrator,
-    _no_circles,
-    _bounded_families,
+    _no_cycles,
+    _bounded_nesting,
     _graphs_are_known,
     _workplans_have_agents,
-    _everybody_is_reached,
+    _agents_are_reachable,
+    _tools_are_registered,
+    _terms_only_narrow,
+    _settings_fit_tools,
+    _effects_are_allowed,
+    _models_are_known_and_named,
+    _keys_and_packages_are_there,
+    _settings_have_an_effect,
 )

@@ -1,66 +1,56 @@
-"""StreamAdapter: facts in, envelopes out, in order, each in its place.
+"""StreamAdapter: facts of one run in, envelopes out, in order, placed in the call tree.
 
-Pure: time comes with the facts, ids follow from them, nothing is guessed. The
-adapter knows which call belongs to which; counting (``seq``) is left to whoever
-stores, because only he knows what is stored already.
+Pure: times come with the facts, and ids follow from them. ``seq`` stays 0 here;
+``calls.OpenCalls`` counts it, as it knows what is stored already.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from stellwerk.envelope.canonical import clean_text
-from stellwerk.envelope.model import (
-    AskUser,
-    CallStart,
-    Envelope,
-    Error,
-    LlmStart,
-    Message,
-    SubgraphResume,
-    ToolStart,
-    Warning,
-)
-from stellwerk.envelope.payloads import Checkpointed, Problem, Resumed, Said, TextPart, Usage
-from stellwerk.envelope.results import to_result
-from stellwerk.envelope.shapes import Blob
+from stellwerk.envelope import model as m
+from stellwerk.envelope.introspection import Blob
+from stellwerk.envelope.payloads import Checkpointed, Filed, Problem, Resumed, Said, TextPart, Usage
+from stellwerk.envelope.results import FileRef
+from stellwerk.envelope.to_json import clean_text, to_result
 from stellwerk.ids import digest_id
 from stellwerk.stream import facts as f
-from stellwerk.stream.answers import Answers
+from stellwerk.stream.calls import CallTree, graph_of
 from stellwerk.stream.model_calls import ModelCalls
-from stellwerk.stream.outcomes import used_by
-from stellwerk.stream.resuming import Resuming
+from stellwerk.stream.outcomes import AnswerCandidates, OutcomeBuilder, used_by
 from stellwerk.stream.states import States
 from stellwerk.stream.tool_calls import ToolCalls
-from stellwerk.stream.tree import Tree, graph_of
 
 
 class StreamAdapter:
-    """The facts of one run. ``agent`` is the name of the outermost agent."""
+    """Turns the facts of one run into envelopes. ``agent`` is the name of the outermost agent."""
 
     def __init__(self, *, trace_id: str, run_id: str, agent: str) -> None:
-        self._tree = Tree(trace_id, run_id, agent)
+        self._tree = CallTree(trace_id, run_id, agent)
         self._models = ModelCalls(self._tree)
-        self._tools = ToolCalls(self._tree, self._models)
-        self._states = States(self._tree, self._tools)
-        self._answers = Answers()
+        self._tools = ToolCalls(self._tree)
+        self._states = States(self._tree)
+        self._answers = AnswerCandidates()
         self.declined = False
-        """The user said no at a breakpoint."""
-        self._spoken: set[str] = set()
+        """The user answered no at a breakpoint."""
+        self._messages: set[str] = set()
+        """Ids of the messages known so far."""
         self._ts = 0.0
-        self._goes_on: Checkpointed | None = None
-        """Where the outermost graph goes on, until that is told."""
+        self._resumes_at: Checkpointed | None = None
+        """The checkpoint that the outermost graph resumes from, until that is recorded."""
         self._attempt = 1
-        self._mapping: dict[type[f.Fact], Callable[[Any], Iterable[Envelope]]] = {
-            f.ModelSpoke: self._models.spoke,
-            f.ModelWrote: self._models.wrote,
-            f.ModelBegan: self._model_began,
-            f.ModelDone: self._model_done,
-            f.ToolBegan: self._tools.began,
-            f.ToolDone: self._tools.done,
+        self._mapping: dict[type[f.Fact], Callable[[Any], Iterable[m.Envelope]]] = {
+            f.ModelToken: self._models.token,
+            f.ToolArgsDelta: self._models.args_delta,
+            f.ModelStarted: self._model_started,
+            f.ModelFinished: self._model_finished,
+            f.ToolStarted: self._tools.started,
+            f.ToolFinished: self._tools.finished,
             f.ToolAnswered: self._tools.answered,
             f.CallFailed: self._call_failed,
-            f.CallPaused: self._tools.pause,
-            f.Linked: self._linked,
+            f.CallPaused: self._tools.paused,
+            f.StepStarted: self._step_started,
             f.StepEnded: self._step_ended,
             f.Interrupted: self._states.interrupted,
             f.Declined: self._declined,
@@ -70,11 +60,10 @@ class StreamAdapter:
             f.AnswerGiven: self._answer_given,
             f.OutputGiven: self._output_given,
             f.NodeUpdated: self._states.updated,
-            f.ToolSpoke: self._states.tool_spoke,
-            f.Emitted: self._states.emitted,
+            f.ToolOutputDelta: self._states.tool_output,
+            f.CustomEvent: self._states.custom_event,
             f.CheckpointSaved: self._states.saved,
             f.Warned: self._warned,
-            f.Unknown: self._unknown,
         }
 
     @property
@@ -87,7 +76,7 @@ class StreamAdapter:
 
     @property
     def answer(self) -> str:
-        """What the run answers, as far as is known."""
+        """The answer of the run, as far as it is known."""
         return self._answers.text
 
     @property
@@ -96,130 +85,139 @@ class StreamAdapter:
         return self._models.usage
 
     @property
-    def asks(self) -> list[AskUser]:
-        """Questions of this run, which nobody has answered yet."""
-        return [ask for ask_id, ask in self._states.asks.items() if ask_id not in self._tools.given_up]
+    def asks(self) -> list[m.AskUser]:
+        """Unanswered questions of this run."""
+        return [ask for ask_id, ask in self._states.asks.items() if ask_id not in self._tree.given_up]
 
     @property
     def paused(self) -> Collection[str]:
         """Calls on the path to those questions; they stay open."""
-        return self._tools.waiting_for_user()
+        return self._tree.waiting_for_user()
 
     @property
     def suspended(self) -> Collection[str]:
-        """Calls that are paused: those of this run, and those that it has yet to take up again."""
-        return {*self._tools.waiting_for_user(), *(start.call_id for start in self._tools.waiting.values())}
+        """Paused calls of this run, and those of earlier runs that it has not resumed yet."""
+        return {*self.paused, *(start.call_id for start in self._tools.waiting.values())}
 
     def blobs(self) -> list[Blob]:
-        """What must be stored before the envelopes that were given since the last time; each is given once."""
-        found, self._tree.blobs = self._tree.blobs, []
+        """Return, once, the blobs to store before the envelopes since the last time."""
+        found = self._tree.blobs
+        self._tree.blobs = []
         return found
 
     @property
-    def waiting(self) -> Sequence[Message]:
-        """Messages that are recorded when it is known whether one of them is the answer."""
+    def waiting(self) -> Sequence[m.Message]:
+        """Messages that are recorded once it is known which of them is the answer."""
         return tuple(self._answers.waiting)
 
-    def seed(self, history: Iterable[Envelope], waiting: Sequence[Message] = (), *, goes_on: bool = True) -> None:
-        """Take up the trace where it asked the user, or where this run was cut off; what is open goes on.
+    def seed(
+        self,
+        history: Iterable[m.Envelope],
+        waiting: Sequence[m.Message] = (),
+        *,
+        goes_on: bool = True,
+    ) -> None:
+        """Resume a trace after a question, or a run after a crash; open calls go on.
 
-        ``waiting`` waited when the last state was stored. What a model said later is said again if the run goes on.
+        ``waiting`` waited when the last checkpoint was stored. Later messages of models come again
+        if the run goes on.
         """
+        before = _ResumeState(self._tree, self._models, self._tools, self._states)
+        before.fold(history)
         self._states.resumed = True
-        resuming = Resuming(self._tools, self._states)
-        resuming.take_up(history)
-        self._goes_on, self._attempt = resuming.checkpoint, resuming.attempts + 1
-        self._spoken |= resuming.said
-        self._answers.recorded |= resuming.said
-        streamed = {end.payload.message_id for end, _ in resuming.answers}
-        for kept in (each for each in waiting if each.payload.message_id not in self._spoken):
-            self._spoken.add(kept.payload.message_id)
+        self._resumes_at = before.checkpoint
+        self._attempt = before.attempts + 1
+        self._messages |= before.messages
+        self._answers.recorded |= before.messages
+        streamed = {end.payload.message_id for end, _ in before.answers}
+        for kept in (each for each in waiting if each.payload.message_id not in self._messages):
+            self._messages.add(kept.payload.message_id)
             self._answers.wait(kept, by_model=kept.payload.message_id in streamed)
-        for end, text in resuming.answers[: resuming.in_state] if goes_on else resuming.answers:
-            if end.payload.message_id not in self._spoken and end.run_id == self._tree.run_id:
+        for end, text in before.answers[: before.in_state] if goes_on else before.answers:
+            if end.payload.message_id not in self._messages and end.run_id == self._tree.run_id:
                 message = self._message(end.ts, end.payload.message_id, text, end.agent)
                 if message is not None:
                     self._answers.wait(message, by_model=True)
 
-    def feed(self, fact: f.Fact) -> Iterable[Envelope]:
+    def feed(self, fact: f.Fact) -> Iterable[m.Envelope]:
         return self._mapping[type(fact)](fact)
 
-    def finish(self) -> Iterator[Envelope]:
-        """The answer, now that no step can follow it."""
-        yield from self._models.refused(self._ts)
+    def finish(self) -> Iterator[m.Envelope]:
+        """Record the answer, now that no step can follow it."""
+        yield from self._tree.abandon_held(self._ts)
         yield from self._answers.release("step" if self.asks else "last")
 
-    def cut_off(self) -> Iterable[Envelope]:
-        """What was said in full and waits; the run ends here, and none of it is an answer."""
+    def interrupt(self) -> Iterable[m.Envelope]:
+        """Record the waiting messages of a run that ends here; none of them is an answer."""
         return self._answers.release("step")
 
-    def _linked(self, fact: f.Linked) -> Iterator[Envelope]:
-        if self._goes_on is not None and fact.parent is None:
-            yield self._resumed(fact.ts, self._goes_on)
-        tree, above = self._tree, self._tree.steps.get(fact.parent or "")
+    def _step_started(self, fact: f.StepStarted) -> Iterator[m.Envelope]:
+        if self._resumes_at is not None and fact.parent is None:
+            yield self._resumed(fact.ts, self._resumes_at)
+        tree = self._tree
+        above = tree.steps.get(fact.parent or "")
         tree.steps[fact.run] = fact
-        self._states.step_began(fact)
-        # A step one level below the one around it: that one is a graph, and perhaps no tool's or agent's own.
+        self._states.step_started(fact)
+        # One level below its parent, which is a graph, perhaps without a tool or agent of its own.
         if above is not None and above.namespace and fact.namespace.startswith(above.namespace + "|"):
             if above.run not in tree.calls and tree.where.get(tree.owner(above.run)) != above.namespace:
-                yield from self._tools.graph_began(above)
+                yield from self._tools.graph_started(above)
         tree.claim(graph_of(fact.namespace), tree.owner(fact.parent))
 
-    def _resumed(self, ts: float, saved: Checkpointed) -> Envelope:
-        self._goes_on = None
+    def _resumed(self, ts: float, saved: Checkpointed) -> m.Envelope:
+        self._resumes_at = None
         payload = Resumed(checkpoint_id=saved.checkpoint_id, node=saved.node, attempt=self._attempt)
-        return SubgraphResume(**self._tree.root(ts), payload=payload)
+        return m.SubgraphResume(**self._tree.root(ts), payload=payload)
 
-    def _step_ended(self, fact: f.StepEnded) -> Iterator[Envelope]:
+    def _step_ended(self, fact: f.StepEnded) -> Iterator[m.Envelope]:
         graph = self._tree.calls.get(fact.run)
         yield from self._tools.graph_ended(fact)
         self._tree.steps.pop(fact.run, None)
-        if fact.failed is not None and isinstance(graph, ToolStart):
+        if fact.failed is not None and isinstance(graph, m.ToolStart):
             yield self._raised(fact.ts, graph, graph.payload.tool_name, fact.failed)
 
-    def _model_began(self, fact: f.ModelBegan) -> Iterator[Envelope]:
+    def _model_started(self, fact: f.ModelStarted) -> Iterator[m.Envelope]:
         parent = self._tree.owner(fact.parent)
         if parent == self._tree.run_id and fact.voice != "silent":
-            yield from self._answers.model_begins()
-        yield from self._models.began(fact, parent)
+            yield from self._answers.model_starts()
+        yield from self._models.started(fact, parent)
 
-    def _model_done(self, fact: f.ModelDone) -> Iterator[Envelope]:
-        found = self._models.done(fact)
+    def _model_finished(self, fact: f.ModelFinished) -> Iterator[m.Envelope]:
+        found = self._models.close(fact.run)
         if found is None:
             return
         start, voice = found
         self._ts = fact.ts
-        yield from self._models.ended(fact, start, voice)
+        yield from self._models.finished(fact, start, voice)
         owner = start.parent_id or ""
-        self._tools.want(owner, fact.tool_calls)
-        used = used_by(start.payload.model, fact.input_tokens, fact.output_tokens)
+        self._tools.request(owner, fact.tool_calls)
         held = voice == "held" and not fact.tool_calls
-        if (inside := self._tools.inside.get(owner)) is not None:
-            inside.use(used)
+        if (inside := self._tools.outcomes.get(owner)) is not None:
+            inside.use(used_by(start.payload.model, fact.input_tokens, fact.output_tokens))
             inside.say(fact.message_id, "" if held or voice == "silent" else fact.text)
         if held:
-            self._spoken.add(fact.message_id)
+            self._messages.add(fact.message_id)
         elif owner in self._tree.runs and voice != "silent":
             message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
             yield from self._answers.said(message, step=bool(fact.tool_calls), by_model=True)
 
-    def _answer_accepted(self, fact: f.AnswerAccepted) -> Iterator[Envelope]:
-        start, told = self._models.accepted(fact.message_id, fact.text, fact.ts)
-        yield from told
+    def _answer_accepted(self, fact: f.AnswerAccepted) -> Iterator[m.Envelope]:
+        start, streamed = self._models.accepted(fact.message_id, fact.text, fact.ts)
+        yield from streamed
         if start is None:
             return
         owner = start.parent_id or ""
-        if (inside := self._tools.inside.get(owner)) is not None:
+        if (inside := self._tools.outcomes.get(owner)) is not None:
             inside.say(fact.message_id, fact.text)
         if owner in self._tree.runs:
             message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
             yield from self._answers.said(message, step=False, by_model=True)
 
-    def _call_failed(self, fact: f.CallFailed) -> Iterator[Envelope]:
+    def _call_failed(self, fact: f.CallFailed) -> Iterator[m.Envelope]:
         start = self._tree.close(fact.run)
         if start is None:
             return
-        if isinstance(start, LlmStart):
+        if isinstance(start, m.LlmStart):
             yield from self._models.failed(start, fact.run, fact.ts)
             name = start.payload.model
         else:
@@ -227,40 +225,40 @@ class StreamAdapter:
             name = start.payload.tool_name
         yield self._raised(fact.ts, start, name, fact.kind)
 
-    def _raised(self, ts: float, start: CallStart, name: str, kind: str) -> Envelope:
-        """What a model or tool says when it fails is for its caller; the public line only says that it did."""
+    def _raised(self, ts: float, start: m.CallStart, name: str, kind: str) -> m.Envelope:
+        """The public error names only the class; the message is for the caller."""
         problem = Problem(code="call_failed", message=f"{name} raised {kind}", name=name, class_=kind)
-        return Error(**self._tree.place(ts, None, self._tree.run_id, start.agent), payload=problem)
+        return m.Error(**self._tree.place(ts, None, self._tree.run_id, start.agent), payload=problem)
 
-    def _message_returned(self, fact: f.MessageReturned) -> Iterator[Envelope]:
-        """A message in the state, which a model call of ours may have told already."""
-        if fact.message_id in self._spoken:
-            yield from self._answers.kept(clean_text(fact.message_id))
+    def _message_returned(self, fact: f.MessageReturned) -> Iterator[m.Envelope]:
+        """A message in the state, perhaps of a model call that is recorded already."""
+        if fact.message_id in self._messages:
+            yield from self._answers.in_state(clean_text(fact.message_id))
         else:
-            # The framework gives an id to those without one only later.
-            message_id = fact.message_id or digest_id(self._tree.run_id, "returned", str(len(self._spoken)))
+            # The framework adds missing ids only later.
+            message_id = fact.message_id or digest_id(self._tree.run_id, "returned", str(len(self._messages)))
             step = fact.asks_for_tools or fact.is_step
             message = self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents)
             yield from self._answers.said(message, step=step, by_model=False)
 
-    def _declined(self, fact: f.Declined) -> Iterable[Envelope]:
+    def _declined(self, fact: f.Declined) -> Iterable[m.Envelope]:
         self.declined = True
         return ()
 
-    def _state_decides(self, fact: f.StateDecides) -> Iterable[Envelope]:
+    def _state_decides(self, fact: f.StateDecides) -> Iterable[m.Envelope]:
         self._answers.by_state = True
         return ()
 
-    def _answer_given(self, fact: f.AnswerGiven) -> Iterable[Envelope]:
-        """The answer of a graph that speaks in messages: the last one of its state."""
+    def _answer_given(self, fact: f.AnswerGiven) -> Iterable[m.Envelope]:
+        """The answer of a graph with messages: the last one of its state."""
         message_id = fact.message_id
         if clean_text(message_id) in self._answers.recorded:
             message_id = digest_id(self._tree.run_id, "answer")
         self._decide(self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents))
         return ()
 
-    def _output_given(self, fact: f.OutputGiven) -> Iterable[Envelope]:
-        """The answer of a graph that does not speak in messages: its output, as text."""
+    def _output_given(self, fact: f.OutputGiven) -> Iterable[m.Envelope]:
+        """The answer of a graph without messages: its output, as text."""
         if self.asks or (self.answer and not fact.value):
             return ()
         result, _, blobs = to_result(fact.value)
@@ -268,22 +266,19 @@ class StreamAdapter:
         self._decide(self._message(fact.ts, digest_id(self._tree.run_id, "output"), result.as_text(), None))
         return ()
 
-    def _decide(self, answer: Message | None) -> None:
+    def _decide(self, answer: m.Message | None) -> None:
         if answer is not None and not self.asks:
             self._answers.decide(answer)
 
-    def _warned(self, fact: f.Warned) -> Iterator[Envelope]:
-        yield Warning(**self._tree.root(fact.ts), payload=Problem(code=fact.code, message=clean_text(fact.message)))
-
-    def _unknown(self, fact: f.Unknown) -> Iterator[Envelope]:
-        problem = Problem(code="unknown_event", message=f"not understood: {clean_text(fact.what)}")
-        yield Warning(**self._tree.root(fact.ts), payload=problem)
+    def _warned(self, fact: f.Warned) -> Iterator[m.Envelope]:
+        problem = Problem(code=fact.code, message=clean_text(fact.message))
+        yield m.Warning(**self._tree.root(fact.ts), payload=problem)
 
     def _message(
         self, ts: float, message_id: str, text: str, agent: str | None, documents: Sequence[str] = ()
-    ) -> Message | None:
-        """None if there is no text in it."""
-        self._spoken.add(message_id)
+    ) -> m.Message | None:
+        """Return None if there is no text in it."""
+        self._messages.add(message_id)
         if not (clean := clean_text(text)):
             return None
         said = Said(
@@ -295,4 +290,113 @@ class StreamAdapter:
             documents=[clean_text(each) for each in documents] or None,
         )
         call_id = digest_id("message", said.message_id)
-        return Message(**self._tree.place(ts, self._tree.run_id, call_id, agent), payload=said)
+        return m.Message(**self._tree.place(ts, self._tree.run_id, call_id, agent), payload=said)
+
+
+@dataclass
+class _ResumeState:
+    """A fold over the log of a trace, from which an adapter goes on after a question or a crash.
+
+    It fills the parts of the adapter; its own fields are what the adapter decides about. Calls that
+    the earlier run left open go on under the same ids, events that the framework repeats are
+    dropped, and the usage inside open calls still counts.
+    """
+
+    tree: CallTree
+    models: ModelCalls
+    tools: ToolCalls
+    states: States
+    attempts: int = 1
+    """Runs of the trace so far, the first included."""
+    checkpoint: Checkpointed | None = None
+    """The last one of the outermost graph, from which it goes on."""
+    messages: set[str] = field(default_factory=set)
+    """Messages of the trace; a step that is not over returns them again."""
+    answers: list[tuple[m.LlmEnd, str]] = field(default_factory=list)
+    """The last texts of the outermost agent; a graph's state may choose the answer among them."""
+    in_state: int = 0
+    """How many of them the checkpoint has."""
+    _first: dict[str, str] = field(default_factory=dict)
+    """The first attempt of each call."""
+    _texts: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _parents: dict[str, str | None] = field(default_factory=dict)
+
+    def fold(self, history: Iterable[m.Envelope]) -> None:
+        for envelope in history:
+            match envelope:
+                case m.SubgraphCheckpoint(payload=saved, parent_id=None):
+                    self.checkpoint = saved
+                    self.in_state = len(self.answers)
+                case m.RunStart(run_id=str(run_id)):
+                    self.tree.runs.add(run_id)
+                    self.answers = []
+                    self.in_state = 0
+                case m.SubgraphResume():
+                    self.attempts += 1
+                case m.Message(payload=said):
+                    if envelope.run_id == self.tree.run_id or said.role == "assistant":
+                        self.messages.add(said.message_id)
+                case m.State(payload=changed):
+                    self.states.versions[changed.name] = changed.version
+                    self.states.changes += envelope.run_id == self.tree.run_id
+                case m.AskUser():
+                    self._asked(envelope)
+                case _:
+                    self._call(envelope)
+
+    def _asked(self, ask: m.AskUser) -> None:
+        asked = ask.payload
+        if asked.tool_name and asked.tool_call_id:
+            self.tools.request(ask.parent_id, [(asked.tool_name, asked.tool_call_id, asked.args)])
+        if ask.run_id == self.tree.run_id:  # questions of earlier runs are answered
+            self.states.asks[asked.ask_id] = ask
+
+    def _call(self, envelope: m.Envelope) -> None:
+        match envelope:
+            case m.ToolStart():
+                self._tool_started(envelope)
+            case m.ToolEnd():
+                self._tool_ended(envelope)
+            case m.LlmToken(payload=token) if token.kind == "text":
+                self._texts[envelope.call_id].append(token.text)
+            case m.LlmEnd():
+                self._model_ended(envelope)
+            case m.Document(payload=filed, parent_id=str(call)):
+                self._filed(filed, self._parents.get(call))
+
+    def _tool_started(self, start: m.ToolStart) -> None:
+        before = start.payload.retry_of
+        first = self._first[start.call_id] = self._first.get(before, before) if before else start.call_id
+        self.tools.attempts[first] = self.tools.attempts.get(first, 0) + 1
+        self.tools.waiting[first] = start
+        self.tools.forget_request(start.parent_id, start.payload.tool_call_id)
+        self._parents[start.call_id] = start.parent_id
+        if start.payload.kind != "tool":
+            self.tools.outcomes[start.call_id] = OutcomeBuilder()
+
+    def _tool_ended(self, end: m.ToolEnd) -> None:
+        self.tools.waiting.pop(self._first.get(end.call_id, end.call_id), None)
+        inside = self.tools.outcomes.pop(end.call_id, None)
+        outer = self.tools.outcomes.get(end.parent_id or "")
+        if inside is not None and outer is not None:
+            outer.take_over(inside)
+
+    def _model_ended(self, end: m.LlmEnd) -> None:
+        text = "".join(self._texts.pop(end.call_id, ()))
+        done = end.payload
+        if end.run_id == self.tree.run_id and done.usage is not None:
+            self.models.use(done.usage)
+        if done.status == "ok" and text and end.parent_id in self.tree.runs:
+            self.answers = [] if done.tool_calls else [*self.answers, (end, text)]
+            self.in_state = min(self.in_state, len(self.answers))
+        requested = [(call.name, call.tool_call_id, call.args) for call in done.tool_calls or ()]
+        self.tools.request(end.parent_id, requested)
+        inside = self.tools.outcomes.get(end.parent_id or "")
+        if inside is not None and done.usage is not None:
+            inside.use(done.usage)
+            inside.say(done.message_id, text if done.status == "ok" else "")
+
+    def _filed(self, filed: Filed, owner: str | None) -> None:
+        inside = self.tools.outcomes.get(owner or "")
+        if inside is not None:
+            inside.file(FileRef(document_id=filed.document_id, filename=filed.name, mime=filed.mime, size=filed.size))

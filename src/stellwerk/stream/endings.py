@@ -1,7 +1,7 @@
-"""Endings: the last envelopes of a run, whoever writes them.
+"""Endings: the last envelopes of a run that completes, fails, is stopped or crashes.
 
-The runner, the agent as a library, and recovery after a crash all end a run by
-these, so that every log ends in the same way.
+The runner, the library and crash recovery all end a run by these, so every log
+ends in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +17,15 @@ from stellwerk.stream.outcomes import sum_of
 
 
 def ending(
-    adapter: StreamAdapter, calls: OpenCalls, *, trace_id: str, run_id: str, ts: float, failure: Problem | None = None
+    adapter: StreamAdapter,
+    calls: OpenCalls,
+    *,
+    trace_id: str,
+    run_id: str,
+    ts: float,
+    failure: Problem | None = None,
 ) -> Iterator[Envelope]:
-    """The answer, ends for what is open, and the run's own end. To be stamped one by one, as they come."""
+    """Yield the answer, the ends of open calls and the end of the run; stamp each as it comes."""
     yield from adapter.finish()
     awaiting = bool(adapter.asks) and failure is None
     yield from calls.closing(ts=ts, run_id=run_id, but=adapter.paused if awaiting else ())
@@ -36,35 +42,40 @@ def ending(
 
 
 def crash_ending(
-    story: Iterable[Envelope], *, run_id: str, ts: float, waiting: Sequence[Message] = ()
+    log: Iterable[Envelope],
+    *,
+    run_id: str,
+    ts: float,
+    waiting: Sequence[Message] = (),
 ) -> list[Envelope]:
-    """The envelopes that end a broken run, from the log of its trace and the messages that only its state has."""
+    """End a crashed run, from its trace's log and ``waiting`` messages that only its state has."""
     reason = "the run was cut off: its server ended while it was under way"
-    return _cut_off(story, run_id, ts, RunEnded(status="failed", reason=reason, code="crashed"), waiting)
+    return _interrupted(log, run_id, ts, RunEnded(status="failed", reason=reason, code="crashed"), waiting)
 
 
 def stop_ending(
-    story: Iterable[Envelope], stop: StopAsked, *, run_id: str, ts: float, waiting: Sequence[Message] = ()
+    log: Iterable[Envelope], stop: StopAsked, *, run_id: str, ts: float, waiting: Sequence[Message] = ()
 ) -> list[Envelope]:
-    """The envelopes that end a run which was stopped."""
-    return _cut_off(story, run_id, ts, RunEnded(status="stopped", reason=stop.reason, code="stopped"), waiting)
+    """End a stopped run."""
+    return _interrupted(log, run_id, ts, RunEnded(status="stopped", reason=stop.reason, code="stopped"), waiting)
 
 
-def _cut_off(
-    story: Iterable[Envelope], run_id: str, ts: float, ended: RunEnded, waiting: Sequence[Message]
+def _interrupted(
+    log: Iterable[Envelope], run_id: str, ts: float, ended: RunEnded, waiting: Sequence[Message]
 ) -> list[Envelope]:
-    calls, usage, trace_id = OpenCalls(), dict[str, Usage](), ""
-    told = list(story)
-    for envelope in told:
+    calls = OpenCalls()
+    usage: dict[str, Usage] = {}
+    trace_id = ""
+    history = list(log)
+    for envelope in history:
         calls.feed(envelope)
         trace_id = envelope.trace_id or trace_id
         if isinstance(envelope, LlmEnd) and envelope.run_id == run_id and (used := envelope.payload.usage):
             usage[used.model] = sum_of(usage.get(used.model), used)
     end = RunEnd(**_root(trace_id, run_id, ts), payload=replace(ended, usage=list(usage.values())))
     adapter = StreamAdapter(trace_id=trace_id, run_id=run_id, agent="")
-    adapter.seed(told, waiting, goes_on=False)
-    ending = (*adapter.cut_off(), *calls.closing(ts=ts, run_id=run_id), end)
-    return [calls.stamp(envelope) for envelope in ending]
+    adapter.seed(history, waiting, goes_on=False)
+    return [calls.stamp(each) for each in (*adapter.interrupt(), *calls.closing(ts=ts, run_id=run_id), end)]
 
 
 def _root(trace_id: str, run_id: str, ts: float) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Facts: what a framework said, in plain values, from whichever source it came.
+"""Facts: events of the framework in plain values, the input of the stream adapter.
 
-A fact names calls by the framework's own ids (``run``, ``parent``); giving
-them their place in the log is the adapter's work. No fact is interpreted here.
-A ``namespace`` says where in nested graphs something stands: empty for the
-outermost graph, ``tools:…`` for a task of it, ``tools:…|model:…`` for one below.
+A fact names calls by the framework's own ids (``run``, ``parent``); the adapter
+gives them their place in the log. A ``namespace`` locates an event in nested
+graphs: empty for the outermost graph, ``tools:…`` for a task of it,
+``tools:…|model:…`` for one below.
 """
 
 from typing import Any, Literal
@@ -11,15 +11,15 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Voice = Literal["open", "silent", "held"]
-"""How a model call is heard: as it speaks, not at all, or once its answer is accepted."""
+"""How a model call is streamed: as it comes, not at all, or once its answer is accepted."""
 
 
-class _Fact(Struct, frozen=True, gc=False):
-    """Made for each token, so it is small, and the garbage collector need not look at it."""
+class Fact(Struct, frozen=True, gc=False):
+    """Made for each token, so it is small and untracked by the garbage collector."""
 
 
-class Linked(_Fact, frozen=True, gc=False):
-    """A step of a graph began; it stands between a call and the calls inside it."""
+class StepStarted(Fact, frozen=True, gc=False):
+    """A step of a graph started; it is between a call and the calls inside it."""
 
     run: str
     parent: str | None
@@ -28,18 +28,18 @@ class Linked(_Fact, frozen=True, gc=False):
     name: str = ""
     ts: float = 0.0
     input: Any = None
-    """What it was given, if it may be a graph; of a conversation the last message."""
+    """Its input, if it may be a graph; of a conversation the last message."""
 
 
-class StepEnded(_Fact, frozen=True, gc=False):
-    """A step of a graph is over; ``failed`` is the class of what it raised."""
+class StepEnded(Fact, frozen=True, gc=False):
+    """A step of a graph ended; ``failed`` is the class of its exception."""
 
     ts: float
     run: str
     failed: str | None = None
 
 
-class ModelBegan(_Fact, frozen=True, gc=False):
+class ModelStarted(Fact, frozen=True, gc=False):
     ts: float
     run: str
     parent: str | None
@@ -49,10 +49,10 @@ class ModelBegan(_Fact, frozen=True, gc=False):
     params: dict[str, Any] = {}
     voice: Voice = "open"
     prompt: list[Any] | None = None
-    """What the model was asked, if that is to be stored."""
+    """The messages to the model, if prompts are stored."""
 
 
-class ModelSpoke(_Fact, frozen=True, gc=False):
+class ModelToken(Fact, frozen=True, gc=False):
     ts: float
     run: str
     text: str
@@ -60,19 +60,19 @@ class ModelSpoke(_Fact, frozen=True, gc=False):
     block: int = 0
 
 
-class ModelWrote(_Fact, frozen=True, gc=False):
-    """A piece of the arguments of a tool call; only the first one of a call has to say which call it is."""
+class ToolArgsDelta(Fact, frozen=True, gc=False):
+    """A piece of the arguments of a tool call; only the first one of a call needs name and id."""
 
     ts: float
     run: str
     index: int | str | None
-    """Tells the calls of one message apart."""
+    """Identifies the call within its message."""
     text: str
     tool_call_id: str | None = None
     name: str | None = None
 
 
-class ModelDone(_Fact, frozen=True, gc=False):
+class ModelFinished(Fact, frozen=True, gc=False):
     ts: float
     run: str
     message_id: str
@@ -81,10 +81,10 @@ class ModelDone(_Fact, frozen=True, gc=False):
     input_tokens: int
     output_tokens: int
     tool_calls: list[tuple[str, str, Any]]
-    """(name, tool_call_id, arguments) of what the model wants called."""
+    """(name, tool_call_id, arguments) of the requested tool calls."""
 
 
-class ToolBegan(_Fact, frozen=True, gc=False):
+class ToolStarted(Fact, frozen=True, gc=False):
     ts: float
     run: str
     parent: str | None
@@ -100,32 +100,32 @@ class ToolBegan(_Fact, frozen=True, gc=False):
     """The name of the call that brackets an agent's result."""
     idempotent: bool = False
     message_id: str | None = None
-    """Of the message that will tell what came of it; files made inside go with that message."""
+    """The message that will hold its outcome; files made inside belong to that message."""
 
 
-class ToolDone(_Fact, frozen=True, gc=False):
+class ToolFinished(Fact, frozen=True, gc=False):
     ts: float
     run: str
     output: Any
-    """What the tool returned, or the artifact it attached for us."""
+    """The return value of the tool, or its artifact."""
     failed: bool = False
     """The tool reported an error as its result."""
     notes: tuple[str, ...] = ()
-    """What was changed in the result before it came here."""
+    """Changes made to the result before."""
 
 
-class ToolAnswered(_Fact, frozen=True, gc=False):
-    """A node answered a tool call, perhaps without running the tool: refused, limited, timed out."""
+class ToolAnswered(Fact, frozen=True, gc=False):
+    """A node answered a tool call, perhaps without running it: rejected, limited, timed out."""
 
     ts: float
     namespace: str
-    """Of the graph in which the node stands."""
+    """The graph of the node."""
     tool_call_id: str
     output: Any
     failed: bool
 
 
-class CallFailed(_Fact, frozen=True, gc=False):
+class CallFailed(Fact, frozen=True, gc=False):
     """A model or tool raised."""
 
     ts: float
@@ -134,15 +134,15 @@ class CallFailed(_Fact, frozen=True, gc=False):
     message: str
 
 
-class CallPaused(_Fact, frozen=True, gc=False):
-    """A tool stopped to ask the user; it goes on in a later run."""
+class CallPaused(Fact, frozen=True, gc=False):
+    """A tool was interrupted to ask the user; a later run resumes it."""
 
     run: str
     ask_ids: tuple[str, ...]
 
 
-class Interrupted(_Fact, frozen=True, gc=False):
-    """A graph waits for the user."""
+class Interrupted(Fact, frozen=True, gc=False):
+    """A graph was interrupted and waits for the user."""
 
     ts: float
     ask_id: str
@@ -152,11 +152,11 @@ class Interrupted(_Fact, frozen=True, gc=False):
     namespace: str
 
 
-class Declined(_Fact, frozen=True, gc=False):
-    """The user said no at a breakpoint: the graph does not go on."""
+class Declined(Fact, frozen=True, gc=False):
+    """The user answered no at a breakpoint: the graph does not go on."""
 
 
-class MessageReturned(_Fact, frozen=True, gc=False):
+class MessageReturned(Fact, frozen=True, gc=False):
     """A node of the outermost graph put an AI message into the state."""
 
     ts: float
@@ -165,25 +165,25 @@ class MessageReturned(_Fact, frozen=True, gc=False):
     agent: str | None
     asks_for_tools: bool
     is_step: bool = False
-    """The node says that its answer is yet to come."""
+    """The node marked it as a step: its answer follows."""
     documents: tuple[str, ...] = ()
     """Files that go with it."""
 
 
-class AnswerAccepted(_Fact, frozen=True, gc=False):
-    """The answer of a held model call was found valid."""
+class AnswerAccepted(Fact, frozen=True, gc=False):
+    """The answer of a held model call is valid."""
 
     ts: float
     message_id: str
     text: str
 
 
-class StateDecides(_Fact, frozen=True, gc=False):
-    """The final state of this graph says what its answer is, whichever model speaks last."""
+class StateDecides(Fact, frozen=True, gc=False):
+    """The final state of this graph decides its answer, not the last model call."""
 
 
-class AnswerGiven(_Fact, frozen=True, gc=False):
-    """A graph has ended, and this is the last AI message that its state has of this round."""
+class AnswerGiven(Fact, frozen=True, gc=False):
+    """A graph ended; this is the last AI message of this round in its state."""
 
     ts: float
     message_id: str
@@ -192,14 +192,14 @@ class AnswerGiven(_Fact, frozen=True, gc=False):
     documents: tuple[str, ...] = ()
 
 
-class OutputGiven(_Fact, frozen=True, gc=False):
-    """A graph has ended with this, and without a message."""
+class OutputGiven(Fact, frozen=True, gc=False):
+    """A graph ended with this output and without a message."""
 
     ts: float
     value: Any
 
 
-class NodeUpdated(_Fact, frozen=True, gc=False):
+class NodeUpdated(Fact, frozen=True, gc=False):
     """A node changed the state of its graph; ``delta`` is without messages."""
 
     ts: float
@@ -207,20 +207,22 @@ class NodeUpdated(_Fact, frozen=True, gc=False):
     namespace: str
     delta: Any
     repeated: bool = False
-    """It was told before the graph was interrupted."""
+    """The framework repeats it after an interrupt."""
 
 
-class ToolSpoke(_Fact, frozen=True, gc=False):
-    """A tool gave out a piece of its output."""
+class ToolOutputDelta(Fact, frozen=True, gc=False):
+    """A tool streamed a piece of its output."""
 
     ts: float
     run: str
     data: Any
 
 
-class Emitted(_Fact, frozen=True, gc=False):
-    """A tool or node wrote something to the stream of its graph; which one, only a tool_call_id in the data tells.
-    Or it dispatched an event; then ``run`` is who did."""
+class CustomEvent(Fact, frozen=True, gc=False):
+    """A tool or node wrote to its graph's stream, or dispatched an event.
+
+    In the stream only a ``tool_call_id`` in the data identifies it; of an event, ``run`` is the id.
+    """
 
     ts: float
     namespace: str
@@ -229,51 +231,16 @@ class Emitted(_Fact, frozen=True, gc=False):
     run: str | None = None
 
 
-class CheckpointSaved(_Fact, frozen=True, gc=False):
+class CheckpointSaved(Fact, frozen=True, gc=False):
     ts: float
     checkpoint_id: str
     namespace: str
     state_digest: str
 
 
-class Warned(_Fact, frozen=True, gc=False):
-    """Something was not done as the user may expect; the message says what, and what to do."""
+class Warned(Fact, frozen=True, gc=False):
+    """The run deviates from what the user may expect; the message has what and the remedy."""
 
     ts: float
     code: str
     message: str
-
-
-class Unknown(_Fact, frozen=True, gc=False):
-    """A recording has something that no reader of recordings knows."""
-
-    ts: float
-    what: str
-
-
-Fact = (
-    Linked
-    | StepEnded
-    | ModelBegan
-    | ModelSpoke
-    | ModelWrote
-    | ModelDone
-    | ToolBegan
-    | ToolDone
-    | ToolAnswered
-    | CallFailed
-    | CallPaused
-    | Interrupted
-    | Declined
-    | MessageReturned
-    | AnswerAccepted
-    | StateDecides
-    | AnswerGiven
-    | OutputGiven
-    | NodeUpdated
-    | ToolSpoke
-    | Emitted
-    | CheckpointSaved
-    | Warned
-    | Unknown
-)

@@ -1,29 +1,33 @@
-"""Outcomes: what an agent or a graph inside another one leaves behind, in one shape for all of them."""
+"""Outcomes: what an inner agent or graph returns, and which message of a run is its answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from stellwerk.envelope.canonical import clean_text
+from stellwerk.envelope.model import Message
 from stellwerk.envelope.payloads import Outcome, Usage
 from stellwerk.envelope.results import FileRef
+from stellwerk.envelope.to_json import clean_text
 
-_MESSAGES, _TEXT = 20, 4000
-"""The last so many messages, so many characters of each: an event has a limit, and the whole text is in the log."""
-
+_MESSAGES = 20
+_TEXT = 4000
+"""The last messages, and characters of each: events are limited, the log has the whole text."""
 _MOST = 2**53 - 1
 """The largest integer that every reader of JSON understands."""
 
 
 @dataclass
-class Inside:
+class OutcomeBuilder:
+    """Collects the messages, files and usage of an inner agent or graph, in one shape."""
+
     messages: list[dict[str, str]] = field(default_factory=list)
     files: dict[str, Any] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
     signal: str | None = None
-    """The name of the call by which an agent says that it is done."""
+    """The name of the agent's completion signal."""
 
     def say(self, message_id: str, text: str) -> None:
         if text:
@@ -34,8 +38,8 @@ class Inside:
         for one in used:
             self.usage[one.model] = sum_of(self.usage.get(one.model), one)
 
-    def take_over(self, inner: "Inside") -> None:
-        """What an inner agent used and made, the one around it has used and made too."""
+    def take_over(self, inner: "OutcomeBuilder") -> None:
+        """Add the usage and files of an agent inside this one."""
         self.use(*inner.usage.values())
         self.files.update(inner.files)
 
@@ -45,18 +49,88 @@ class Inside:
     def outcome(self) -> Outcome:
         return Outcome(messages=list(self.messages), files=dict(self.files), usage=list(self.usage.values()))
 
-    def plain(self) -> Mapping[str, Any]:
+    def plain(self) -> dict[str, Any]:
         usage = [msgspec.to_builtins(used) for used in self.usage.values()]
         return {"messages": list(self.messages), "files": dict(self.files), "usage": usage}
 
 
 def used_by(model: str, input_tokens: int, output_tokens: int) -> Usage:
-    """What a provider says was used; a number that no reader could take is cut."""
-    read, written = (min(max(tokens, 0), _MOST) for tokens in (input_tokens, output_tokens))
-    return Usage(model=model, input_tokens=read, output_tokens=written)
+    """Build the usage that a provider reports; numbers that JSON readers cannot take are cut."""
+    return Usage(model=model, input_tokens=_limited(input_tokens), output_tokens=_limited(output_tokens))
+
+
+def _limited(tokens: int) -> int:
+    return min(max(tokens, 0), _MOST)
 
 
 def sum_of(before: Usage | None, used: Usage) -> Usage:
     if before is None:
         return used
-    return used_by(used.model, before.input_tokens + used.input_tokens, before.output_tokens + used.output_tokens)
+    read = before.input_tokens + used.input_tokens
+    written = before.output_tokens + used.output_tokens
+    return used_by(used.model, read, written)
+
+
+@dataclass
+class AnswerCandidates:
+    """Messages of the outermost agent that wait until the answer of the run is known."""
+
+    text: str = ""
+    """Of the latest candidate."""
+    by_state: bool = False
+    """The final state decides: a later model call does not make a step of an earlier message."""
+    recorded: set[str] = field(default_factory=set)
+    """Ids of the messages that no longer wait."""
+    waiting: list[Message] = field(default_factory=list)
+    _by_models: set[str] = field(default_factory=set)
+    """Ids of messages whose tokens were streamed, so readers miss nothing while they wait."""
+
+    def model_starts(self) -> Iterator[Message]:
+        waits = self.by_state and all(each.payload.message_id in self._by_models for each in self.waiting)
+        return iter(()) if waits else self.release("step")
+
+    def said(self, message: Message | None, *, step: bool, by_model: bool) -> Iterator[Message]:
+        """Add a message, which is a step or may be the answer; None if it has no text."""
+        is_step = step and message is not None
+        if is_step or not (self.by_state and by_model):
+            yield from self.release("step")
+        if message is not None:
+            self.wait(message, by_model=by_model, is_candidate=not step)
+        if is_step:
+            yield from self.release("step")
+
+    def wait(self, message: Message, *, by_model: bool, is_candidate: bool = True) -> None:
+        self.waiting.append(message)
+        if by_model:
+            self._by_models.add(message.payload.message_id)
+        if is_candidate:
+            self.text = message.payload.text
+
+    def in_state(self, message_id: str) -> Iterator[Message]:
+        """A node put a message into the state; earlier messages are steps."""
+        place = self._place(message_id, None)
+        if self.by_state and place is not None:
+            after = self.waiting[place:]
+            self.waiting = self.waiting[:place]
+            yield from self.release("step")
+            self.waiting = after
+
+    def decide(self, answer: Message) -> None:
+        """Choose the answer; one that waits already, by id or text, is not repeated."""
+        place = self._place(answer.payload.message_id, answer.payload.text)
+        self.text = answer.payload.text
+        self.waiting.append(answer if place is None else self.waiting.pop(place))
+
+    def release(self, status: Literal["step", "last"]) -> Iterator[Message]:
+        """Record all waiting messages; ``status`` is that of the last one, the others are steps."""
+        waiting = self.waiting
+        self.waiting = []
+        self.recorded |= {each.payload.message_id for each in waiting}
+        yield from waiting[:-1]
+        for each in waiting[-1:]:
+            yield replace(each, payload=replace(each.payload, status=status))
+
+    def _place(self, message_id: str, text: str | None) -> int | None:
+        said = [each.payload for each in self.waiting]
+        same = [place for place, each in enumerate(said) if each.message_id == message_id]
+        return next(iter(same or [place for place, each in enumerate(said) if each.text == text]), None)

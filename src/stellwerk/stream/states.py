@@ -1,91 +1,75 @@
-"""What a graph says beside its calls: changes of its state, questions to the user, words on its stream."""
+"""States: changes of a graph's state, checkpoints, interrupts, and custom events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from stellwerk.envelope.canonical import PAYLOAD_DEPTH, canonical, clean_text
-from stellwerk.envelope.model import (
-    AskUser,
-    Envelope,
-    Log,
-    State,
-    SubgraphCheckpoint,
-    ToolStart,
-    ToolUpdate,
-    Update,
-)
-from stellwerk.envelope.payloads import Checkpointed, Level, Logged, StateChanged, ToolUpdated, Updated
+import msgspec
+
+from stellwerk.envelope.introspection import Blob
+from stellwerk.envelope.model import AskUser, Envelope, Log, State, SubgraphCheckpoint, ToolStart, ToolUpdate, Update
+from stellwerk.envelope.payloads import Asked, Checkpointed, Level, Logged, StateChanged, ToolUpdated, Updated
+from stellwerk.envelope.to_json import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.ids import digest_id
-from stellwerk.stream.facts import CheckpointSaved, Emitted, Interrupted, Linked, NodeUpdated, ToolSpoke
-from stellwerk.stream.questions import LONGEST, asked, words_of
-from stellwerk.stream.tool_calls import ToolCalls
-from stellwerk.stream.tree import Tree, graph_of
+from stellwerk.spec.approvals import forms_of
+from stellwerk.stream import facts as f
+from stellwerk.stream.calls import CallTree, graph_of
 
 STATES = frozenset({"checklist", "plan", "todos", "files"})
-"""Keys of a state that readers know by name."""
+"""State keys that have envelopes of their own."""
 _LEVELS: tuple[Level, ...] = get_args(Level)
 _WORDS = ("message", "text", "status")
 _LARGEST = 2**53
-"""Versions from here on are none of ours."""
+"""Larger versions in a state are not versions of ours."""
+APPROVAL = "tool_approval"
+ELICITATION = "mcp_elicitation"
+LONGEST = 2000
+"""Characters of data that are shown as text."""
+_QUESTION_WORDS = ("question", "message", "prompt", "description", "text")
 
 
 @dataclass
 class States:
-    tree: Tree
-    tools: ToolCalls
+    tree: CallTree
     asks: dict[str, AskUser] = field(default_factory=dict)
     """Questions of this run that wait for an answer."""
     resumed: bool = False
-    """The run goes on where an earlier one asked; what was told then is told again by the framework."""
-    _versions: dict[str, int] = field(default_factory=dict)
-    _changes: int = 0
+    """The run goes on after an interrupt: the framework repeats updates of the interrupted step."""
+    versions: dict[str, int] = field(default_factory=dict)
+    changes: int = 0
     _ran: dict[str, list[str]] = field(default_factory=dict)
-    """Nodes that began since the last checkpoint of their graph, by its namespace."""
+    """Nodes that started since the last checkpoint of their graph, by its namespace."""
     _saved: set[str] = field(default_factory=set)
     """Graphs that made a step of their own in this run."""
 
-    def take_up(self, told: State | AskUser) -> None:
-        """What an earlier run told, or this one before it was cut off."""
-        match told:
-            case State(payload=changed):
-                self._versions[changed.name] = changed.version
-                self._changes += told.run_id == self.tree.run_id
-            case AskUser(payload=asked):
-                if asked.tool_name and asked.tool_call_id:
-                    self.tools.want(told.parent_id, [(asked.tool_name, asked.tool_call_id, asked.args)])
-                if told.run_id == self.tree.run_id:  # those of an earlier run are answered
-                    self.asks[asked.ask_id] = told
-
-    def step_began(self, fact: Linked) -> None:
+    def step_started(self, fact: f.StepStarted) -> None:
         if fact.node is not None:
             ran = self._ran.setdefault(graph_of(fact.namespace), [])
             if fact.node not in ran:
                 ran.append(fact.node)
 
-    def saved(self, fact: CheckpointSaved) -> Iterator[Envelope]:
+    def saved(self, fact: f.CheckpointSaved) -> Iterator[Envelope]:
         self._saved.add(fact.namespace)
         ran = ",".join(self._ran.pop(fact.namespace, ["__start__"]))
         payload = Checkpointed(checkpoint_id=fact.checkpoint_id, node=ran, state_digest=fact.state_digest)
         yield SubgraphCheckpoint(**self._of_graph(fact), payload=payload)
 
-    def _of_graph(self, fact: CheckpointSaved) -> dict[str, Any]:
-        """Only the outermost graph's checkpoints are the run's own: who goes on from there relies on it."""
+    def _of_graph(self, fact: f.CheckpointSaved) -> dict[str, Any]:
+        """Only the outermost graph's checkpoints belong to the run, which resumes from the last."""
         if not fact.namespace:
             return self.tree.root(fact.ts)
         start = self.tree.tools.get(self.tree.call_of(fact.namespace) or "")
         if start is not None:
-            return self.tree.place(fact.ts, start.parent_id, start.call_id, start.payload.title or start.agent)
-        owner = self.tree.owner_of(fact.namespace)  # a graph in a node, in which nothing has happened yet
+            return self.tree.in_call(fact.ts, start, start.payload.title)
+        owner = self.tree.owner_of(fact.namespace)  # a graph in a node, before its first step
         call_id = digest_id(self.tree.trace_id, fact.namespace, "checkpoints")
         return self.tree.place(fact.ts, owner, call_id, self.tree.agent_of(owner))
 
-    def updated(self, fact: NodeUpdated) -> Iterator[Envelope]:
+    def updated(self, fact: f.NodeUpdated) -> Iterator[Envelope]:
         if fact.repeated and self.resumed and fact.namespace not in self._saved:
             return
-        delta = canonical(fact.delta, depth=PAYLOAD_DEPTH)
-        self.tree.blobs += delta.blobs
-        rest, named = _parted(delta.value)
+        delta = self.tree.canonical(fact.delta)
+        rest, named = _split(delta.value)
         if rest:
             payload = Updated(
                 node=clean_text(fact.node),
@@ -93,72 +77,69 @@ class States:
                 delta=rest,
                 sanitized=list(delta.notes) or None,
             )
-            yield Update(**self._inside(fact.ts, fact.namespace), payload=payload)
+            start = self.tree.tools.get(self.tree.owner_of(fact.namespace))
+            place = self.tree.root(fact.ts)
+            if start is not None:
+                place = self.tree.in_call(fact.ts, start, start.payload.title)
+            yield Update(**place, payload=payload)
         for name, value in named.items():
             yield self._state(fact, name, value)
 
-    def _inside(self, ts: float, namespace: str) -> dict[str, Any]:
-        """In the call that a graph belongs to; that of the outermost one is the run."""
-        start = self.tree.tools.get(self.tree.owner_of(namespace))
-        if start is None:
-            return self.tree.root(ts)
-        return self.tree.place(ts, start.parent_id, start.call_id, start.payload.title or start.agent)
-
-    def _state(self, fact: NodeUpdated, name: str, value: Any) -> Envelope:
+    def _state(self, fact: f.NodeUpdated, name: str, value: Any) -> Envelope:
         own = value.get("version") if isinstance(value, dict) else None
-        version = own if type(own) is int and 0 <= own < _LARGEST else self._versions.get(name, 0) + 1
-        self._versions[name] = version
-        self._changes += 1
+        version = own if type(own) is int and 0 <= own < _LARGEST else self.versions.get(name, 0) + 1
+        self.versions[name] = version
+        self.changes += 1
         owner = self.tree.owner_of(fact.namespace)
-        call_id = digest_id("state", self.tree.run_id, str(self._changes))
+        call_id = digest_id("state", self.tree.run_id, str(self.changes))
         place = self.tree.place(fact.ts, owner, call_id, self.tree.agent_of(owner))
-        who = {"owner": place["agent"], "node": clean_text(fact.node)}
-        changed = StateChanged(name=name, version=version, **who, **_change(name, value))
+        changed = StateChanged(
+            name=name, version=version, owner=place["agent"], node=clean_text(fact.node), **_change(name, value)
+        )
         return State(**place, payload=changed)
 
-    def interrupted(self, fact: Interrupted) -> Iterator[Envelope]:
-        """The innermost graph says it first; those around it repeat it."""
-        # A breakpoint has no id: there is one at a time, whatever graph it is in.
+    def interrupted(self, fact: f.Interrupted) -> Iterator[Envelope]:
+        """Ask once: the innermost graph reports an interrupt first, those around repeat it."""
+        # A breakpoint has no id, but there is only one at a time.
         ask_id = fact.ask_id or digest_id(self.tree.run_id, "breakpoint")
-        if ask_id in self.asks or ask_id in self.tools.given_up:
+        if ask_id in self.asks or ask_id in self.tree.given_up:
             return
-        parent = self.tools.asked_by.get(ask_id, self.tree.owner_of(fact.namespace))
-        paused = self.tools.paused.get(parent)
+        parent = self.tree.asked_by.get(ask_id, self.tree.owner_of(fact.namespace))
+        paused = self.tree.paused.get(parent)
         agent = paused.payload.title or paused.agent if paused else self.tree.agent_of(parent)
-        payload, blobs = asked(ask_id, fact)
+        payload, blobs = question_of(ask_id, fact)
         self.tree.blobs += blobs
         ask = AskUser(**self.tree.place(fact.ts, parent, digest_id("ask", ask_id), agent), payload=payload)
         self.asks[ask_id] = ask
         yield ask
 
-    def tool_spoke(self, fact: ToolSpoke) -> Iterator[Envelope]:
+    def tool_output(self, fact: f.ToolOutputDelta) -> Iterator[Envelope]:
         start = self.tree.calls.get(fact.run)
         if isinstance(start, ToolStart):
             yield self._tool_update(start, fact.ts, fact.data)
 
-    def emitted(self, fact: Emitted) -> Iterator[Envelope]:
-        if (line := line_in(fact.data)) is not None:
+    def custom_event(self, fact: f.CustomEvent) -> Iterator[Envelope]:
+        if (line := log_line(fact.data)) is not None:
             yield Log(**self.tree.root(fact.ts), payload=line)
             return
         start = self._writer(fact)
-        if start is not None:  # a text is a line; pieces of output come by another way
-            yield self._tool_update(start, fact.ts, f"{fact.data}\n" if isinstance(fact.data, str) else fact.data)
+        if start is not None:  # a text is a line here; pieces of output come as ToolOutputDelta
+            data = f"{fact.data}\n" if isinstance(fact.data, str) else fact.data
+            yield self._tool_update(start, fact.ts, data)
             return
-        data = canonical(fact.data, depth=PAYLOAD_DEPTH)
-        self.tree.blobs += data.blobs
-        more = None if isinstance(data.value, str) else data.value
-        told = Logged(message=words_of(data.value, _WORDS)[:LONGEST], data=more, progress=_progress(more))
-        yield Log(**self.tree.root(fact.ts), payload=told)
+        data = self.tree.canonical(fact.data).value
+        more = None if isinstance(data, str) else data
+        logged = Logged(message=words_of(data, _WORDS)[:LONGEST], data=more, progress=_progress(more))
+        yield Log(**self.tree.root(fact.ts), payload=logged)
 
     def _tool_update(self, start: ToolStart, ts: float, given: Any) -> Envelope:
-        data = canonical(given, depth=PAYLOAD_DEPTH)
-        self.tree.blobs += data.blobs
-        text = data.value if isinstance(data.value, str) else None
-        update = ToolUpdated(phase="output", text=text, data=None if text is not None else data.value)
-        return ToolUpdate(**self.tree.place(ts, start.parent_id, start.call_id, start.agent), payload=update)
+        data = self.tree.canonical(given).value
+        text = data if isinstance(data, str) else None
+        update = ToolUpdated(phase="output", text=text, data=None if text is not None else data)
+        return ToolUpdate(**self.tree.in_call(ts, start), payload=update)
 
-    def _writer(self, fact: Emitted) -> ToolStart | None:
-        """The call that wrote: the one that is named, or the only one that is open there; else the one around."""
+    def _writer(self, fact: f.CustomEvent) -> ToolStart | None:
+        """Find the call that wrote: the named, else the only open one in its graph, else around."""
         if fact.run is not None:
             return self.tree.tools.get(self.tree.owner(fact.run))
         here = [self.tree.tools[id_] for id_, space in self.tree.where.items() if graph_of(space) == fact.namespace]
@@ -167,8 +148,8 @@ class States:
         return here[0] if len(here) == 1 else self.tree.tools.get(self.tree.owner_of(fact.namespace))
 
 
-def _parted(delta: Any) -> tuple[Any, dict[str, Any]]:
-    """What of a change is told as an update, and the states that have envelopes of their own."""
+def _split(delta: Any) -> tuple[Any, dict[str, Any]]:
+    """Separate the named states, which have envelopes of their own, from the rest of a change."""
     if not isinstance(delta, dict):
         return delta, {}
     named = {name: delta[name] for name in sorted(STATES & delta.keys())}
@@ -176,22 +157,29 @@ def _parted(delta: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _change(name: str, value: Any) -> dict[str, Any]:
-    """Deep agents give those files that they changed, and of all other states the whole."""
-    deep = name == "files" and isinstance(value, dict)
-    if not deep or not all(file is None or (isinstance(file, dict) and "content" in file) for file in value.values()):
+    """Deep agents return only the files that they changed; other states come whole."""
+    if name != "files" or not isinstance(value, dict) or not all(map(_is_file, value.values())):
         return {"snapshot": value}
-    paths = {file: "/" + file.replace("~", "~0").replace("/", "~1") for file in value}
-    return {
-        "patch": [
-            {"op": "remove", "path": path} if value[file] is None else {"op": "add", "path": path, "value": value[file]}
-            for file, path in paths.items()
-        ]
-    }
+    patch: list[dict[str, Any]] = []
+    for filename, file in value.items():
+        path = "/" + filename.replace("~", "~0").replace("/", "~1")
+        if file is None:
+            patch.append({"op": "remove", "path": path})
+        else:
+            patch.append({"op": "add", "path": path, "value": file})
+    return {"patch": patch}
 
 
-def line_in(data: Any) -> Logged | None:
-    """A line of the log, if a graph wrote one: ``{"stellwerk": "log", "message": …, "level": …, "progress": …}``."""
-    if not isinstance(data, dict) or data.get("stellwerk") != "log" or not isinstance(data.get("message"), str):
+def _is_file(value: Any) -> bool:
+    """None removes a file."""
+    return value is None or (isinstance(value, dict) and "content" in value)
+
+
+def log_line(data: Any) -> Logged | None:
+    """Read a log line: ``{"stellwerk": "log", "message": …, "level": …, "progress": …}``."""
+    if not isinstance(data, dict) or data.get("stellwerk") != "log":
+        return None
+    if not isinstance(data.get("message"), str):
         return None
     level: Level = next((level for level in _LEVELS if level == data.get("level")), "info")
     return Logged(message=clean_text(data["message"])[:LONGEST], level=level, progress=_progress(data))
@@ -199,4 +187,47 @@ def line_in(data: Any) -> Logged | None:
 
 def _progress(data: Any) -> int | None:
     found = data.get("progress") if isinstance(data, dict) else None
-    return found if type(found) is int and 0 <= found <= 100 else None  # True is an int, too, and not stored as one
+    return found if type(found) is int and 0 <= found <= 100 else None  # True is an int, too
+
+
+def question_of(ask_id: str, fact: f.Interrupted) -> tuple[Asked, tuple[Blob, ...]]:
+    """Return the question, in one form for all of them, and its blobs."""
+    safe = canonical(fact.value, depth=PAYLOAD_DEPTH)
+    form = canonical(fact.schema, depth=PAYLOAD_DEPTH)
+    value = safe.value
+    known = value if isinstance(value, dict) else {}
+    schema = known.get("schema") or form.value
+    question = Asked(
+        ask_id=ask_id,
+        question=words_of(value, _QUESTION_WORDS),
+        kind=_kind(known),
+        schema=schema if isinstance(schema, dict) else None,
+        options=_options(known, schema),
+        default=known.get("default"),
+        tool_call_id=known.get("tool_call_id") if isinstance(known.get("tool_call_id"), str) else None,
+        tool_name=known.get("name") if isinstance(known.get("name"), str) else None,
+        args=known.get("args"),
+        data=None if "question" in known else value,
+        sanitized=list(safe.notes) or None,
+    )
+    return question, safe.blobs + form.blobs
+
+
+def words_of(value: Any, names: Iterable[str]) -> str:
+    """Return the text of a value: itself, else the first of these fields, else its JSON."""
+    if isinstance(value, str):
+        return value
+    known = value if isinstance(value, dict) else {}
+    found = next((known[name] for name in names if known.get(name) and isinstance(known[name], str)), None)
+    return found or msgspec.json.encode(value).decode()[:LONGEST]
+
+
+def _options(known: dict[str, Any], schema: Any) -> list[Any] | None:
+    """Return the options; for an approval the decisions that are allowed."""
+    if isinstance(known.get("options"), list):
+        return list(known["options"])
+    return list(forms_of(schema)) or None if _kind(known) == "approval" else None
+
+
+def _kind(value: dict[str, Any]) -> Any:
+    return {APPROVAL: "approval", ELICITATION: "elicitation"}.get(str(value.get("type")), "question")

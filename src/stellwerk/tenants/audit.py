@@ -1,25 +1,31 @@
-"""The audit: who did what, when, from where, and what came of it; never what was said.
+"""The audit log, tamper-evident: who did what, when, from where, and with which outcome; never message texts.
 
 One chain for each tenant, apart from the logs of sessions, so that it outlives
-them. Each hash covers an entry and the hash before it: whoever changes,
-removes or slips in an entry breaks the chain from there on. An entry is committed
-with what it records (``audited.py``), or by itself where nothing was stored.
+them. Each hash covers an entry and the hash before it: a changed, removed or
+inserted entry breaks the chain from there on. An entry is committed in the
+transaction of what it records, or by itself where nothing was stored.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
 
 import msgspec
 import structlog
 
-from stellwerk.database.port import Database, Row, Transaction
-from stellwerk.envelope.redaction import Redactors
+from stellwerk.database.port import Database, Operation, P, R, Row, Transaction
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import Clock
-from stellwerk.tenants.audited import Due, Write
+from stellwerk.redaction.redactor import Redactors
 from stellwerk.tenants.principals import Principal
+
+Made = Callable[[Any], str]
+"""The id of what an operation makes of an item."""
 
 logger = structlog.get_logger(__name__)
 
@@ -27,10 +33,11 @@ OPERATOR = "operator"
 _BEGIN = bytes(32)
 _PAGE = 500
 _LONGEST = 200
-"""Characters of an id: whoever asks for something that there is not may call it anything."""
+"""Characters of an id: a request can name anything."""
+_REJECTED = 400
 _FORBIDDEN = 403
 REFUSALS = 60
-"""Of a tenant that are recorded in a minute: whoever is refused over and over does not fill the disk."""
+"""Rejections of a tenant that are recorded in a minute, so that they cannot fill the disk."""
 _MINUTE = 60
 
 
@@ -49,13 +56,126 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     key_id: str | None = None
 
 
-class Recorded(Entry, frozen=True, kw_only=True):
+class AuditRecord(Entry, frozen=True, kw_only=True):
     number: int
     hash: str
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Action:
+    """What an entry records, before its outcome is known."""
+
+    who: Principal
+    what: str
+    on: Mapping[str, str]
+    origin: str = ""
+    tenant: str | None = None
+    """The tenant that is affected, if it may be another than the principal's."""
+
+
+Entries = Sequence[tuple[str, Entry]]
+"""Each with the tenant in whose chain it is."""
+
+
+class PendingEntry:
+    """The audit entry of a request, to be written with the first thing that the request stores."""
+
+    def __init__(self, compose: Callable[[Mapping[str, str]], Entries]) -> None:
+        self._compose = compose
+        self.ids: dict[str, str] = {}
+        """The ids that it is about, as far as they are known."""
+        self._is_taken = self._is_over = False
+        self.is_written = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a write may still include it."""
+        return not self._is_taken and not self._is_over
+
+    def take(self) -> Entries:
+        self._is_taken = True
+        return self._compose(self.ids)
+
+    def settle(self, done: "asyncio.Future[Any]") -> None:
+        """A rejected write has not included the entry; a commit whose request was cancelled has."""
+        self.is_written = done.cancelled() or (done.exception() is None and done.result() is not False)
+        self._is_taken = self.is_written
+
+    def end(self) -> None:
+        """Later writes do not include it."""
+        self._is_over = True
+
+
+_due: ContextVar[PendingEntry | None] = ContextVar("audit_due", default=None)
+
+
+@contextmanager
+def recording(due: PendingEntry | None) -> Iterator[None]:
+    """Writes inside the block, and in tasks that it starts, include this entry; later ones do not."""
+    before = _due.set(due)
+    try:
+        yield
+    finally:
+        _due.reset(before)
+        if due is not None:
+            due.end()
+
+
+def without_audit() -> AbstractContextManager[None]:
+    """Writes inside the block include no entry: they are part of something else that has one."""
+    return recording(None)
+
+
+def about(**ids: str) -> None:
+    """The ids that the entry of this request is about, in addition to those of its address."""
+    if (due := _due.get()) is not None:
+        due.ids.update(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    operation: Operation[Any, Any]
+    item: Any
+    entries: Entries
+
+
+class AuditedDatabase:
+    """A database whose writes include the pending audit entry.
+
+    ``recorded`` are the operations that do so, each with a function that gives the id of what it creates, if any.
+    """
+
+    def __init__(self, database: Database, recorded: Mapping[Operation[Any, Any], Made | None]) -> None:
+        self._database, self._recorded = database, recorded
+        self.commit_seconds = database.commit_seconds
+        self.when_free, self.truncate, self.close = database.when_free, database.truncate, database.close
+
+    def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
+        due = _due.get()
+        if due is None or not due.is_open or operation not in self._recorded:
+            return self._database.submit(operation, item, urgent=urgent)
+        if (made := self._recorded[operation]) is not None:
+            due.ids["made"] = made(item)
+        future = self._database.submit(_join_many, _Joined(operation, item, due.take()), urgent=urgent)
+        future.add_done_callback(due.settle)
+        return future
+
+    async def read(self, query: Callable[[Transaction], R]) -> R:
+        return await self._database.read(query)
+
+
+def _join_many(tx: Transaction, items: Sequence[_Joined]) -> list[Any]:
+    outcomes: list[Any] = []
+    for operation, group in groupby(items, key=lambda joined: joined.operation):
+        outcomes += operation(tx, [joined.item for joined in group])
+    for joined, outcome in zip(items, outcomes, strict=True):
+        if outcome is not False and not isinstance(outcome, Exception):
+            _append(tx, joined.entries)
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class ChainCheck:
     """Of the chain of a tenant: how far it holds."""
 
     tenant: str
@@ -64,7 +184,7 @@ class Verdict:
     hash: bytes
     """Of the last of them."""
     whole: bool
-    """False if others follow, of which the first was changed, or stands where another was."""
+    """False if others follow, of which the first was changed or moved."""
 
 
 class Audit:
@@ -73,52 +193,47 @@ class Audit:
         self._refusals: dict[str, tuple[int, int]] = {}
         """By tenant: a minute, and how many there were in it."""
 
-    async def record(self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str) -> None:
-        """To be called before anybody hears of the outcome."""
-        if outcome == _FORBIDDEN and not self._is_new(who.tenant):
+    async def record(self, action: Action, outcome: int) -> None:
+        """Called before the response is sent, where no write has included the entry."""
+        if outcome == _FORBIDDEN and not self._is_new(action.who.tenant):
             return
-        entry = self.entry(who, what, outcome, on=on, origin=origin)
+        entries = self.entries(action, outcome)
         try:
-            await self._database.submit(_append_many, (who.tenant, entry), urgent=True)
+            await self._database.submit(_append_many, entries, urgent=True)
         except (StorageFull, StorageGone) as error:  # what was done is done; the operator's log has it at least
-            logger.error("audit_not_written", error=error.message, what=what, outcome=outcome, who=entry.who)
+            about_it = {"what": action.what, "outcome": outcome, "who": entries[0][1].who}
+            logger.error("audit_not_written", error=error.message, **about_it)
 
-    def entry(self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str) -> Entry:
+    def due(self, action: Action, outcome: int) -> PendingEntry:
+        """An entry that is written with what it records (``recording``)."""
+        return PendingEntry(lambda ids: self.entries(replace(action, on={**action.on, **ids}), outcome))
+
+    def entries(self, action: Action, outcome: int) -> Entries:
+        """The entry in the chain of the principal; and one in the chain of the affected tenant, if that is another.
+
+        Who the operator was, and from where, is in the operator's own chain only.
+        """
+        own, tenant = action.who.tenant, action.tenant
+        if tenant is None or tenant == own:
+            return [(own, self._entry(action, outcome))]
+        entry = self._entry(replace(action, on={"tenant": tenant, **action.on}), outcome)
+        if outcome >= _REJECTED:
+            return [(own, entry)]
+        anonymous = replace(action, who=Principal(tenant, "admin", OPERATOR), origin="")
+        return [(own, entry), (tenant, self._entry(anonymous, outcome))]
+
+    def _entry(self, action: Action, outcome: int) -> Entry:
+        who = action.who
         redacted = self._redactors.of(who.tenant).redact_text
         return Entry(
             at=self._clock.now(),
             who=who.user or who.key_id or who.tenant,
-            what=what,
+            what=action.what,
             outcome=outcome,
-            on={name: redacted(id)[:_LONGEST] for name, id in on.items()},
-            origin=origin,
+            on={name: redacted(id)[:_LONGEST] for name, id in action.on.items()},
+            origin=action.origin,
             key_id=who.key_id,
         )
-
-    def due(self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str) -> Due:
-        """To be recorded with what is done (``audited.recording``)."""
-
-        def compose(ids: Mapping[str, str]) -> Write:
-            return writing([(who.tenant, self.entry(who, what, outcome, on={**on, **ids}, origin=origin))])
-
-        return Due(compose)
-
-    def due_of_operator(self, who: Principal, what: str, outcome: int, *, tenant: str) -> Due:
-        """The same for what the operator does to a tenant."""
-        return Due(lambda ids: writing(self.entries(who, what, outcome, on=ids, origin="", tenant=tenant)))
-
-    def entries(
-        self, who: Principal, what: str, outcome: int, *, on: Mapping[str, str], origin: str, tenant: str
-    ) -> list[tuple[str, Entry]]:
-        """The entry in the chain of the principal; and one in the chain of the tenant, if that is another one."""
-        if tenant == who.tenant:
-            return [(tenant, self.entry(who, what, outcome, on=on, origin=origin))]
-        own = self.entry(who, what, outcome, on={"tenant": tenant, **on}, origin=origin)
-        return [(who.tenant, own), (tenant, self.entry(_operator(tenant), what, outcome, on=on, origin=""))]
-
-    async def record_for(self, tenant: str, what: str, outcome: int, *, on: Mapping[str, str]) -> None:
-        """What whoever runs the server did to a tenant. Who that was and from where is in his own chain."""
-        await self.record(_operator(tenant), what, outcome, on=on, origin="")
 
     def _is_new(self, tenant: str) -> bool:
         minute = int(self._clock.now() // _MINUTE)
@@ -126,29 +241,19 @@ class Audit:
         self._refusals[tenant] = minute, count + 1 if before == minute else 1
         return self._refusals[tenant][1] <= REFUSALS
 
-    async def page(self, tenant: str, *, after: int, limit: int) -> list[Recorded]:
+    async def page(self, tenant: str, *, after: int, limit: int) -> list[AuditRecord]:
         rows = await self._database.read(lambda tx: tx.rows("audit_page", tenant, after, limit))
         return [_recorded(row) for row in rows]
 
 
-def writing(entries: Sequence[tuple[str, Entry]]) -> Write:
-    """Each in the chain of its tenant."""
-    return partial(_append_all, entries)
-
-
-def _operator(tenant: str) -> Principal:
-    """The operator, as the tenant sees it."""
-    return Principal(tenant, "admin", OPERATOR)
-
-
-def verdict(tx: Transaction, tenant: str) -> Verdict:
+def check_chain(tx: Transaction, tenant: str) -> ChainCheck:
     before, last = _BEGIN, 0
     for number, entry, hashed in _chain(tx, tenant):
-        sound = number == last + 1 and isinstance(entry, bytes)  # whoever writes into a database may change types, too
+        sound = number == last + 1 and isinstance(entry, bytes)  # a direct write to the database may change types, too
         if not sound or _hash(tenant, number, before, entry) != hashed:
-            return Verdict(tenant, last, before, whole=False)
+            return ChainCheck(tenant, last, before, whole=False)
         before, last = hashed, number
-    return Verdict(tenant, last, before, whole=last > 0)  # that a tenant was made is its first entry
+    return ChainCheck(tenant, last, before, whole=last > 0)  # that a tenant was made is its first entry
 
 
 def _chain(tx: Transaction, tenant: str) -> Iterator[Row]:
@@ -158,13 +263,14 @@ def _chain(tx: Transaction, tenant: str) -> Iterator[Row]:
         last = page[-1][0]
 
 
-def _append_many(tx: Transaction, items: Sequence[tuple[str, Entry]]) -> list[None | Exception]:
-    _append_all(items, tx)
+def _append_many(tx: Transaction, items: Sequence[Entries]) -> list[None | Exception]:
+    for entries in items:
+        _append(tx, entries)
     return [None] * len(items)
 
 
-def _append_all(items: Sequence[tuple[str, Entry]], tx: Transaction) -> None:
-    for tenant, entry in items:
+def _append(tx: Transaction, entries: Entries) -> None:
+    for tenant, entry in entries:
         last = tx.row("last_audit", tenant) or (0, _BEGIN)
         body, number = msgspec.json.encode(entry), last[0] + 1
         tx.run("insert_audit", tenant, number, body, _hash(tenant, number, last[1], body))
@@ -174,8 +280,7 @@ def _hash(tenant: str, number: int, before: bytes, entry: bytes) -> bytes:
     return hashlib.sha256(b"%b\0%d\0%b%b" % (tenant.encode(), number, before, entry)).digest()
 
 
-def _recorded(row: Row) -> Recorded:
+def _recorded(row: Row) -> AuditRecord:
     number, body, hashed = row
     entry = msgspec.json.decode(body, type=Entry)
-    fields = {name: getattr(entry, name) for name in Entry.__struct_fields__}
-    return Recorded(**fields, number=number, hash=hashed.hex())
+    return AuditRecord(**msgspec.structs.asdict(entry), number=number, hash=hashed.hex())

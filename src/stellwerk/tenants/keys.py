@@ -8,34 +8,35 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
-from stellwerk.database.port import Database, Row, Transaction
+from msgspec import Struct, structs
+
+from stellwerk.database.port import Database, Transaction
 from stellwerk.errors import Conflict, NotFound
-from stellwerk.ids import Clock, chance
+from stellwerk.ids import Clock, random_token
 from stellwerk.tenants.principals import Principal, Role, Scope
 
 _TOKEN = re.compile(r"sw_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})")
-_NOBODY = hashlib.sha256(b"").digest()
+_NO_KEY = hashlib.sha256(b"").digest()
 _VALID_AT_ONCE = 2
 """Of one name: the one in use, and the one that takes its place."""
 AT_MOST = 1000
 """Of one tenant, as all are held in memory; of those that are valid no longer, the oldest make room."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class KeyInfo(Struct, frozen=True):
+    """A key without its secret, which is not stored."""
+
     id: str
     tenant: str
     name: str
     user: str | None
     role: Role
     scopes: tuple[Scope, ...] | None
-    hash: bytes
     created_at: float
-    expires_at: float | None = None
-    revoked_at: float | None = None
-    last_used: float | None = None
+    expires_at: float | None
+    revoked_at: float | None
+    last_used: float | None
 
     def valid(self, now: float) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
@@ -45,27 +46,32 @@ class ApiKey:
         return Principal(self.tenant, self.role, self.user, scopes, self.id)
 
 
-class Keys:
+class ApiKeys:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._known: dict[str, ApiKey] = {}
+        self._known: dict[str, KeyInfo] = {}
+        self._digests: dict[str, bytes] = {}
         self._used: dict[str, float] = {}
         self._listeners: list[Callable[[], None]] = []
 
     async def open(self) -> None:
-        self._known = {key.id: key for key in map(_key, await self._database.read(lambda tx: tx.rows("keys")))}
+        rows = await self._database.read(lambda tx: tx.rows("keys"))
+        for id, tenant, name, user, role, scopes, digest, *times in rows:
+            limited_to = None if scopes is None else tuple(scopes.split(","))
+            self._known[id] = KeyInfo(id, tenant, name, user, role, limited_to, *times)
+            self._digests[id] = digest
 
     @property
     def asked_for(self) -> bool:
-        """Whether one must be shown: from the first that was made, even if it is valid no longer."""
+        """Whether requests need a key: from the first one that was made, even if it is no longer valid."""
         return bool(self._known)
 
     def principal(self, token: str) -> Principal | None:
         """Whose token this is; takes as long for a wrong secret as for a wrong id."""
         parts = _TOKEN.fullmatch(token)
-        key = self._known.get(parts[1]) if parts else None
-        digest = hashlib.sha256(parts[2].encode() if parts else b"-").digest()
-        proven = hmac.compare_digest(digest, _NOBODY if key is None else key.hash)
+        id, secret = parts.groups() if parts else ("", "-")
+        key = self._known.get(id)
+        proven = hmac.compare_digest(_digest(secret), self._digests.get(id, _NO_KEY))
         if key is None or not proven or not key.valid(self._clock.now()):
             return None
         self._used[key.id] = self._clock.now()
@@ -79,10 +85,10 @@ class Keys:
         key = self._known.get(principal.key_id)
         return key is not None and key.valid(now)
 
-    def of(self, tenant: str) -> list[ApiKey]:
+    def of(self, tenant: str) -> list[KeyInfo]:
         """With when each was used last, as far as this process knows."""
         mine = (key for key in self._known.values() if key.tenant == tenant)
-        return [replace(key, last_used=self._used.get(key.id, key.last_used)) for key in mine]
+        return [structs.replace(key, last_used=self._used.get(key.id, key.last_used)) for key in mine]
 
     def is_last(self, tenant: str, key_id: str) -> bool:
         """Whether this is the only valid key by which the tenant can make others."""
@@ -99,24 +105,25 @@ class Keys:
         user: str | None = None,
         scopes: tuple[Scope, ...] | None = None,
         expires_in: float | None = None,
-    ) -> tuple[ApiKey, str]:
-        """A new key, and the token that is told this once.
+    ) -> tuple[KeyInfo, str]:
+        """A new key, and its token, which is shown only now.
 
         Raises:
             Conflict: two of this name are valid already, or as many as a tenant may have.
             NotFound: there is no such tenant.
         """
-        id, secret, now = chance(12), chance(43), self._clock.now()
-        digest = hashlib.sha256(secret.encode()).digest()
+        id, secret, now = random_token(12), random_token(43), self._clock.now()
         until = None if expires_in is None else now + expires_in
-        made = ApiKey(id, tenant, name, user, role, scopes, digest, created_at=now, expires_at=until)
-        gone = await self._database.submit(insert_many, made)
+        made = KeyInfo(id, tenant, name, user, role, scopes, now, until, revoked_at=None, last_used=None)
+        digest = _digest(secret)
+        gone = await self._database.submit(insert_many, (made, digest))
         is_first = not self._known
         for old in gone:
             self._known.pop(old, None)
         self._known[id] = made
-        if is_first:  # who was let in without one is so no longer
-            self._tell_listeners()
+        self._digests[id] = digest
+        if is_first:  # requests without a key are rejected from now on
+            self._notify()
         return made, f"sw_{id}_{secret}"
 
     async def revoke(self, tenant: str, key_id: str) -> None:
@@ -127,18 +134,18 @@ class Keys:
         """
         key = self._known.get(key_id)
         if key is None or key.tenant != tenant:
-            raise NotFound("key", key_id, remedy="GET /keys lists those that there are")
+            raise NotFound("key", key_id, remedy="GET /keys lists the keys")
         now = self._clock.now()
         await self._database.submit(revoke_many, (tenant, key_id, now), urgent=True)
         if self._known[key_id].revoked_at is None:  # also if it was stored before, and we were cut off
-            self._known[key_id] = replace(self._known[key_id], revoked_at=now)
-            self._tell_listeners()
+            self._known[key_id] = structs.replace(self._known[key_id], revoked_at=now)
+            self._notify()
 
     def when_revoked(self, listener: Callable[[], None]) -> None:
-        """Also when the first one is made, which closes the server for whoever has none."""
+        """Also called when the first key is made, which closes the server to requests without one."""
         self._listeners.append(listener)
 
-    def _tell_listeners(self) -> None:
+    def _notify(self) -> None:
         for listener in self._listeners:
             listener()
 
@@ -146,29 +153,33 @@ class Keys:
         """Store when keys were used; to be called now and then."""
         used, self._used = self._used, {}
         for key_id in used.keys() & self._known.keys():
-            self._known[key_id] = replace(self._known[key_id], last_used=used[key_id])
+            self._known[key_id] = structs.replace(self._known[key_id], last_used=used[key_id])
         if used:
             await self._database.submit(_used_many, list(used.items()))
 
 
-def insert_many(tx: Transaction, keys: Sequence[ApiKey]) -> list[list[str] | Exception]:
-    return [_insert(tx, key) for key in keys]
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
 
 
-def _insert(tx: Transaction, key: ApiKey) -> list[str] | Exception:
+def insert_many(tx: Transaction, items: Sequence[tuple[KeyInfo, bytes]]) -> list[list[str] | Exception]:
+    return [_insert(tx, *item) for item in items]
+
+
+def _insert(tx: Transaction, key: KeyInfo, digest: bytes) -> list[str] | Exception:
     """Which ones made room for it."""
     valid = tx.row("valid_keys_named", key.tenant, key.name, key.created_at)
     if valid is not None and valid[0] >= _VALID_AT_ONCE:
         said = f"two keys named {key.name!r} are valid already; revoke the older one, or choose another name"
         return Conflict(said, code="two_keys_valid")
     scopes = None if key.scopes is None else ",".join(key.scopes)
-    values = (key.id, key.tenant, key.name, key.user, key.role, scopes, key.hash, key.created_at, key.expires_at)
+    values = (key.id, key.tenant, key.name, key.user, key.role, scopes, digest, key.created_at, key.expires_at)
     count = tx.row("count_keys", key.tenant)
     gone = tx.rows("drop_invalid_key", key.tenant, key.created_at) if count and count[0] >= AT_MOST else []
     if not gone and count is not None and count[0] >= AT_MOST:
-        return Conflict(f"a tenant has at most {AT_MOST} keys; revoke those that nobody uses", code="too_many_keys")
+        return Conflict(f"a tenant has at most {AT_MOST} keys; revoke unused ones", code="too_many_keys")
     if not tx.run("insert_key", *values):
-        return NotFound("tenant", key.tenant, remedy="GET /tenants lists those that there are")
+        return NotFound("tenant", key.tenant, remedy="GET /tenants lists the tenants")
     return [old for (old,) in gone]
 
 
@@ -181,8 +192,3 @@ def _used_many(tx: Transaction, items: Sequence[list[tuple[str, float]]]) -> lis
     for item in items:
         tx.run_many("key_was_used", item)
     return [None] * len(items)
-
-
-def _key(row: Row) -> ApiKey:
-    id, tenant, name, user, role, scopes, *rest = row
-    return ApiKey(id, tenant, name, user, role, None if scopes is None else tuple(scopes.split(",")), *rest)

@@ -1,8 +1,7 @@
-"""Master keys: what secrets are sealed with. They lie in a file beside the data, or a command tells them.
+"""Master keys encrypt secrets at rest. They are in a file beside the data, or a command prints them.
 
 The first is used to seal, and all of them to open. A key is named by the
-beginning of its digest, so that a sealed value says which one opens it, and
-nobody has to number them.
+beginning of its digest, so that a sealed value names the key that opens it.
 """
 
 import hashlib
@@ -12,10 +11,8 @@ import shlex
 import stat
 import subprocess
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -23,7 +20,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from stellwerk.database.folder import MASTER_KEY
 from stellwerk.errors import SettingsError
 
-FILE = MASTER_KEY
 _BYTES = 32
 _NONCE = 12
 _PATIENCE = 30.0
@@ -31,34 +27,34 @@ _FORM = "32 bytes in base64 on each line, the one to seal with first"
 
 
 class Unopened(ValueError):
-    """It was sealed for somebody else, with a key that is not here, or was changed."""
+    """The value was sealed for another secret, with a key that is not here, or was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MasterKeys:
     """What was read; a repr shows none of it."""
 
-    _keys: tuple[bytes, ...]
+    keys: tuple[bytes, ...]
 
     def __repr__(self) -> str:
-        return f"MasterKeys({', '.join(map(name_of, self._keys))})"
+        return f"MasterKeys({', '.join(map(name_of, self.keys))})"
 
     @property
     def current(self) -> str:
         """The name of the one that seals."""
-        return name_of(self._keys[0])
+        return name_of(self.keys[0])
 
     def seal(self, value: str, about: bytes) -> tuple[str, bytes]:
         """The key's name, and what only it opens, and only for what it is ``about``."""
         nonce = secrets.token_bytes(_NONCE)
-        return self.current, nonce + AESGCM(self._keys[0]).encrypt(nonce, value.encode(), about)
+        return self.current, nonce + AESGCM(self.keys[0]).encrypt(nonce, value.encode(), about)
 
     def open(self, key: str, sealed: bytes, about: bytes) -> str:
         """
         Raises:
             Unopened: it cannot be.
         """
-        known = next((each for each in self._keys if name_of(each) == key), None)
+        known = next((each for each in self.keys if name_of(each) == key), None)
         if known is None:
             raise Unopened(f"it is sealed with the key {key}, which is not here")
         try:
@@ -66,33 +62,9 @@ class MasterKeys:
         except (InvalidTag, ValueError) as error:
             raise Unopened("it was changed, or belongs elsewhere") from error
 
-    def lines(self) -> str:
-        return "".join(f"{b64encode(key).decode()}\n" for key in self._keys)
-
-    def with_new(self) -> "MasterKeys":
-        return MasterKeys((secrets.token_bytes(_BYTES), *self._keys))
-
-    def only_current(self) -> "MasterKeys":
-        return MasterKeys(self._keys[:1])
-
 
 def name_of(key: bytes) -> str:
     return hashlib.sha256(b"stellwerk master key" + key).hexdigest()[:12]
-
-
-class KeySource(Protocol):
-    def read(self, *, may_make: bool) -> MasterKeys:
-        """The keys as they are now; ``may_make`` says that nothing is sealed yet, so that there need not be any.
-
-        Raises:
-            SettingsError: there are none that can be used.
-        """
-
-    def begin(self) -> MasterKeys:
-        """Those to rotate to: the first seals from now on, and what is sealed already can still be opened."""
-
-    def finish(self, keys: MasterKeys) -> None:
-        """Everything is sealed with the first one now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +72,11 @@ class KeyFile:
     path: Path
 
     def read(self, *, may_make: bool) -> MasterKeys:
+        """The keys as they are now; ``may_make`` says that nothing is sealed yet, so that there need not be any.
+
+        Raises:
+            SettingsError: there are none that can be used.
+        """
         try:
             mode = self.path.stat().st_mode
             text = self.path.read_text("ascii")
@@ -112,17 +89,19 @@ class KeyFile:
             raise SettingsError(f"cannot read the master key {self.path}; it must be yours, and text") from error
         if stat.S_IMODE(mode) & 0o077:
             raise SettingsError(f"others may read the master key {self.path}; take that away: chmod 600 {self.path}")
-        return _parsed(text.splitlines(), str(self.path))
+        return _parsed(text, str(self.path))
 
     def places(self) -> tuple[Path, Path]:
         """Where keys lie: the file, and what it is replaced by."""
         return self.path, self.path.with_suffix(".new")
 
     def begin(self) -> MasterKeys:
-        return self._write(self.read(may_make=False).with_new())
+        """The keys to rotate to: the first seals from now on, and what is sealed already can still be opened."""
+        return self._write(MasterKeys((secrets.token_bytes(_BYTES), *self.read(may_make=False).keys)))
 
     def finish(self, keys: MasterKeys) -> None:
-        self._write(keys.only_current())
+        """Everything is sealed with the first one now."""
+        self._write(MasterKeys(keys.keys[:1]))
 
     def _write(self, keys: MasterKeys) -> MasterKeys:
         """All of it or nothing, whatever crashes: a lost key cannot be made again."""
@@ -130,7 +109,7 @@ class KeyFile:
         try:
             new.unlink(missing_ok=True)
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-                file.write(keys.lines())
+                file.writelines(f"{b64encode(key).decode()}\n" for key in keys.keys)
                 file.flush()
                 os.fsync(file.fileno())
             new.rename(self.path)
@@ -146,7 +125,7 @@ class KeyFile:
 
 @dataclass(frozen=True, slots=True)
 class KeyCommand:
-    """The operator's own: whatever fetches keys from where he keeps them. It is not given to a shell."""
+    """A command of the operator that prints the keys. It is not given to a shell."""
 
     command: str
 
@@ -160,29 +139,28 @@ class KeyCommand:
             said = f"the command that tells the master key failed ({reason}); try it by hand"
             raise SettingsError(f"{said}, and correct STELLWERK_MASTER_KEY_COMMAND") from None
         text = done.stdout.decode("ascii", errors="replace")
-        return _parsed(text.splitlines(), "what STELLWERK_MASTER_KEY_COMMAND prints")
+        return _parsed(text, "what STELLWERK_MASTER_KEY_COMMAND prints")
 
     def begin(self) -> MasterKeys:
         return self.read(may_make=False)
 
     def finish(self, keys: MasterKeys) -> None:
-        """He takes away the old ones himself."""
+        """The operator removes the old ones."""
+
+
+KeySource = KeyFile | KeyCommand
 
 
 def key_source(data: Path, command: str | None) -> KeySource:
-    return KeyFile(data / FILE) if command is None else KeyCommand(command)
+    return KeyFile(data / MASTER_KEY) if command is None else KeyCommand(command)
 
 
-def _parsed(lines: Sequence[str], where: str) -> MasterKeys:
-    keys = tuple(_keys(line.strip() for line in lines))
+def _parsed(text: str, where: str) -> MasterKeys:
+    lines = filter(None, map(str.strip, text.splitlines()))
+    try:
+        keys = tuple(b64decode(line, validate=True) for line in lines)
+    except ValueError:
+        keys = ()
     if not keys or any(len(key) != _BYTES for key in keys):
         raise SettingsError(f"{where} is no master key: it must be {_FORM}")
     return MasterKeys(keys)
-
-
-def _keys(lines: Iterable[str]) -> Iterable[bytes]:
-    for line in filter(None, lines):
-        try:
-            yield b64decode(line, validate=True)
-        except ValueError:
-            yield b""

@@ -1,4 +1,4 @@
-"""Principals: who asks, on behalf of which tenant, and what he may do there.
+"""Principals: the authenticated caller, its tenant, role and scopes.
 
 A tenant is never named by a request: it follows from the credential alone.
 """
@@ -11,7 +11,7 @@ Role = Literal["reader", "member", "admin"]
 Scope = Literal["read", "run", "register", "administer", "metrics"]
 
 LOCAL_TENANT = "local"
-"""The operator's own: everything is its, as long as nobody made an API key."""
+"""The operator's own. Everything belongs to it as long as there is no API key."""
 SCOPES: Mapping[Role, frozenset[Scope]] = {
     "reader": frozenset({"read"}),
     "member": frozenset({"read", "run"}),
@@ -29,14 +29,14 @@ class Principal:
     """None is everything that the role may."""
     key_id: str | None = None
     until: float | None = None
-    """When what was shown expires, if it says so itself."""
+    """When the credential expires, if it has an expiry of its own."""
 
     def may(self, scope: Scope) -> bool:
         return scope in SCOPES[self.role] and (self.scopes is None or scope in self.scopes)
 
     @property
     def operates(self) -> bool:
-        """Tenants are made by whoever runs the server: an admin of its own tenant."""
+        """Whether it may create tenants: an admin of the operator's own tenant."""
         return self.tenant == LOCAL_TENANT and self.may("administer")
 
 

@@ -1,27 +1,315 @@
-"""Quotas: what tenants use, counted in memory, and refused where a limit is reached.
+"""Quotas, rate limits and usage: what each tenant uses is counted in memory, and rejected where a limit is reached.
 
-Whoever wants something asks here first. What was used today is read from the
-database at the start, so that a restart forgets nothing. There is no lock: all
-of it happens on the event loop.
+Today's usage is read from the database at the start, so a restart forgets
+nothing. There is no lock: everything happens on the event loop. Usage by day, user,
+system and model is counted when runs end, and outlives their sessions.
 """
 
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from stellwerk.database.port import Database, Transaction
+from stellwerk.errors import LimitReached, NotFound, QuotaExceeded
 from stellwerk.ids import Clock
-from stellwerk.tenants.ledger import Ledger, Meter, Place, Spent, excess_in_session, recent
-from stellwerk.tenants.limits import MINUTE, Limits, all_limits, excess, refuse_bytes, set_many
-from stellwerk.tenants.usage import day_of
+from stellwerk.tenants.usage import UsageRow
+
+DAY = 86_400
+MINUTE = 60.0
+_RETRY_SOON = 5
+"""Retry-After, in seconds, where it is unknown when there will be room."""
+_RETRY_LATE = 3600
+"""Retry-After, in seconds, where only a higher limit makes room."""
+_PRUNE_ABOVE = 1000
+"""Sessions with counted requests above which the quiet ones are dropped for the first time."""
+_DAYS_KEPT = 3
 
 
-class Used(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first seven of a tenant, the others of each of its sessions."""
+
+    requests: int | None = None
+    runs: int | None = None
+    streams: int | None = None
+    bytes: int | None = None
+    steps: int | None = None
+    tokens: int | None = None
+    seconds: int | None = None
+    session_requests: int | None = None
+    session_streams: int | None = None
+    session_bytes: int | None = None
+    session_steps: int | None = None
+    session_tokens: int | None = None
+    session_seconds: int | None = None
+
+    @property
+    def on_sessions(self) -> bool:
+        """Whether the total usage of a session is limited."""
+        return not self.session_steps == self.session_tokens == self.session_seconds == self.session_bytes is None
+
+
+NO_LIMITS = Limits()
+_TEXTS: Mapping[str, tuple[str, str]] = {
+    "requests": ("requests that your tenant may send in a minute", "wait a little"),
+    "runs": ("runs that your tenant may have at the same time", "wait until one has ended, or stop one"),
+    "streams": ("streams that your tenant may have open", "close one"),
+    "bytes": ("bytes that the files and sessions of your tenant may have", "delete some"),
+    "steps": ("model calls that your tenant may make in a day", "there are new ones from midnight UTC on"),
+    "tokens": ("tokens that your tenant may use in a day", "there are new ones from midnight UTC on"),
+    "seconds": ("seconds that runs of your tenant may take in a day", "there are new ones from midnight UTC on"),
+    "session_requests": ("requests that may be sent to a session in a minute", "wait a little"),
+    "session_streams": ("streams that a session may have open", "close one"),
+    "session_bytes": ("bytes that the log and the files of a session may have", "begin another session"),
+    "session_steps": ("model calls that a session may make", "begin another session"),
+    "session_tokens": ("tokens that a session may use", "begin another session"),
+    "session_seconds": ("seconds that the runs of a session may take", "begin another session"),
+}
+_OF_A_DAY = ("steps", "tokens", "seconds")
+_FOR_EVER = ("session_bytes", "session_steps", "session_tokens", "session_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class ExceededLimit:
+    name: str
+    used: float
+    allowed: float
+    retry_after: float
+    """Seconds until there is room again, as far as that is known."""
+
+    def rejection(self) -> LimitReached:
+        """For a request."""
+        return LimitReached(self._text(), retry_after=self.retry_after)
+
+    def run_error(self) -> QuotaExceeded:
+        """For a run under way."""
+        return QuotaExceeded(self.name, used=self.used, limit=self.allowed, message=self._text())
+
+    def _text(self) -> str:
+        what, remedy = _TEXTS[self.name]
+        return f"{self.name}: {self.used:.10g} are used of the {self.allowed:.10g} {what}; {remedy}"
+
+
+def _exceeded(limits: Limits, now: float, **used: float) -> ExceededLimit | None:
+    """The first limit, by its name, that leaves no room for one more."""
+    for name, amount in used.items():
+        allowed: int | None = getattr(limits, name)
+        if allowed is not None and amount >= allowed:
+            later = _RETRY_LATE if name in _FOR_EVER else _RETRY_SOON
+            return ExceededLimit(name, amount, allowed, DAY - now % DAY if name in _OF_A_DAY else later)
+    return None
+
+
+def refuse_another_run(tx: Transaction, limits: Limits, tenant: str) -> None:
+    """
+    Raises:
+        LimitReached: the tenant has as many runs, running or waiting, as it may have.
+    """
+    if limits.runs is not None:
+        used = count_rows(tx, "count_runs_of", tenant)
+        if used >= limits.runs:
+            raise ExceededLimit("runs", used, limits.runs, _RETRY_SOON).rejection()
+
+
+def refuse_bytes(tx: Transaction, limits: Limits, size: int, tenant: str, session_id: str | None = None) -> None:
+    """Checked in the transaction that stores the bytes, so that no other write comes in between.
+
+    Raises:
+        LimitReached: the tenant, or the session, may not store so many bytes more.
+    """
+    if limits.bytes is not None:
+        used = count_rows(tx, "bytes_of", tenant)
+        if used + size > limits.bytes:
+            raise ExceededLimit("bytes", used, limits.bytes, MINUTE).rejection()
+    if limits.session_bytes is not None and session_id is not None:
+        used = count_rows(tx, "bytes_in_session", session_id, tenant)
+        if used + size > limits.session_bytes:
+            raise ExceededLimit("session_bytes", used, limits.session_bytes, _RETRY_LATE).rejection()
+
+
+def set_many(tx: Transaction, items: Sequence[tuple[str, Limits]]) -> list[None | Exception]:
+    unknown = "GET /tenants lists the tenants"
+    return [
+        None
+        if tx.run("set_limits", tenant, msgspec.json.encode(limits))
+        else NotFound("tenant", tenant, remedy=unknown)
+        for tenant, limits in items
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUsage:
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+    """Stored now, in the log and the files."""
+
+    def exceeded(self, limits: Limits, now: float) -> ExceededLimit | None:
+        return _exceeded(
+            limits,
+            now,
+            session_steps=self.steps,
+            session_tokens=self.tokens,
+            session_seconds=round(self.seconds, 1),
+            session_bytes=self.bytes,
+        )
+
+
+class StoredUsage(NamedTuple):
+    """What the database knows of the usage of a tenant and a session, as far as it is limited."""
+
+    bytes: int | None
+    session: SessionUsage
+
+
+def stored_usage(tx: Transaction, limits: Limits, tenant: str, session_id: str) -> StoredUsage:
+    stored = None if limits.bytes is None else count_rows(tx, "bytes_of", tenant)
+    session = _session_usage(tx, tenant, session_id) if limits.on_sessions else SessionUsage()
+    return StoredUsage(stored, session)
+
+
+def _session_usage(tx: Transaction, tenant: str, session_id: str) -> SessionUsage:
+    row = tx.row("used_in_session", session_id, tenant)
+    return SessionUsage(*row) if row else SessionUsage()
+
+
+@dataclass(eq=False)
+class RunUsage:
+    """The usage of one run. It counts for the session and the tenant, too."""
+
+    tenant: "TenantUsage"
+    before: SessionUsage
+    """The usage of the session before the run."""
+    began: float
+    """By the monotonic clock."""
+    steps: int = 0
+    tokens: int = 0
+    bytes: int = 0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the seconds of the run."""
+        self.tenant.runs.add(self)
+        try:
+            yield
+        finally:
+            self.tenant.runs.discard(self)
+            self.tenant.today().seconds += self.seconds_today()
+
+    def seconds_today(self) -> float:
+        clock = self.tenant.clock
+        return min(clock.steady() - self.began, clock.now() % DAY)
+
+    def check(self) -> None:
+        """Called before each model and tool call.
+
+        Raises:
+            QuotaExceeded: the run ends as failed.
+        """
+        exceeded = self.tenant.exceeded() or self._exceeded_in_session()
+        if exceeded is not None:
+            raise exceeded.run_error()
+
+    def step(self) -> None:
+        """Count a model call."""
+        self.steps += 1
+        self.tenant.today().steps += 1
+
+    def spend(self, tokens: int) -> None:
+        self.tokens += tokens
+        self.tenant.today().tokens += tokens
+
+    def grow(self, size: int) -> None:
+        """Count bytes that were appended to the log of the session."""
+        self.bytes += size
+        self.tenant.bytes += size
+
+    def _exceeded_in_session(self) -> ExceededLimit | None:
+        clock = self.tenant.clock
+        usage = SessionUsage(
+            self.before.steps + self.steps,
+            self.before.tokens + self.tokens,
+            self.before.seconds + clock.steady() - self.began,
+            self.before.bytes + self.bytes,
+        )
+        return usage.exceeded(self.tenant.limits, clock.now())
+
+
+@dataclass
+class _DayUsage:
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    """Of the runs that have ended."""
+
+
+@dataclass
+class TenantUsage:
+    clock: Clock
+    limits: Limits = NO_LIMITS
+    requests: deque[float] = field(default_factory=deque)
+    """The times of those in the last minute, by the monotonic clock."""
+    session_requests: dict[str, deque[float]] = field(default_factory=dict)
+    streams: Counter[str] = field(default_factory=Counter)
+    """Open streams by session; under the empty string where the session has no id yet."""
+    runs: set[RunUsage] = field(default_factory=set)
+    bytes: int = 0
+    """In logs and files: what the database said last, and the growth since."""
+    _prune_above: int = _PRUNE_ABOVE
+    _days: dict[int, _DayUsage] = field(default_factory=dict)
+    """By days since the epoch. A few earlier days are kept, as the clock may be set back."""
+
+    def today(self) -> _DayUsage:
+        number = int(self.clock.now() // DAY)
+        if number not in self._days:
+            self._days[number] = _DayUsage()
+            for oldest in list(self._days)[:-_DAYS_KEPT]:
+                del self._days[oldest]
+        return self._days[number]
+
+    def seconds(self) -> float:
+        """Of today, in runs that have ended and in those under way."""
+        return self.today().seconds + sum(run.seconds_today() for run in tuple(self.runs))
+
+    def exceeded(self) -> ExceededLimit | None:
+        """The limit of a day, or of storage, that is reached."""
+        today = self.today()
+        seconds = 0 if self.limits.seconds is None else round(self.seconds(), 1)
+        now = self.clock.now()
+        return _exceeded(self.limits, now, steps=today.steps, tokens=today.tokens, seconds=seconds, bytes=self.bytes)
+
+    def rate_windows(self, session_id: str | None) -> Iterator[tuple[str, int, deque[float]]]:
+        """The rate limits that apply to a request, each with the requests that count against it."""
+        if self.limits.requests is not None:
+            yield "requests", self.limits.requests, self.requests
+        if self.limits.session_requests is not None and session_id is not None:
+            if len(self.session_requests) > self._prune_above:
+                now = self.clock.steady()
+                recent = {sid: sent for sid, sent in self.session_requests.items() if _drop_old(sent, now)}
+                self.session_requests = recent
+                self._prune_above = max(_PRUNE_ABOVE, 2 * len(recent))
+            sent = self.session_requests.setdefault(session_id, deque())
+            yield "session_requests", self.limits.session_requests, sent
+
+
+def _drop_old(sent: deque[float], now: float) -> bool:
+    """Drop requests that are older than a minute. Whether there are others."""
+    while sent and sent[0] <= now - MINUTE:
+        sent.popleft()
+    return bool(sent)
+
+
+class QuotaUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What a tenant uses at the moment, and has used today."""
 
     requests: int | None
-    """In the last minute; null, as nobody counts them, where they are not limited."""
+    """In the last minute; null where they are not limited, as they are not counted then."""
     runs: int
     streams: int
     bytes: int
@@ -30,35 +318,60 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Quotas:
+class _StreamSlot:
+    """An open stream. There is one per reader, so it is small."""
+
+    __slots__ = ("_session_id", "_usage")
+
+    def __init__(self, usage: TenantUsage, session_id: str) -> None:
+        self._usage = usage
+        self._session_id = session_id
+        usage.streams[session_id] += 1
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_raised: object) -> None:
+        streams = self._usage.streams
+        streams[self._session_id] -= 1
+        if not streams[self._session_id]:
+            del streams[self._session_id]
+
+
+class TenantQuotas:
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._database, self._clock = database, clock
-        self._ledgers: dict[str, Ledger] = {}
-        self._meters: WeakValueDictionary[str, Meter] = WeakValueDictionary()
-        """Of the runs that are under way, by session."""
+        self._database = database
+        self._clock = clock
+        self._tenants: dict[str, TenantUsage] = {}
+        self._runs: WeakValueDictionary[str, RunUsage] = WeakValueDictionary()
+        """Of the runs under way, by session."""
 
     async def open(self) -> None:
-        today = day_of(self._clock.now())
-        for tenant, limits in (await all_limits(self._database)).items():
-            self._ledger(tenant).limits = limits
-        for tenant, held in await self._database.read(lambda tx: tx.rows("bytes_held")):
-            self._ledger(tenant).held = held
+        """Read limits, stored bytes and today's usage of all tenants."""
+        today = _day_of(self._clock.now())
+        for tenant, limits in await self._database.read(lambda tx: tx.rows("all_limits")):
+            self._usage(tenant).limits = msgspec.json.decode(limits, type=Limits)
+        for tenant, size in await self._database.read(lambda tx: tx.rows("bytes_held")):
+            self._usage(tenant).bytes = size
         for tenant, steps, tokens, seconds in await self._database.read(lambda tx: tx.rows("used_on", today)):
-            counted = self._ledger(tenant).today()
+            counted = self._usage(tenant).today()
             counted.steps, counted.tokens, counted.seconds = steps, tokens, seconds
 
     def limits(self, tenant: str) -> Limits:
-        return self._ledger(tenant).limits
+        return self._usage(tenant).limits
 
     async def limit(self, tenant: str, limits: Limits) -> None:
-        """From now on; what is under way and above them is not cut off before its next call, nor is a graph of
-        somebody's own that began without any limit before its next run.
+        """Set the limits of a tenant.
+
+        A run above them ends at its next call. A graph of the operator's own that began without any limit ends with
+        its run.
 
         Raises:
             NotFound: there is no such tenant.
         """
         await self._database.submit(set_many, (tenant, limits))
-        self._ledger(tenant).limits = limits
+        self._usage(tenant).limits = limits
+        await self._refresh_bytes(tenant)
 
     def request(self, tenant: str, session_id: str | None) -> None:
         """Count a request.
@@ -66,99 +379,109 @@ class Quotas:
         Raises:
             LimitReached: there were too many in the last minute; this one does not count.
         """
-        ledger, now = self._ledger(tenant), self._clock.steady()
-        windows = list(ledger.windows(session_id))
-        for limit, allowed, sent in windows:
-            if not recent(sent, now):
-                continue
-            if (found := excess(limit, len(sent), allowed, now=now, free_in=sent[0] + MINUTE - now)) is not None:
-                raise found.refusal()
+        now = self._clock.steady()
+        windows = list(self._usage(tenant).rate_windows(session_id))
+        for name, allowed, sent in windows:
+            if _drop_old(sent, now) and len(sent) >= allowed:
+                raise ExceededLimit(name, len(sent), allowed, sent[0] + MINUTE - now).rejection()
         for _, _, sent in windows:
             sent.append(now)
 
-    def stream(self, tenant: str, session_id: str | None = None) -> Place:
-        """A place for a stream, which is taken until whoever got it has entered and left it.
+    def stream(self, tenant: str, session_id: str | None = None) -> AbstractContextManager[None]:
+        """Count a stream as open until the caller has entered and left the result.
 
         Raises:
-            LimitReached: as many are open as may be.
+            LimitReached: as many streams are open as may be.
         """
-        ledger, now = self._ledger(tenant), self._clock.now()
-        found = excess("streams", ledger.streams.total(), ledger.limits.streams, now=now)
-        if found is None and session_id is not None:
-            found = excess("session_streams", ledger.streams[session_id], ledger.limits.session_streams, now=now)
-        if found is not None:
-            raise found.refusal()
-        return Place(ledger, session_id or "")
+        usage = self._usage(tenant)
+        used = {"streams": usage.streams.total()}
+        if session_id is not None:
+            used["session_streams"] = usage.streams[session_id]
+        exceeded = _exceeded(usage.limits, self._clock.now(), **used)
+        if exceeded is not None:
+            raise exceeded.rejection()
+        return _StreamSlot(usage, session_id or "")
 
-    def room(self, tenant: str) -> Callable[[Transaction, int], None]:
-        """Asked where a file is stored, whether one of its size still may be: nobody can come in between there."""
+    def upload_check(self, tenant: str) -> Callable[[Transaction, int], None]:
+        """Called in the transaction that stores a file, with its size."""
         limits = self.limits(tenant)
         return lambda tx, size: refuse_bytes(tx, limits, size, tenant)
 
-    async def admit(self, tenant: str, session_id: str) -> None:
-        """Whether a run may begin, as far as that depends on what was used before.
+    def admit(self, tenant: str, stored: StoredUsage) -> None:
+        """Whether a run may begin.
 
         Raises:
-            LimitReached: what it may use is used up.
+            LimitReached: a quota of the tenant or of the session is used up.
         """
-        ledger, now = self._ledger(tenant), self._clock.now()
-        if ledger.limits.bytes is not None:
-            await self._held(tenant)
-        found = ledger.excess()
-        if found is None and ledger.limits.on_sessions:
-            found = excess_in_session(ledger.limits, await self._spent(tenant, session_id), now)
-        if found is not None:
-            raise found.refusal()
+        usage = self._usage(tenant)
+        if stored.bytes is not None:
+            usage.bytes = stored.bytes
+        exceeded = usage.exceeded() or stored.session.exceeded(usage.limits, self._clock.now())
+        if exceeded is not None:
+            raise exceeded.rejection()
 
-    async def meter(self, tenant: str, session_id: str) -> Meter:
-        ledger = self._ledger(tenant)
-        await self._held(tenant)
-        before = await self._spent(tenant, session_id) if ledger.limits.on_sessions else Spent()
-        meter = self._meters[session_id] = Meter(ledger, before, self._clock.steady())
-        return meter
+    async def run_usage(self, tenant: str, session_id: str) -> RunUsage:
+        """Begin to count a run."""
+        usage = self._usage(tenant)
+        before = SessionUsage()
+        if usage.limits.bytes is not None or usage.limits.on_sessions:
+            limits = usage.limits
+            stored = await self._database.read(lambda tx: stored_usage(tx, limits, tenant, session_id))
+            usage.bytes = usage.bytes if stored.bytes is None else stored.bytes
+            before = stored.session
+        run = self._runs[session_id] = RunUsage(usage, before, self._clock.steady())
+        return run
 
-    def grew(self, session_id: str, size: int) -> None:
-        """The log of a session; of one that nobody drives it is enough to ask the database, when somebody does."""
-        if (meter := self._meters.get(session_id)) is not None:
-            meter.grow(size)
+    def log_grew(self, session_id: str, size: int) -> None:
+        """Count bytes in the log of a session. Without a run, the database is asked when they matter."""
+        if (run := self._runs.get(session_id)) is not None:
+            run.grow(size)
 
-    async def look(self, tenant: str, session_id: str) -> None:
-        """Something was filed in a session, which may have been there before: ask the database what it holds now."""
-        meter, limits = self._meters.get(session_id), self.limits(tenant)
-        if meter is not None and not limits.bytes == limits.session_bytes is None:
-            await self._held(tenant)
-            meter.bytes = (await self._spent(tenant, session_id)).bytes - meter.session.bytes
+    async def files_changed(self, tenant: str, session_id: str) -> None:
+        """Read the stored bytes again: a file was stored for a session, which may have had the same one before."""
+        run = self._runs.get(session_id)
+        limits = self.limits(tenant)
+        if run is not None and not limits.bytes == limits.session_bytes is None:
+            await self._refresh_bytes(tenant)
+            usage = await self._database.read(lambda tx: _session_usage(tx, tenant, session_id))
+            run.bytes = usage.bytes - run.before.bytes
 
-    async def used(self, tenant: str) -> Used:
-        ledger = self._ledger(tenant)
-        runs = await self._database.read(lambda tx: _number(tx, "count_runs_of", tenant))
-        recent(ledger.requests, self._clock.steady())
-        today = ledger.today()
-        return Used(
-            requests=None if ledger.limits.requests is None else len(ledger.requests),
+    async def used(self, tenant: str) -> QuotaUsage:
+        usage = self._usage(tenant)
+        runs = await self._database.read(lambda tx: count_rows(tx, "count_runs_of", tenant))
+        _drop_old(usage.requests, self._clock.steady())
+        today = usage.today()
+        return QuotaUsage(
+            requests=None if usage.limits.requests is None else len(usage.requests),
             runs=runs,
-            streams=ledger.streams.total(),
-            bytes=await self._held(tenant),
+            streams=usage.streams.total(),
+            bytes=await self._refresh_bytes(tenant),
             steps=today.steps,
             tokens=today.tokens,
-            seconds=round(ledger.seconds(), 3),
+            seconds=round(usage.seconds(), 3),
         )
 
-    async def _held(self, tenant: str) -> int:
-        ledger = self._ledger(tenant)
-        ledger.held = await self._database.read(lambda tx: _number(tx, "bytes_of", tenant))
-        return ledger.held
+    async def usage_page(self, tenant: str, *, days: int, after: int, limit: int) -> list[UsageRow]:
+        """Usage of the last days, the newest first; ``after`` is how many rows were seen."""
+        since = _day_of(self._clock.now() - (days - 1) * DAY)
+        rows = await self._database.read(lambda tx: tx.rows("usage_page", tenant, since, limit, after))
+        return [UsageRow(*row) for row in rows]
 
-    async def _spent(self, tenant: str, session_id: str) -> Spent:
-        row = await self._database.read(lambda tx: tx.row("used_in_session", session_id, tenant))
-        return Spent(*row) if row else Spent()
+    async def _refresh_bytes(self, tenant: str) -> int:
+        usage = self._usage(tenant)
+        usage.bytes = await self._database.read(lambda tx: count_rows(tx, "bytes_of", tenant))
+        return usage.bytes
 
-    def _ledger(self, tenant: str) -> Ledger:
-        if tenant not in self._ledgers:
-            self._ledgers[tenant] = Ledger(self._clock)
-        return self._ledgers[tenant]
+    def _usage(self, tenant: str) -> TenantUsage:
+        if tenant not in self._tenants:
+            self._tenants[tenant] = TenantUsage(self._clock)
+        return self._tenants[tenant]
 
 
-def _number(tx: Transaction, query: str, *params: object) -> int:
+def _day_of(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+
+
+def count_rows(tx: Transaction, query: str, *params: object) -> int:
     row = tx.row(query, *params)
     return int(row[0]) if row else 0

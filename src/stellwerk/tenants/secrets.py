@@ -1,8 +1,7 @@
-"""Secrets of a tenant, or of one agent system of his: written, used, and never read out.
+"""Secrets of a tenant or of one of its agent systems: stored encrypted, used, and never shown.
 
-They are sealed in the database, each for its tenant, system and name, so that a
-row which is moved opens for nobody. All are held in memory, because what is
-written is searched for every one of them.
+Each is sealed for its tenant, system and name, so a row that was moved cannot be
+opened. All are held in memory, because redaction searches every text for them.
 """
 
 import asyncio
@@ -13,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
+from msgspec import Struct
 from pydantic import SecretStr
 
 from stellwerk.database.port import Database, Row, Transaction
-from stellwerk.envelope.redaction import Redactors
 from stellwerk.errors import Conflict, InvalidField, NotFound
 from stellwerk.ids import Clock
+from stellwerk.redaction.redactor import Redactors
 from stellwerk.tenants.master_key import KeySource, MasterKeys, Unopened
 from stellwerk.threads import in_thread
 
@@ -35,11 +35,11 @@ _REMEMBERED = 20
 """Values that were replaced or deleted, and are still kept out of what is written: a run may be using them."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLAIN_WORD = re.compile(r"[a-z_. -]{1,24}")
-"""What stands in every log, such as ``tool_start``: it cannot be taken out."""
+"""Words that occur in every log, such as ``tool_start``: they cannot be redacted."""
 _NO_NAME = "small letters, digits and underscores, a letter first, 64 at most"
 
 
-class Place(NamedTuple):
+class SecretName(NamedTuple):
     tenant: str
     system: str
     """Empty for one that all agent systems of the tenant use."""
@@ -49,31 +49,31 @@ class Place(NamedTuple):
         return "|".join(self).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A secret without its value."""
+class SecretInfo(Struct, frozen=True):
+    """A secret without its value, which is never shown."""
 
     name: str
-    system: str | None
+    agent_system_id: str | None
+    """None if all agent systems of the tenant use it."""
     created_at: float
     updated_at: float
     readable: bool
-    """False if it cannot be opened with the keys that are here; then it counts as not stored."""
+    """False if no master key of the server decrypts it; store it again."""
 
 
-class Rotated(NamedTuple):
+class SecretsRotated(Struct, frozen=True):
     key: str
-    """The name of the one that seals now."""
+    """The id of the master key that encrypts from now on."""
     sealed: int
     left: int
-    """Those that could not be opened. As long as there are any, the old keys are kept."""
+    """Those that could not be decrypted; as long as there are any, the old keys are needed."""
     changed: bool
-    """False if this key sealed all the others already: a command has told no new one."""
+    """False if the command printed the same master key as before."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sealed:
-    place: Place
+    place: SecretName
     key: str
     sealed: bytes
     at: float
@@ -88,7 +88,7 @@ class Secrets:
         self._database, self._source, self._keys = database, source, keys
         self._redactors, self._clock = redactors, clock
         self.most_characters = MOST_CHARACTERS
-        self._values: dict[Place, SecretStr] = {}
+        self._values: dict[SecretName, SecretStr] = {}
         self._gone: dict[str, deque[SecretStr]] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._changing = asyncio.Lock()
@@ -96,17 +96,17 @@ class Secrets:
 
     def open(self, rows: Iterable[Row]) -> None:
         for tenant, system, name, key, sealed in rows:
-            place = Place(tenant, system, name)
+            place = SecretName(tenant, system, name)
             try:
                 self._values[place] = SecretStr(self._keys.open(key, sealed, place.about()))
             except Unopened as error:
                 logger.error("secret_not_opened", tenant=tenant, system=system, name=name, reason=str(error))
         for tenant in {place.tenant for place in self._values}:
-            self._redactors.renew(tenant, self._known(tenant))
+            self._redactors.set_secrets(tenant, self._known(tenant))
 
     def find(self, tenant: str, system: str, name: str) -> str | None:
         """That of the system, or else that of the tenant."""
-        found = self._values.get(Place(tenant, system, name)) or self._values.get(Place(tenant, "", name))
+        found = self._values.get(SecretName(tenant, system, name)) or self._values.get(SecretName(tenant, "", name))
         return None if found is None else found.get_secret_value()
 
     def _known(self, tenant: str) -> Iterator[str]:
@@ -115,14 +115,14 @@ class Secrets:
         yield from (value.get_secret_value() for value in (*held, *self._gone.get(tenant, ())))
 
     def when_changed(self, listener: Callable[[str], None]) -> None:
-        """It is told the tenant."""
+        """The listener gets the name of the tenant."""
         self._listeners.append(listener)
 
-    async def list(self, tenant: str) -> list[Stored]:
+    async def list(self, tenant: str) -> list[SecretInfo]:
         async with self._changing:  # one that was just stored is not known yet
             rows = await self._database.read(lambda tx: tx.rows("secrets_of", tenant))
             return [
-                Stored(name, system or None, created, updated, Place(tenant, system, name) in self._values)
+                SecretInfo(name, system or None, created, updated, SecretName(tenant, system, name) in self._values)
                 for system, name, created, updated in rows
             ]
 
@@ -133,17 +133,17 @@ class Secrets:
             InvalidField: it cannot be called so, or is too short or too long.
             Conflict: the tenant has too many, or they are too long together.
         """
-        place = Place(tenant, system or "", _checked_name(name))
+        place = SecretName(tenant, system or "", _checked_name(name))
         await self._whole(self._put(place, _checked_value(value)))
 
-    async def _put(self, place: Place, value: str) -> None:
+    async def _put(self, place: SecretName, value: str) -> None:
         async with self._changing:
             self._refuse_too_long(place, value)
             sealed = _Sealed(place, *self._keys.seal(value, place.about()), self._clock.now())
             await self._database.submit(put_many, sealed)
             self._replace(place, SecretStr(value))
 
-    def _refuse_too_long(self, place: Place, value: str) -> None:
+    def _refuse_too_long(self, place: SecretName, value: str) -> None:
         """One that takes the place of another may always be as long as that: an earlier version took more."""
         held = {at: len(each.get_secret_value()) for at, each in self._values.items() if at.tenant == place.tenant}
         before = sum(held.values())
@@ -158,16 +158,16 @@ class Secrets:
         Raises:
             NotFound: there is no such secret.
         """
-        await self._whole(self._delete(Place(tenant, system or "", name)))
+        await self._whole(self._delete(SecretName(tenant, system or "", name)))
 
-    async def _delete(self, place: Place) -> None:
+    async def _delete(self, place: SecretName) -> None:
         async with self._changing:
             if not await self._database.submit(delete_many, place, urgent=True):
-                raise NotFound("secret", place.name, remedy="GET /secrets lists those that there are")
+                raise NotFound("secret", place.name, remedy="GET /secrets lists the secrets")
             self._replace(place, None)
 
-    async def rotate(self) -> Rotated:
-        """Seal every secret anew, with a new master key, or with the one that the command tells first now.
+    async def rotate(self) -> SecretsRotated:
+        """Seal every secret again, with a new master key, or with the first one that the command prints now.
 
         Whatever interrupts this, everything can be opened afterwards, and it can be done again.
 
@@ -176,7 +176,7 @@ class Secrets:
         """
         return await self._whole(self._rotate())
 
-    async def _rotate(self) -> Rotated:
+    async def _rotate(self) -> SecretsRotated:
         async with self._changing:
             keys, before = await in_thread(self._source.begin), self._keys
             self._keys = keys
@@ -184,22 +184,22 @@ class Secrets:
             if not left:
                 await in_thread(self._source.finish, keys)
             await self._database.truncate()
-            return Rotated(keys.current, sealed, left, sealed > 0 or keys.current != before.current)
+            return SecretsRotated(keys.current, sealed, left, sealed > 0 or keys.current != before.current)
 
     async def _whole(self, change: Coroutine[Any, Any, R]) -> R:
-        """In a task of its own: whoever gives up meanwhile must not leave us with what is stored no longer."""
+        """In a task of its own: a cancelled caller must not leave memory and database different."""
         changing = asyncio.create_task(change)
         self._under_way.add(changing)
         changing.add_done_callback(self._under_way.discard)
         return await asyncio.shield(changing)
 
-    def _replace(self, place: Place, value: SecretStr | None) -> None:
+    def _replace(self, place: SecretName, value: SecretStr | None) -> None:
         before = self._values.pop(place, None)
         if before is not None:
             self._gone.setdefault(place.tenant, deque(maxlen=_REMEMBERED)).append(before)
         if value is not None:
             self._values[place] = value
-        self._redactors.renew(place.tenant, self._known(place.tenant))
+        self._redactors.set_secrets(place.tenant, self._known(place.tenant))
         for listener in self._listeners:
             listener(place.tenant)
 
@@ -224,7 +224,7 @@ def _checked_name(name: str) -> str:
 
 
 def _checked_value(value: str) -> str:
-    """Without the white space around it, which is nobody's intent."""
+    """Without the white space around it."""
     value = value.strip()
     if not SHORTEST <= len(value) <= LONGEST:
         said = f"a secret has {SHORTEST} to {LONGEST} characters, without the white space around it"
@@ -243,13 +243,13 @@ def put_many(tx: Transaction, items: Sequence[_Sealed]) -> list[None | Exception
 def _put(tx: Transaction, item: _Sealed) -> Exception | None:
     others = tx.row("count_other_secrets", *item.place)
     if others is not None and others[0] >= MOST:
-        said = f"a tenant has at most {MOST} secrets; delete one that nobody uses"
+        said = f"a tenant has at most {MOST} secrets; delete an unused one"
         return Conflict(said, code="too_many_secrets")
     tx.run("put_secret", *item.place, item.key, item.sealed, item.at)
     return None
 
 
-def delete_many(tx: Transaction, items: Sequence[Place]) -> list[bool | Exception]:
+def delete_many(tx: Transaction, items: Sequence[SecretName]) -> list[bool | Exception]:
     return [tx.run("delete_secret", *place) > 0 for place in items]
 
 
@@ -258,10 +258,10 @@ def rewrap_many(tx: Transaction, items: Sequence[MasterKeys]) -> list[tuple[int,
 
 
 def _rewrap(tx: Transaction, keys: MasterKeys) -> tuple[int, int]:
-    """How many were sealed anew, and how many left as they are."""
+    """How many were sealed again, and how many left as they are."""
     renewed, left = list[tuple[object, ...]](), 0
     for tenant, system, name, key, sealed in tx.rows("sealed_secrets"):
-        place = Place(tenant, system, name)
+        place = SecretName(tenant, system, name)
         try:
             value = keys.open(key, sealed, place.about())
         except Unopened:

@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeVar
+
+from msgspec import Struct, structs
 
 from stellwerk.database.port import Database, Transaction
 from stellwerk.errors import Conflict, InvalidField, NotFound, Unauthorized
 from stellwerk.ids import Clock
 from stellwerk.tenants.principals import LOCAL_TENANT
 
-LOCKED = "your tenant is locked; ask whoever runs the server"
+LOCKED = "your tenant is locked; ask the operator of the server"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
-
-
 Folder = TypeVar("Folder", bound=PurePath)
 
 
@@ -23,13 +22,14 @@ def folder_of(data: Folder, tenant: str) -> Folder:
     return data if tenant == LOCAL_TENANT else data / "tenants" / tenant
 
 
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    number: int
+class TenantInfo(Struct, frozen=True):
+    """``number`` is the mandateId of workflows."""
+
     name: str
+    number: int
     created_at: float
-    locked: bool = False
-    """Its credentials open nothing, and what they had opened is closed."""
+    locked: bool
+    """Its credentials are rejected."""
 
 
 class Tenants:
@@ -37,19 +37,19 @@ class Tenants:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._known: dict[str, Tenant] = {}
+        self._known: dict[str, TenantInfo] = {}
 
     async def open(self) -> None:
         rows = await self._database.read(lambda tx: tx.rows("tenants"))
-        self._known = {name: Tenant(number, name, at, locked=bool(locked)) for number, name, at, locked in rows}
+        self._known = {name: TenantInfo(name, number, at, bool(locked)) for number, name, at, locked in rows}
 
-    def all(self) -> list[Tenant]:
+    def all(self) -> list[TenantInfo]:
         return list(self._known.values())
 
-    def find(self, name: str) -> Tenant | None:
+    def find(self, name: str) -> TenantInfo | None:
         return self._known.get(name)
 
-    async def make(self, name: str) -> Tenant:
+    async def make(self, name: str) -> TenantInfo:
         """
         Raises:
             InvalidField: it cannot be called so.
@@ -58,7 +58,7 @@ class Tenants:
         if _NAME.fullmatch(name) is None:
             said = "lower-case letters, digits and dashes, a letter first, 63 at most"
             raise InvalidField(f"name: {name[:80]!r} cannot be a tenant's; {said}", field="name")
-        made = Tenant(*await self._database.submit(make_many, (name, self._clock.now())))
+        made = await self._database.submit(make_many, (name, self._clock.now()))
         self._known[name] = made
         return made
 
@@ -66,19 +66,19 @@ class Tenants:
         """From now on, and after a restart. Once more changes nothing.
 
         Raises:
-            InvalidField: it is the operator's own, and nobody could unlock it.
+            InvalidField: it is the operator's own, and could not be unlocked.
             NotFound: there is no such tenant.
         """
         if name == LOCAL_TENANT:
-            raise InvalidField(f"name: {name!r} is whoever runs the server; revoke its keys one by one", field="name")
+            raise InvalidField(f"name: {name!r} is the operator's; revoke its keys one by one", field="name")
         if name not in self._known:
-            raise NotFound("tenant", name, remedy="GET /tenants lists those that there are")
+            raise NotFound("tenant", name, remedy="GET /tenants lists the tenants")
         await self._database.submit(lock_many, (name, locked), urgent=True)
-        self._known[name] = replace(self._known[name], locked=locked)
+        self._known[name] = structs.replace(self._known[name], locked=locked)
 
 
 def refuse_locked(tx: Transaction, tenant: str) -> None:
-    """What came in just before, and begins after the lock, would be stopped by nobody.
+    """Checked in the transaction: a request that came in just before the lock would begin after it.
 
     Raises:
         Unauthorized: the tenant is locked.
@@ -87,7 +87,7 @@ def refuse_locked(tx: Transaction, tenant: str) -> None:
         raise Unauthorized(LOCKED)
 
 
-def make_many(tx: Transaction, items: Sequence[tuple[str, float]]) -> list[tuple[int, str, float] | Exception]:
+def make_many(tx: Transaction, items: Sequence[tuple[str, float]]) -> list[TenantInfo | Exception]:
     return [_make(tx, *item) for item in items]
 
 
@@ -96,9 +96,9 @@ def lock_many(tx: Transaction, items: Sequence[tuple[str, bool]]) -> list[None |
     return [None] * len(items)
 
 
-def _make(tx: Transaction, name: str, at: float) -> tuple[int, str, float] | Exception:
+def _make(tx: Transaction, name: str, at: float) -> TenantInfo | Exception:
     if not tx.run("insert_tenant", name, at):
         return Conflict(f"there is a tenant {name!r} already; choose another name", code="tenant_exists")
     number = tx.row("tenant_number", name)
     assert number is not None
-    return number[0], name, at
+    return TenantInfo(name, number[0], at, locked=False)

@@ -1,19 +1,19 @@
-"""Tickets: a stream without a header. What a browser's EventSource can send is an address, and addresses are logged.
+"""Tickets authenticate a stream by its URL: EventSource can send no header, and URLs are logged.
 
-So the address holds a ticket in place of a key: for one session, for one use,
-for half a minute. All are in memory; a server that starts again has sold none.
+So the URL has a ticket instead of a key: for one session, for one use, for half
+a minute. All are in memory; a restart forgets them.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 
 from stellwerk.errors import Overloaded
-from stellwerk.ids import Clock, chance
+from stellwerk.ids import Clock, random_token
 from stellwerk.tenants.principals import Principal
 
 LASTS = 30.0
 AT_ONCE = 1000
-"""Of one tenant, so that nobody uses up those of others."""
+"""Of one tenant, so that one tenant cannot use up those of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +29,29 @@ class Ticket:
 class Tickets:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._sold: dict[str, Ticket] = {}
+        self._issued: dict[str, Ticket] = {}
         """The oldest first, as all last equally long."""
         self._of_tenants: Counter[str] = Counter()
 
-    def sell(self, holder: Principal, session_id: str) -> Ticket:
+    def issue(self, holder: Principal, session_id: str) -> Ticket:
         now = self._clock.steady()
-        while self._sold and (oldest := next(iter(self._sold.values()))).ends <= now:
+        while self._issued and (oldest := next(iter(self._issued.values()))).ends <= now:
             self._forget(oldest)
         if self._of_tenants[holder.tenant] >= AT_ONCE:
             raise Overloaded("your tenant has too many tickets that are not used; send this again in a few seconds")
-        ticket = Ticket(chance(43), session_id, holder, self._clock.now() + LASTS, now + LASTS)
-        self._sold[ticket.value] = ticket
+        ticket = Ticket(random_token(43), session_id, holder, self._clock.now() + LASTS, now + LASTS)
+        self._issued[ticket.value] = ticket
         self._of_tenants[holder.tenant] += 1
         return ticket
 
-    def take(self, value: str, session_id: str) -> Principal | None:
-        """Whose it is; whoever shows it, for whatever, uses it up."""
-        ticket = self._sold.get(value)
+    def redeem(self, value: str, session_id: str) -> Principal | None:
+        """Its principal, if it is valid for this session. Every attempt uses it up."""
+        ticket = self._issued.get(value)
         if ticket is None:
             return None
         self._forget(ticket)
         return ticket.holder if ticket.session_id == session_id and self._clock.steady() < ticket.ends else None
 
     def _forget(self, ticket: Ticket) -> None:
-        del self._sold[ticket.value]
+        del self._issued[ticket.value]
         self._of_tenants[ticket.holder.tenant] -= 1

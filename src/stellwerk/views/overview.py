@@ -1,7 +1,7 @@
-"""The overview: everything about a session that is small, folded together, so that it can be kept and gone on with.
+"""The overview: all small views of a session in one fold, which can be cached and continued.
 
-It is derived: a kept one that another ``FORM`` of this module made is thrown
-away, and the log is folded anew.
+It is derived data: a cached one of another ``FORM`` of this module is discarded,
+and the log is folded again.
 """
 
 from collections.abc import Iterable
@@ -9,45 +9,62 @@ from typing import TypedDict
 
 import msgspec
 
-from stellwerk.envelope.model import Envelope
-from stellwerk.views import checklist, documents, progress, questions, status, transcript, usage
+from stellwerk.envelope.model import Document, Envelope, Log, RunStart
+from stellwerk.views import checklist, questions, status, transcript, usage
 from stellwerk.views.checklist import Checklist, Task
-from stellwerk.views.documents import Filed
-from stellwerk.views.progress import Progress
 from stellwerk.views.questions import Question
 from stellwerk.views.status import State, Status
 from stellwerk.views.transcript import Hidden
-from stellwerk.views.usage import Usage, UsageTold
+from stellwerk.views.usage import UsageInfo, UsageTotals
 
 FORM = 2
-"""To be raised with every change of a fold that is in here."""
+"""Raise it with every change of a fold that is in here."""
 
 TYPES = (
     *("run_start", "run_end", "message", "ask_user", "user_answer"),
     *("state", "log", "document", "llm_end", "tool_end"),
 )
-"""The types that any of the folds looks at; all others leave the overview as it is."""
+"""The types that any of the folds reads; all others leave the overview as it is."""
+
+
+class RunProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The latest log line of a run, and its latest percentage."""
+
+    percent: int | None = None
+    message: str | None = None
+
+
+class SessionFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of a tool, or one that was attached."""
+
+    document_id: str
+    name: str
+    mime: str
+    size: int
+    added_at: float
+    run_id: str | None = None
+    agent: str | None = None
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     status: Status = Status()
     questions: tuple[Question, ...] = ()
     checklist: Checklist = Checklist()
-    progress: Progress = Progress()
-    usage: Usage = Usage()
-    documents: tuple[Filed, ...] = ()
+    progress: RunProgress = RunProgress()
+    usage: UsageTotals = UsageTotals()
+    documents: tuple[SessionFile, ...] = ()
     hidden: Hidden = Hidden()
 
 
-class ProgressTold(TypedDict):
+class ProgressInfo(TypedDict):
     percent: int | None
     message: str | None
     tasks_over: int
     tasks: int
 
 
-class StateTold(TypedDict):
-    """Where a session stands, and with what."""
+class StateInfo(TypedDict):
+    """The state of a session."""
 
     status: State
     round: int
@@ -58,8 +75,8 @@ class StateTold(TypedDict):
     tasks: tuple[Task, ...]
     blocker: str | None
     open_questions: tuple[str, ...]
-    progress: ProgressTold
-    usage: UsageTold
+    progress: ProgressInfo
+    usage: UsageInfo
     last_activity: float
 
 
@@ -68,11 +85,48 @@ def fold(overview: Overview, envelope: Envelope) -> Overview:
         status=status.fold(overview.status, envelope),
         questions=questions.fold(overview.questions, envelope),
         checklist=checklist.fold(overview.checklist, envelope),
-        progress=progress.fold(overview.progress, envelope),
+        progress=_run_progress(overview.progress, envelope),
         usage=usage.fold(overview.usage, envelope),
-        documents=documents.fold(overview.documents, envelope),
+        documents=_files(overview.documents, envelope),
         hidden=transcript.fold(overview.hidden, envelope),
     )
+
+
+def _run_progress(progress: RunProgress, envelope: Envelope) -> RunProgress:
+    """Follow the log lines of a run; a line without a percentage keeps the last one."""
+    match envelope:
+        case RunStart():
+            return RunProgress()
+        case Log(payload=said):
+            percent = progress.percent if said.progress is None else said.progress
+            return RunProgress(percent=percent, message=said.message)
+        case _:
+            return progress
+
+
+def _files(files: tuple[SessionFile, ...], envelope: Envelope) -> tuple[SessionFile, ...]:
+    """Add or remove a file. The same bytes under the same name are one file."""
+    if not isinstance(envelope, Document):
+        return files
+    filed = envelope.payload
+    if filed.action == "removed" and filed.message_id is not None:
+        return files  # another message still has it
+    if filed.action == "removed":
+        return tuple(file for file in files if file.document_id != filed.document_id)
+    if filed.redacted:
+        return files  # erased: it has no name any more
+    if any((file.document_id, file.name) == (filed.document_id, filed.name) for file in files):
+        return files
+    file = SessionFile(
+        document_id=filed.document_id,
+        name=filed.name,
+        mime=filed.mime,
+        size=filed.size,
+        added_at=envelope.ts,
+        run_id=envelope.run_id,
+        agent=envelope.agent,
+    )
+    return (*files, file)
 
 
 def folded(overview: Overview, envelopes: Iterable[Envelope]) -> Overview:
@@ -81,14 +135,15 @@ def folded(overview: Overview, envelopes: Iterable[Envelope]) -> Overview:
     return overview
 
 
-def as_json(overview: Overview) -> StateTold:
-    """The state of a session, as clients get it."""
-    standing, listed = overview.status, overview.checklist
+def as_json(overview: Overview) -> StateInfo:
+    """Return the state of a session as the JSON of the API."""
+    status = overview.status
+    listed = overview.checklist
     return {
-        "status": standing.status,
-        "round": standing.round,
-        "run_id": standing.run_id,
-        "awaiting_user_input": standing.awaiting_user_input,
+        "status": status.status,
+        "round": status.round,
+        "run_id": status.run_id,
+        "awaiting_user_input": status.awaiting_user_input,
         "questions": overview.questions,
         "version": listed.version,
         "tasks": listed.tasks,
@@ -96,12 +151,12 @@ def as_json(overview: Overview) -> StateTold:
         "open_questions": listed.open_questions,
         "progress": _progress(overview),
         "usage": usage.as_json(overview.usage),
-        "last_activity": standing.last_activity,
+        "last_activity": status.last_activity,
     }
 
 
-def _progress(overview: Overview) -> ProgressTold:
-    """What the run said; if it named no number, what the tasks say."""
+def _progress(overview: Overview) -> ProgressInfo:
+    """Return the progress of the run; without a percentage, that of the tasks."""
     tasks = overview.checklist.tasks
     over = sum(task.status in ("completed", "skipped") for task in tasks)
     percent = overview.progress.percent

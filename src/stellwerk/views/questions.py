@@ -1,9 +1,14 @@
-"""Questions: what a session has asked its user and got no answer to."""
+"""Open questions of a session, and the check of answers to them."""
+
+from typing import Any
 
 import msgspec
 
 from stellwerk.envelope.model import AskUser, Envelope, RunEnd, UserAnswer
-from stellwerk.envelope.payloads import Json
+from stellwerk.envelope.payloads import Answered, Asked, Json
+from stellwerk.errors import InvalidField
+from stellwerk.spec.approvals import check_decision, forms_of
+from stellwerk.spec.json_schema import objection
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,3 +50,58 @@ def _question(envelope: AskUser) -> Question:
         args=asked.args,
         asked_at=envelope.ts,
     )
+
+
+BREAKPOINT = "The graph pauses here, as its breakpoint says. Go on?"
+"""LangGraph gives a breakpoint neither an id nor a value, so this text identifies its question."""
+YES, NO = "yes", "no"
+
+
+class GoOn:
+    """The resume value at a breakpoint: the graph goes on, or not."""
+
+    def __init__(self, goes_on: bool) -> None:
+        self.goes_on = goes_on
+
+
+def resume_value(question: Asked, answer: Answered) -> Any:
+    """Return the resume value for an answer, in the form that the asking code expects."""
+    given = answer.data if answer.data is not None else answer.text
+    if _is_breakpoint(question):
+        return GoOn(given == YES and not answer.refused)
+    if question.kind == "approval":
+        if answer.refused:
+            return {"type": "reject", **({"message": answer.text} if answer.text else {})}
+        return {"type": given} if isinstance(given, str) else given
+    if question.kind == "elicitation" and answer.refused:
+        return {"refused": True}
+    return given
+
+
+def check_answer(question: Asked, answer: Answered) -> None:
+    """Check an answer against its question.
+
+    Raises:
+        InvalidField: the answer does not fit; the question stays open.
+    """
+    if answer.refused:
+        return
+    if answer.text is None and answer.data is None:
+        raise InvalidField("an answer needs text or data", field="text")
+    if _is_breakpoint(question) and (answer.text if answer.data is None else answer.data) not in (YES, NO):
+        raise InvalidField(f"choose one of: {YES}, {NO}", field="text" if answer.data is None else "data")
+    if question.kind == "question" and question.options and answer.data is None and answer.text not in question.options:
+        raise InvalidField(f"choose one of: {', '.join(map(str, question.options))}", field="text")
+    if question.schema is None:
+        return
+    if question.kind == "approval" and forms_of(question.schema):
+        check_decision(resume_value(question, answer), question.schema, question.tool_name, question.args)
+        return
+    wrong = objection(question.schema, resume_value(question, answer))
+    if wrong is not None:
+        path = ".".join(["data", *map(str, wrong.absolute_path)])
+        raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field=path)
+
+
+def _is_breakpoint(question: Asked) -> bool:
+    return question.kind == "question" and question.question == BREAKPOINT and question.data is None

@@ -1,4 +1,4 @@
-"""Status: where a session stands; running, waiting for its user, or over; and in which round."""
+"""Status of a session: idle, running, waiting for its user, completed, stopped, failed; round."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from stellwerk.envelope.model import AskUser, Envelope, RunEnd, RunStart, ToolEnd, UserAnswer
 
 TASK = "task-"
-"""So begin the ids of a workplan's tasks, and of the messages with which the documents go that they made."""
+"""The prefix of ids of a workplan's tasks, and of the messages that hold their documents."""
 State = Literal["idle", "running", "completed", "stopped", "failed"]
 
 
@@ -17,25 +17,25 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     round: int = 0
     awaiting_user_input: bool = False
     run_id: str | None = None
-    """The run of the last round, running or over."""
+    """The run of the last round, running or ended."""
     trace_id: str | None = None
-    """What that run belongs to: a message, and all that was asked and answered on the way to its answer."""
+    """The trace of that run: a message with all questions and answers up to its answer."""
     message_id: str | None = None
-    """Of the message that the trace answers."""
+    """The message that the trace answers."""
     system_version: int = 0
-    """To which the trace is pinned."""
+    """The version that the trace is pinned to."""
     asked: tuple[str, ...] = ()
     """Questions of that run, answered or not."""
     open_asks: tuple[str, ...] = ()
     failed_tasks: tuple[str, ...] = ()
-    """Calls of that trace by which a task was to be done, and was not."""
+    """Failed task calls of that trace."""
     last_activity: float = 0.0
 
 
 SAME_TRACE = ("answer", "stop")
-"""What starts a run that goes on with the trace of the one before, which waits for its user."""
+"""Triggers of a run that resumes the trace of the previous one, which waits for its user."""
 TURNING_POINTS = ("run_start", "ask_user", "user_answer", "tool_end", "run_end")
-"""The types that ``fold`` looks at; all others leave the status as it is."""
+"""The types that ``fold`` reads; all others leave the status as it is."""
 
 
 def fold(state: Status, envelope: Envelope) -> Status:
@@ -71,7 +71,7 @@ def fold(state: Status, envelope: Envelope) -> Status:
 
 
 def still_failed(failed: tuple[str, ...], ended: ToolEnd) -> tuple[str, ...]:
-    """The tasks that have failed, now that this call is over; one that is done again is judged anew."""
+    """Return the failed tasks after the end of a call; the last result of a task counts."""
     task = ended.payload.tool_call_id
     if not task.startswith(TASK):
         return failed

@@ -1,8 +1,8 @@
-"""The transcript: the conversation as messages, questions and answers among them.
+"""The transcript: the conversation as messages, questions and answers.
 
-A message stands in the log once, when it is finished, so each one is told from
-its own envelope alone. What was said before and is hidden today, because it was
-removed or another run took its place, is known from a second fold, ``Hidden``.
+A message is in the log once, when it is finished, so each entry follows from one
+envelope. A second fold, ``Hidden``, knows the messages that were removed, and the
+runs whose answer another run replaced.
 """
 
 from typing import Literal
@@ -20,26 +20,26 @@ _TITLE = 80
 
 class Hidden(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
-    """Messages that were taken back."""
+    """Removed messages."""
     replaced: dict[str, str | None] = {}
-    """Runs whose answer was made anew, and the message that both of them answer."""
+    """Runs whose answer was regenerated, and the message that both runs answer."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     position: int
-    """Where it stands in the log; also the cursor of the next page."""
+    """Its position in the log; also the cursor of the next page."""
     kind: Literal["message", "question", "answer"]
     role: str
     text: str
     content: list[TextPart | FilePart] | None = None
-    """Of a message: its parts."""
+    """The parts of a message."""
     message_id: str | None = None
     status: str | None = None
-    """Of a message: ``first``, ``step`` or ``last`` of its round."""
+    """For a message: ``first``, ``step`` or ``last`` of its round."""
     ask_id: str | None = None
     options: list[Json] | None = None
     data: Json = None
-    """Of an answer that is no text."""
+    """The data of an answer that is not text."""
     refused: bool = False
     documents: list[str] | None = None
     agent: str | None = None
@@ -58,13 +58,13 @@ def fold(hidden: Hidden, envelope: Envelope) -> Hidden:
             return hidden
 
 
-def entry(hidden: Hidden, position: int, envelope: Envelope) -> Entry | None:
-    """What a reader sees of an envelope; None if that is nothing."""
+def entry(hidden: Hidden, position: int, envelope: Envelope) -> TranscriptEntry | None:
+    """Return the entry of an envelope; None if it has none."""
     match envelope:
         case Message(payload=said) if said.action == "added" and is_visible(hidden, envelope):
             return _message(position, envelope)
         case AskUser(payload=asked) if envelope.run_id not in hidden.replaced and not asked.redacted:
-            return Entry(
+            return TranscriptEntry(
                 position=position,
                 kind="question",
                 role="assistant",
@@ -76,7 +76,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> Entry | None:
                 ts=envelope.ts,
             )
         case UserAnswer(payload=answered) if envelope.run_id not in hidden.replaced and not answered.redacted:
-            return Entry(
+            return TranscriptEntry(
                 position=position,
                 kind="answer",
                 role="user",
@@ -98,9 +98,9 @@ def is_visible(hidden: Hidden, envelope: Message) -> bool:
     return run_id not in hidden.replaced or hidden.replaced[run_id] == message_id
 
 
-def _message(position: int, envelope: Message) -> Entry:
+def _message(position: int, envelope: Message) -> TranscriptEntry:
     said = envelope.payload
-    return Entry(
+    return TranscriptEntry(
         position=position,
         kind="message",
         role=said.role,
@@ -117,10 +117,10 @@ def _message(position: int, envelope: Message) -> Entry:
 
 
 def title(body: bytes) -> str | None:
-    """How a stored message begins, in one line; of one without words, what its files are called."""
+    """Return the beginning of a message in one line; without text, the names of its files."""
     try:
         message = decode(body)
-    except msgspec.DecodeError:  # one log that is damaged leaves the list of all others readable
+    except msgspec.DecodeError:  # one damaged log must not break the list of all others
         return None
     assert isinstance(message, Message)
     said = message.payload

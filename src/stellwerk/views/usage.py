@@ -1,7 +1,7 @@
-"""Usage: what a session has cost so far: tokens for each model, calls, and seconds.
+"""Usage of a session so far: tokens per model, calls, and seconds.
 
-Counted from the ends of the calls, so that a run which is under way, or which a
-crash cut off, counts with what it has used.
+Counted from the ends of the calls, so a run that is under way, or that crashed,
+counts with what it has used.
 """
 
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 0
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, ModelUsage] = {}
-    """By name; a call whose provider counted nothing is not here, and not lost: see ``model_calls``."""
+    """By name; calls without a count of their provider are only in ``model_calls``."""
     model_calls: int = 0
     tool_calls: int = 0
-    """Those of agents that are used as tools, too."""
+    """Including agents that are used as tools."""
     runs: int = 0
     seconds: float = 0.0
-    """In which a run was under way, those that have ended."""
+    """The time of all runs that have ended."""
     since: float | None = None
-    """When the run began that is under way."""
+    """The start of the current run."""
 
 
 class UsageOfModel(TypedDict):
@@ -39,7 +39,7 @@ class UsageOfModel(TypedDict):
     calls: int
 
 
-class UsageTold(TypedDict):
+class UsageInfo(TypedDict):
     """What a session has used."""
 
     input_tokens: int
@@ -51,7 +51,7 @@ class UsageTold(TypedDict):
     models: list[UsageOfModel]
 
 
-def fold(usage: Usage, envelope: Envelope) -> Usage:
+def fold(usage: UsageTotals, envelope: Envelope) -> UsageTotals:
     match envelope:
         case RunStart(ts=ts):
             return replace(usage, runs=usage.runs + 1, since=ts)
@@ -75,8 +75,8 @@ def fold(usage: Usage, envelope: Envelope) -> Usage:
             return usage
 
 
-def as_json(usage: Usage) -> UsageTold:
-    """As clients get it: a list of models, and the sum over them."""
+def as_json(usage: UsageTotals) -> UsageInfo:
+    """Return the JSON of the API: a list of models, and the sum over them."""
     models: list[UsageOfModel] = [
         {
             "model": name,

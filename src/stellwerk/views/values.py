@@ -1,38 +1,81 @@
-"""Values: the state of a graph as its LangGraph clients know it, folded from the log.
+"""Values: the state of a graph as LangGraph clients know it, folded from the log.
 
 Messages in LangChain's JSON form, the named states (todos, files, checklist …)
-and the graph's own keys. One fold for the outermost graph of a session, and one
-for each agent or graph inside it; whoever feeds it decides what belongs to which.
-A message keeps the id under which its first words were told, so that a client
-which saw them finds the same message in every snapshot.
+and the graph's own keys. One fold per graph: the outermost one, and each agent
+or graph inside; the caller feeds each with its own envelopes. A message keeps the
+id of its first tokens, so a client finds the same message in every snapshot.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from stellwerk.envelope.model import (
-    AskUser,
-    Envelope,
-    LlmEnd,
-    LlmStart,
-    LlmToken,
-    Message,
-    RunEnd,
-    RunStart,
-    State,
-    ToolEnd,
-    ToolStart,
-    ToolUpdate,
-    Update,
-    UserAnswer,
+from stellwerk.envelope import model as m
+from stellwerk.envelope.payloads import (
+    Asked,
+    FilePart,
+    ModelEnded,
+    Said,
+    StateChanged,
+    TextPart,
+    Token,
+    ToolEnded,
 )
-from stellwerk.envelope.payloads import Asked, FilePart, ModelEnded, Said, TextPart, ToolCalled, ToolEnded
 from stellwerk.envelope.results import Text
-from stellwerk.views import states
-from stellwerk.views.speech import Block, Json, Speech
+from stellwerk.views import checklist
+
+Json = dict[str, Any]
+Operation = Json
+"""An operation of RFC 6902 that adds or removes one key; no writer of this log uses others."""
+
+
+def after(before: Any, changed: StateChanged) -> tuple[Any, list[Operation]]:
+    """Return the state and the operations that lead to it, without those that do not fit.
+
+    Values that were returned before never change.
+    """
+    if changed.patch is None:
+        whole = _whole(before, changed)
+        return whole, [{"op": "add", "path": "", "value": whole}]
+    state = {} if before is None else before
+    done: list[Operation] = []
+    for operation in changed.patch:
+        patched = _patched(state, operation)
+        if patched is not None:
+            state = patched
+            done.append(operation)
+    return state, done
+
+
+def pointer(parts: Sequence[str]) -> str:
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _whole(before: Any, changed: StateChanged) -> Any:
+    """Return the snapshot; checklists are merged: each parallel tool has only its own change."""
+    if changed.name != checklist.NAME:
+        return changed.snapshot
+    try:
+        known, new = checklist.from_json(before or {}), checklist.from_json(changed.snapshot)
+    except msgspec.ValidationError:  # a graph of the operator may use this name for something else
+        return changed.snapshot
+    return checklist.to_json(checklist.merged(known, new))
+
+
+def _patched(state: Any, operation: Operation) -> Json | None:
+    """Return the state after an operation; None if it does not fit."""
+    path = operation["path"].split("/")[1:]
+    if not isinstance(state, dict) or len(path) != 1:
+        return None
+    key = path[0].replace("~1", "/").replace("~0", "~")
+    if operation["op"] == "add":
+        return {**state, key: operation["value"]}
+    if operation["op"] == "remove" and key in state:
+        return {name: value for name, value in state.items() if name != key}
+    return None
+
 
 _ROLES = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
 _CUT_OFF = "The call was cut off before it ended."
@@ -40,128 +83,178 @@ _TODO_STATUS = {"completed": "completed", "skipped": "completed", "in_progress":
 
 
 @dataclass
+class Block:
+    index: int
+    kind: Literal["text", "reasoning", "tool"]
+    text: str = ""
+    """For a tool call, the JSON of its arguments so far."""
+    name: str = ""
+    """The name of the tool."""
+    tool_call_id: str = ""
+
+    def content(self) -> Json:
+        kind = "text" if self.kind == "text" else "reasoning"
+        return {"type": kind, kind: self.text, "index": self.index}
+
+
+@dataclass
+class DraftMessage:
+    message_id: str
+    node: str
+    """The node that called the model."""
+    blocks: dict[tuple[str, str], Block] = field(default_factory=dict)
+    """In the order of their starts, which is also their index."""
+
+    @property
+    def plain(self) -> bool:
+        """Only text, which most clients want as a string."""
+        return not any(kind == "reasoning" for kind, _ in self.blocks)
+
+    def add(self, token: Token) -> Block:
+        block = self._block(token.kind, str(token.block))
+        block.text += token.text
+        return block
+
+    def write(self, tool_call_id: str, name: str, text: str) -> Block:
+        block = self._block("tool", tool_call_id)
+        block.tool_call_id, block.name = tool_call_id, name
+        block.text += text
+        return block
+
+    def calls(self) -> list[Block]:
+        return [block for block in self.blocks.values() if block.kind == "tool"]
+
+    def words(self) -> list[Block]:
+        return [block for block in self.blocks.values() if block.kind != "tool"]
+
+    def arguments(self, tool_call_id: str) -> Json | None:
+        """Return the arguments that the model wrote, if they are complete."""
+        block = self.blocks.get(("tool", tool_call_id))
+        try:
+            args = msgspec.json.decode(block.text) if block is not None else None
+        except msgspec.DecodeError:
+            return None
+        return args if isinstance(args, dict) else None
+
+    def content(self) -> str | list[Json]:
+        """Return LangChain's form: a string, or blocks if there is reasoning."""
+        if self.plain:
+            return "".join(block.text for block in self.words())
+        return [block.content() for block in self.words()]
+
+    def _block(self, kind: Literal["text", "reasoning", "tool"], key: str) -> Block:
+        if (kind, key) not in self.blocks:
+            self.blocks[kind, key] = Block(len(self.blocks), kind)
+        return self.blocks[kind, key]
+
+
+@dataclass
 class Values:
-    spoken: dict[str, Json] = field(default_factory=dict)
-    """Messages of model calls that ended well, by the ids that providers gave them; one for all graphs of a session."""
-    speaking: dict[str, Speech] = field(default_factory=dict)
-    """Model calls that are open, by call."""
+    model_messages: dict[str, Json] = field(default_factory=dict)
+    """Messages of completed model calls, by provider ids; shared by all graphs of a session."""
+    drafts: dict[str, DraftMessage] = field(default_factory=dict)
+    """Open model calls, by call_id."""
     touched: Block | None = None
-    """The block of a message that the latest envelope went on with."""
+    """The block that the latest envelope extended."""
     _messages: dict[str, Json] = field(default_factory=dict)
     """By id, in order."""
     _keys: Json = field(default_factory=dict)
     _asked: dict[str, Json] = field(default_factory=dict)
     _answers: dict[str, str] = field(default_factory=dict)
-    """The id of the message that answers a tool call, by call; a call that is tried again has that of the first try."""
-    _begun: dict[str, ToolCalled] = field(default_factory=dict)
-    """Tool calls that are open."""
-    _argless: dict[str, str] = field(default_factory=dict)
-    """Tool calls whose arguments are not known yet, and the messages that ask for them."""
+    """The id of the tool message, by call; a retried call has that of the first attempt."""
     _runs: dict[str, str] = field(default_factory=dict)
-    """The run of every message that no user wrote."""
+    """The run of every message that is not the user's."""
 
     @property
     def interrupts(self) -> list[Json]:
-        """Questions that wait for an answer, as LangGraph puts them under ``__interrupt__``."""
+        """Open questions in LangGraph's form, as under ``__interrupt__``."""
         return list(self._asked.values())
 
     def snapshot(self) -> Json:
-        """The whole state. Later envelopes change none of what was given out."""
+        """Return the whole state; later envelopes do not change it."""
         derived = {} if "todos" in self._keys else _todos(self._keys.get("checklist"))
         return {"messages": list(self._messages.values()), **derived, **self._keys}
 
     def assign(self, message_id: str, task: str) -> None:
-        """Put the task of an inner agent where its conversation begins."""
+        """Put the task of an inner agent at the start of its conversation."""
         self._messages[message_id] = {"type": "human", "id": message_id, "content": task}
 
-    def feed(self, envelope: Envelope) -> Json | None:
-        """What the envelope changes in the state, as a node would return it; None if nothing."""
+    def feed(self, envelope: m.Envelope) -> Json | None:
+        """Return the change of the state, as a node would return it; None if there is none."""
         self.touched = None
         match envelope:
-            case LlmStart() | LlmToken() | LlmEnd() | ToolStart() | ToolUpdate() | ToolEnd():
+            case m.LlmStart() | m.LlmToken() | m.LlmEnd() | m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
                 return self._call(envelope)
-            case Message(payload=said):
+            case m.Message(payload=said):
                 return self._said(envelope, said)
-            case State(payload=changed):
-                state, _ = states.after(self._keys.get(changed.name), changed)
+            case m.State(payload=changed):
+                state, _ = after(self._keys.get(changed.name), changed)
                 return self._set({changed.name: state})
-            case Update(payload=updated) if isinstance(updated.delta, dict):
+            case m.Update(payload=updated) if isinstance(updated.delta, dict):
                 return self._set(updated.delta)
-            case RunStart(payload=started) if started.replaces:
+            case m.RunStart(payload=started) if started.replaces:
                 return self._remove([mid for mid, run in self._runs.items() if run == started.replaces])
-            case AskUser(payload=asked):
+            case m.AskUser(payload=asked):
                 self._asked[asked.ask_id] = _interrupt(asked)
-            case UserAnswer(payload=answered):
+            case m.UserAnswer(payload=answered):
                 self._asked.pop(answered.ask_id, None)
-            case RunEnd(payload=over) if over.status != "awaiting_user":
+            case m.RunEnd(payload=over) if over.status != "awaiting_user":
                 self._asked.clear()
         return None
 
-    def _call(self, envelope: LlmStart | LlmToken | LlmEnd | ToolStart | ToolUpdate | ToolEnd) -> Json | None:
+    def _call(
+        self, envelope: m.LlmStart | m.LlmToken | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd
+    ) -> Json | None:
         call = envelope.call_id
         match envelope:
-            case LlmStart(payload=called):
-                self.speaking[call] = Speech(called.message_id, called.node or "model")
-            case LlmToken(payload=token) if call in self.speaking:
-                self.touched = self.speaking[call].add(token)
-            case LlmEnd() if call in self.speaking:
-                return self._spoken(envelope, self.speaking.pop(call))
-            case ToolStart():
-                return self._called(envelope)
-            case ToolUpdate(payload=update) if call in self.speaking:
+            case m.LlmStart(payload=called):
+                self.drafts[call] = DraftMessage(called.message_id, called.node or "model")
+            case m.LlmToken(payload=token) if call in self.drafts:
+                self.touched = self.drafts[call].add(token)
+            case m.LlmEnd() if call in self.drafts:
+                return self._finished(envelope, self.drafts.pop(call))
+            case m.ToolStart(payload=called) if called.kind != "graph":  # graphs have no message
+                self._answers[call] = self._answers.get(called.retry_of or "", call)
+            case m.ToolUpdate(payload=update) if call in self.drafts:
                 written = (update.tool_call_id or "", update.tool_name or "", update.text or "")
-                self.touched = self.speaking[call].write(*written)
-            case ToolEnd(payload=result) if self._begun.pop(call, None) is not None:
+                self.touched = self.drafts[call].write(*written)
+            case m.ToolEnd(payload=result) if call in self._answers:
                 return self._put(_tool_message(self._answers[call], result), envelope.run_id)
         return None
 
-    def _spoken(self, envelope: LlmEnd, speech: Speech) -> Json | None:
+    def _finished(self, envelope: m.LlmEnd, draft: DraftMessage) -> Json | None:
         ended = envelope.payload
         if ended.status != "ok":
             return None
-        calls = [self._wanted(speech, ref.tool_call_id, ref.name, ref.args) for ref in ended.tool_calls or ()]
-        if not speech.blocks:  # nobody was to hear it, or it said nothing
+        calls = [self._wanted(draft, ref.tool_call_id, ref.name, ref.args) for ref in ended.tool_calls or ()]
+        if not draft.blocks:  # it was not streamed, or empty
             return None
-        told = {"type": "ai", "id": speech.message_id, "content": speech.content(), "tool_calls": calls}
-        self.spoken[ended.message_id] = {**told, **closing_of(envelope)}
-        return self._put(self.spoken[ended.message_id], envelope.run_id)
+        message = {"type": "ai", "id": draft.message_id, "content": draft.content(), "tool_calls": calls}
+        self.model_messages[ended.message_id] = {**message, **closing_of(envelope)}
+        return self._put(self.model_messages[ended.message_id], envelope.run_id)
 
-    def _wanted(self, speech: Speech, call_id: str, name: str, args: Json | None) -> Json:
-        if args is None:
-            args = speech.arguments(call_id)
-        if args is None:
-            self._argless[call_id] = speech.message_id
-        if not speech.has(call_id):
-            speech.write(call_id, name, "" if args is None else msgspec.json.encode(args).decode())
-        return {"type": "tool_call", "id": call_id, "name": name, "args": args or {}}
+    def _wanted(self, draft: DraftMessage, call_id: str, name: str, args: Json | None) -> Json:
+        known = args or draft.arguments(call_id) or {}
+        if ("tool", call_id) not in draft.blocks:
+            draft.write(call_id, name, msgspec.json.encode(known).decode())
+        return {"type": "tool_call", "id": call_id, "name": name, "args": known}
 
-    def _called(self, start: ToolStart) -> Json | None:
-        called = start.payload
-        if called.kind == "graph":  # no model asked for it, and nobody answers it
-            return None
-        self._begun[start.call_id] = called
-        self._answers[start.call_id] = self._answers.get(called.retry_of or "", start.call_id)
-        message = self._messages.get(self._argless.pop(called.tool_call_id, ""))
-        if message is None:
-            return None
-        calls = [c | {"args": called.args} if c["id"] == called.tool_call_id else c for c in message["tool_calls"]]
-        return self._put(message | {"tool_calls": calls}, start.run_id)
-
-    def _said(self, envelope: Message, said: Said) -> Json | None:
-        spoken, content = self.spoken.get(said.message_id), _content(said)
-        message_id = said.message_id if spoken is None else spoken["id"]
+    def _said(self, envelope: m.Message, said: Said) -> Json | None:
+        streamed = self.model_messages.get(said.message_id)
+        content = _content(said)
+        message_id = said.message_id if streamed is None else streamed["id"]
         if said.action == "removed":
             return self._remove([message_id])
         known = self._messages.get(message_id)
         if known is not None and text_of(known["content"]) == text_of(content):
             return None
-        known = known or spoken
-        told = known or {"type": _ROLES[said.role], "id": message_id}
+        known = known or streamed
+        message = known or {"type": _ROLES[said.role], "id": message_id}
         if said.role == "assistant" and known is None:
-            told |= {"tool_calls": []} | ({"name": said.author} if said.author else {})
+            message |= {"tool_calls": []} | ({"name": said.author} if said.author else {})
         if said.role == "tool":
-            told |= {"tool_call_id": said.parent_message_id or ""}
-        return self._put(told | {"content": content}, None if said.role == "user" else envelope.run_id)
+            message |= {"tool_call_id": said.parent_message_id or ""}
+        return self._put(message | {"content": content}, None if said.role == "user" else envelope.run_id)
 
     def _set(self, news: Json) -> Json | None:
         self._keys |= news
@@ -178,8 +271,8 @@ class Values:
         return {"messages": [{"type": "remove", "id": mid, "content": ""} for mid in gone]} if gone else None
 
 
-def closing_of(end: LlmEnd) -> Json:
-    """What is known of a message once it is whole: who said it, why it ended, what it took."""
+def closing_of(end: m.LlmEnd) -> Json:
+    """Return what the end of a message adds: agent, finish reason and usage."""
     used, reason = end.payload.usage, end.payload.finish_reason
     about = ({"model_name": used.model} if used else {}) | ({"finish_reason": reason} if reason else {})
     return {
@@ -204,7 +297,7 @@ def text_of(content: str | list[Json]) -> str:
 def _tool_message(message_id: str, ended: ToolEnded) -> Json:
     result, error = ended.result, ended.error
     text = result.as_text() if result is not None else error.message if error is not None else None
-    told = {
+    message = {
         "type": "tool",
         "id": message_id,
         "name": ended.tool_name,
@@ -213,30 +306,37 @@ def _tool_message(message_id: str, ended: ToolEnded) -> Json:
         "status": "success" if ended.status == "ok" else "error",
     }
     typed = result is not None and not isinstance(result, Text)
-    return {**told, "artifact": msgspec.to_builtins(result)} if typed else told
+    return {**message, "artifact": msgspec.to_builtins(result)} if typed else message
 
 
 def _content(said: Said) -> str | list[Json]:
     if all(isinstance(part, TextPart) for part in said.content):
         return "".join(part.text for part in said.content if isinstance(part, TextPart))
-    return [_file(part) if isinstance(part, FilePart) else {"type": "text", "text": part.text} for part in said.content]
+    return [_part(part) for part in said.content]
 
 
-def _file(part: FilePart) -> Json:
+def _part(part: TextPart | FilePart) -> Json:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
     named = {"extras": {"filename": part.filename}}
     return {"type": "file", "file_id": part.document_id, "mime_type": part.mime, **named}
 
 
 def _interrupt(asked: Asked) -> Json:
-    """What the graph asked, in its own form; a question of ours in the form in which it was asked."""
-    known = {"question": asked.question, "options": asked.options, "default": asked.default, "schema": asked.schema}
+    """Return the interrupt in the graph's own form; for ``ask_user``, as its arguments."""
+    known = {
+        "question": asked.question,
+        "options": asked.options,
+        "default": asked.default,
+        "schema": asked.schema,
+    }
     ours = {name: value for name, value in known.items() if value is not None}
     value = {"id": asked.ask_id, "value": ours if asked.data is None else asked.data}
     return value if asked.schema is None else {**value, "response_schema": asked.schema}
 
 
 def _todos(checklist: Any) -> Json:
-    """A checklist as the to-do list that deep-agents-ui shows."""
+    """Return a checklist as the to-do list of deep-agents-ui."""
     if not isinstance(checklist, dict):
         return {}
     tasks = [task for task in checklist.get("tasks", ()) if isinstance(task, dict)]

@@ -1,1 +1,1 @@
-"""Workflows: sessions for clients that start, poll and download."""
+"""Workflows: a plug-in for clients that start something, poll for it and download what was made."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from stellwerk.agents.mcp import McpServers
+from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.spec.operator import McpServer
 
 HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ def lab_address() -> Iterator[str]:
 async def servers(lab_address: str) -> AsyncIterator[McpServers]:
     """The same server over both transports, as ``pipe`` and, trusted, as ``web``."""
     held = McpServers({"pipe": McpServer(command=LAB), "web": McpServer(url=lab_address, trusted=True)})
-    await held.start()
+    await held.all_tools()
     yield held
     await held.close()
 
@@ -49,8 +49,8 @@ async def start() -> AsyncIterator[Start]:
     """Makes servers that are closed after the test, whatever it did."""
     made: list[McpServers] = []
 
-    def make(start_timeout: float = 30, **servers: McpServer) -> McpServers:
-        made.append(McpServers(servers, start_timeout=start_timeout))
+    def make(start_timeout: float = 30, retry_delay: float = 5, **servers: McpServer) -> McpServers:
+        made.append(McpServers(servers, start_timeout=start_timeout, retry_delay=retry_delay))
         return made[-1]
 
     yield make

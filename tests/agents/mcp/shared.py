@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from stellwerk.agents.mcp import McpServers
+from stellwerk.agents.mcp.servers import McpServers
 
 
 async def tool_named(servers: McpServers, name: str, keep: Any = None) -> BaseTool:

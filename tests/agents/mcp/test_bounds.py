@@ -12,14 +12,11 @@ from langchain.agents import create_agent
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from structlog.testing import capture_logs
 
-from stellwerk.agents.inventory import inventory
-from stellwerk.agents.mcp_http import bounded
-from stellwerk.agents.mcp_pipes import LONGEST_MESSAGE, MOST_PARTS
-from stellwerk.agents.mcp_progress import MOST_UPDATES, Progress
-from stellwerk.agents.mcp_schemas import flaw
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tools import Tools, tool
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.mcp.tools import MAX_UPDATES, ProgressReporter, schema_problem
+from stellwerk.agents.mcp.transports import MAX_CONTAINERS, MAX_MESSAGE_BYTES, limit_response
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.tools.registry import Tools, tool
 from stellwerk.errors import ToolFailed
 from stellwerk.spec.operator import McpServer
 from stellwerk.spec.script import ScriptRule, ScriptStep
@@ -32,7 +29,9 @@ async def test_a_message_of_very_many_parts_costs_its_call(start: Start) -> None
     servers = start(raw=McpServer(command=RAW))
     with capture_logs() as logs, pytest.raises(ToolFailed, match="'many_parts' of the MCP server 'raw' failed: "):
         await called(servers, "raw_many_parts")
-    assert [line["parts"] for line in logs if line["event"] == "mcp_message_too_long"] == [MOST_PARTS]
+    (warning,) = [line for line in logs if line["event"] in ("mcp_stderr", "mcp_message_too_long")]
+    assert (warning["event"], warning["log_level"]) == ("mcp_message_too_long", "warning")
+    assert (warning["server"], warning["limit"], warning["parts"]) == ("raw", MAX_MESSAGE_BYTES, MAX_CONTAINERS)
     assert (await called(servers, "raw_hello")).content
 
 
@@ -50,36 +49,34 @@ async def test_progress_without_end_becomes_a_few_updates_and_the_last_is_among_
     graph: Any = create_agent(ScriptedModel(script=[ScriptRule(steps=steps)]), [await tool_named(servers, "raw_hurry")])
     told = [part async for part in graph.astream({"messages": [("user", "go")]}, stream_mode="custom")]
     assert told[0]["progress"] == 0 and told[-1]["progress"] == 999
-    assert len(told) < MOST_UPDATES
+    assert len(told) < MAX_UPDATES
     assert {len(update["message"]) for update in told} == {500}
 
 
-async def test_however_long_a_call_takes_its_updates_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stellwerk.agents.mcp_progress.INTERVAL", 0)
-    told: list[Any] = []
-    monkeypatch.setattr("stellwerk.agents.mcp_progress.get_stream_writer", lambda: told.append)
-    progress = Progress("c1")
+async def test_however_long_a_call_takes_its_updates_are_counted() -> None:
+    updates: list[Any] = []
+    progress = ProgressReporter("c1", updates.append, interval=0)
     for step in range(1000):
         await progress(step, None, None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     progress.close()
-    assert [update["progress"] for update in told] == [*range(MOST_UPDATES - 1), 999]
+    assert [update["progress"] for update in updates] == [*range(MAX_UPDATES - 1), 999]
 
 
 @pytest.mark.parametrize("name", ["elsewhere", "nowhere", "endless"])
 def test_a_schema_that_leads_elsewhere_or_has_no_end_has_a_flaw(name: str) -> None:
-    assert flaw(ODD_INPUTS[name]) is not None
+    assert schema_problem(ODD_INPUTS[name]) is not None
 
 
-async def test_a_tool_whose_arguments_no_model_can_be_told_of_is_not_offered(start: Start) -> None:
+async def test_a_tool_with_an_unusable_schema_is_not_offered(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW))
     with capture_logs() as logs:
         tools = await servers.tools("raw")
     refused = {line["tool"]: line["problem"] for line in logs if line["event"] == "mcp_schema_unusable"}
     assert refused == {
         "elsewhere": "refers to another document",
-        "nowhere": "refers to what is not in it",
+        "nowhere": "has a reference without a target",
         "endless": "refers to itself so often that it has no end",
     }
     assert "raw_tree" in [tool.name for tool in tools], "what refers to itself and comes to an end is fine"
@@ -101,10 +98,10 @@ async def test_no_server_takes_the_name_of_a_tool_of_ours(start: Start) -> None:
         """Pay."""
         return "paid"
 
-    pool = Pool(tools=Tools([pay]), mcp=start(raw=McpServer(command=RAW)))
+    resources = Resources(tools=Tools([pay]), mcp=start(raw=McpServer(command=RAW)))
     with capture_logs() as logs:
-        catalogue = await pool.catalogue(["raw_hello"])
-        listed = [described["name"] for described in await inventory(pool)]
+        catalogue = await resources.catalogue(["raw_hello"])
+        listed = [described["name"] for described in await resources.inventory()]
     assert catalogue.named("raw_hello") == "pay"
     assert "raw_garbage" in listed and "raw_hello" not in listed
     assert {line["tool"] for line in logs if line["event"] == "mcp_name_is_ours"} == {"raw_hello"}
@@ -123,12 +120,12 @@ async def read(pieces: Sequence[bytes], **headers: str) -> bytes:
     """What is left of an answer that comes in these pieces."""
     response = httpx2.Response(200, headers={key.replace("_", "-"): value for key, value in headers.items()})
     response.stream = Pieces(pieces)
-    await bounded(response)
+    await limit_response(response)
     return b"".join([piece async for piece in response.stream])
 
 
 EVENTS = "text/event-stream"
-ROWS = json.dumps([[]] * (MOST_PARTS - 10)).encode()
+ROWS = json.dumps([[]] * (MAX_CONTAINERS - 10)).encode()
 
 
 async def test_an_answer_is_counted_as_a_whole_and_a_stream_by_its_events() -> None:
@@ -136,7 +133,7 @@ async def test_an_answer_is_counted_as_a_whole_and_a_stream_by_its_events() -> N
     with pytest.raises(httpx2.StreamError, match="60000 lists and objects"):
         await read([ROWS, ROWS])
     with pytest.raises(httpx2.StreamError, match="4194304 bytes"):
-        await read([b"x" * LONGEST_MESSAGE, b"x"])
+        await read([b"x" * MAX_MESSAGE_BYTES, b"x"])
     for end in (b"\n\n", b"\r\n\r\n", b"\r\r"):
         event = b"data: " + ROWS + end
         whole = event * 3
@@ -147,5 +144,5 @@ async def test_an_answer_is_counted_as_a_whole_and_a_stream_by_its_events() -> N
 
 @pytest.mark.parametrize("kind", ["application/json", EVENTS])
 async def test_an_answer_that_would_unfold_is_not_read(kind: str) -> None:
-    with pytest.raises((httpx2.StreamError, httpx2.SSEError), match="compressed, which nobody asked for"):
+    with pytest.raises((httpx2.StreamError, httpx2.SSEError), match="compressed although no compression was requested"):
         await read([gzip.compress(b" " * 10_000_000)], content_type=kind, content_encoding="gzip")

@@ -6,11 +6,10 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
-from stellwerk.agents import mcp_session
-from stellwerk.agents.mcp import McpServers
-from stellwerk.agents.mcp_pipes import LOGGED_LINES
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.mcp.transports import MAX_LOG_LINES
 from stellwerk.errors import McpUnreachable, SpecError, ToolFailed
-from stellwerk.processes.kept import MARK
+from stellwerk.processes.supervised_process import MARK
 from stellwerk.spec.load import load_operator
 from stellwerk.spec.operator import McpServer
 from tests.agents.living import lives
@@ -46,7 +45,7 @@ async def test_a_call_without_an_answer_fails_at_its_timeout_and_the_session_goe
 
 
 @pytest.mark.requirement("fault-40")
-async def test_a_server_that_does_nothing_any_more_is_ended_and_started_anew(start: Start) -> None:
+async def test_a_server_that_hangs_is_ended_and_restarted(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW, timeout=2))
     before = await pid_of(servers)
     with pytest.raises(ToolFailed, match="'stuck' of the MCP server 'raw' did not answer within 2 seconds"):
@@ -104,16 +103,16 @@ async def test_no_process_is_left_when_the_servers_are_closed(start: Start) -> N
         await hello.ainvoke({})
 
 
-async def test_a_server_that_is_not_there_is_a_warning_at_the_start_and_an_error_at_its_use(start: Start) -> None:
+async def test_a_server_that_is_not_there_is_a_warning_in_the_inventory_and_an_error_at_its_use(start: Start) -> None:
     servers = start(
         none=McpServer(command=["no-such-command-anywhere"]),
         closed=McpServer(url="http://127.0.0.1:9/mcp"),
         raw=McpServer(command=RAW),
     )
     with capture_logs() as logs:
-        await servers.start()
+        found = await servers.all_tools()
     assert {line["server"] for line in logs if line["event"] == "mcp_unreachable"} == {"none", "closed"}
-    assert {tool.name for tool in await servers.all_tools()} >= {"raw_hello"}
+    assert {tool.name for tool in found} >= {"raw_hello"}
     for gone in ("none", "closed"):
         with pytest.raises(McpUnreachable, match=f"the MCP server '{gone}' cannot be reached: .* under mcp_servers"):
             await servers.tools(gone)
@@ -121,10 +120,9 @@ async def test_a_server_that_is_not_there_is_a_warning_at_the_start_and_an_error
 
 @pytest.mark.requirement("fault-41")
 async def test_a_server_that_never_gets_ready_is_given_up_and_leaves_nothing_open(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    start: Start,
 ) -> None:
-    monkeypatch.setattr(mcp_session, "HOLD_OFF", 0)
-    servers = start(start_timeout=0.3, deaf=McpServer(command=[*RAW, "deaf"]))
+    servers = start(start_timeout=0.3, retry_delay=0, deaf=McpServer(command=[*RAW, "deaf"]))
     seen: list[int] = []
     for _ in range(3):
         with pytest.raises(McpUnreachable, match="the MCP server 'deaf' cannot be reached: it did not answer in time"):
@@ -146,7 +144,7 @@ async def test_a_server_that_never_gets_ready_is_given_up_and_leaves_nothing_ope
     ],
     ids=["ends at once", "no command", "no folder", "no program", "nobody there", "no address", "illegal header"],
 )
-async def test_what_the_operator_wrote_is_not_told_to_a_model(start: Start, server: McpServer) -> None:
+async def test_the_operators_configuration_is_not_shown_to_a_model(start: Start, server: McpServer) -> None:
     with pytest.raises(McpUnreachable) as refused:
         await start(keyed=server).tools("keyed")
     assert "hush" not in str(refused.value)
@@ -169,25 +167,25 @@ def test_what_no_header_and_no_process_can_have_is_refused_at_the_start_without_
     assert "hush" not in str(refused.value)
 
 
-async def test_what_a_server_says_on_the_side_is_logged_but_not_without_end(start: Start) -> None:
+async def test_stderr_of_a_server_is_logged_up_to_a_rate_limit(start: Start) -> None:
     servers = start(raw=McpServer(command=RAW))
     with capture_logs() as logs:
         await called(servers, "raw_chatter")
         await servers.close()
     said = [line["line"] for line in logs if line["event"] == "mcp_stderr"]
-    assert len(said) == LOGGED_LINES
+    assert len(said) == MAX_LOG_LINES
     assert said[0].startswith("line 0 xx")
     assert max(map(len, said)) <= 500
-    assert [line["limit"] for line in logs if line["event"] == "mcp_lines_dropped"] == [LOGGED_LINES]
+    assert [line["limit"] for line in logs if line["event"] == "mcp_lines_dropped"] == [MAX_LOG_LINES]
 
 
 async def test_a_server_sees_the_path_and_what_the_operator_gave_it_and_nothing_else(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary")
-    servers = start(raw=McpServer(command=RAW, env={"GIVEN": "yes"}))
+    servers = start(raw=McpServer(command=RAW, env={"INPUT_NOTE": "yes"}))
     seen = str((await called(servers, "raw_environment")).content)
     names = {line.partition("=")[0] for line in seen.splitlines()}
     itself = {"LC_CTYPE", "_", "PWD", "SHLVL"}  # set by the interpreter and the shell
-    assert names - itself == {"PATH", "GIVEN", MARK}
+    assert names - itself == {"PATH", "INPUT_NOTE", MARK}
     assert "canary" not in seen

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import pytest
 
-from stellwerk.agents import mcp_session
 from stellwerk.errors import ToolFailed
 from stellwerk.spec.operator import McpServer
 from tests.agents.mcp import raw
@@ -63,10 +62,9 @@ def old_address() -> Iterator[str]:
         thread.join()
 
 
-async def test_a_server_that_dies_is_found_again_when_it_is_back(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_session, "HOLD_OFF", 0)
+async def test_a_server_that_dies_is_found_again_when_it_is_back(start: Start) -> None:
     with serving_http() as (address, process):
-        servers = start(web=McpServer(url=address))
+        servers = start(retry_delay=0, web=McpServer(url=address))
         say, die = [await tool_named(servers, f"web_{name}") for name in ("say", "die")]
         with pytest.raises(ToolFailed, match="'die' of the MCP server 'web' failed: "):
             await die.ainvoke({})

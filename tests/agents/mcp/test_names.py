@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from structlog.testing import capture_logs
 
-from stellwerk.agents.mcp import McpServers
-from stellwerk.agents.mcp_tools import name_for
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.mcp.tools import tool_name
 from stellwerk.errors import MissingPackage, SettingsError
 from stellwerk.spec.load import load_operator
-from stellwerk.spec.model import Name
 from stellwerk.spec.operator import McpServer
+from stellwerk.spec.script import Name
 from tests.agents.mcp.conftest import RAW
 
 SOMEWHERE = McpServer(url="http://127.0.0.1:9/mcp")
@@ -23,7 +23,7 @@ server_names = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 
 @given(server_names, st.text())
 def test_every_tool_of_every_server_gets_a_name_that_agents_can_use(server: str, tool: str) -> None:
-    name = name_for(server, tool)
+    name = tool_name(server, tool)
     assert TypeAdapter(Name).validate_python(name) == name
     assert name.startswith(f"{server}_")
 
@@ -34,7 +34,7 @@ def test_a_name_tells_which_server_it_belongs_to(names: list[str], tool: str) ->
         servers = McpServers(dict.fromkeys(names, SOMEWHERE))
     except SettingsError:
         return
-    assert [servers.server_of(name_for(name, tool)) for name in names] == names
+    assert [servers.server_of(tool_name(name, tool)) for name in names] == names
 
 
 def test_servers_whose_tools_could_be_confused_are_refused() -> None:
@@ -53,7 +53,7 @@ async def test_a_name_that_two_tools_of_a_server_would_share_is_given_to_neither
 
 
 def test_servers_without_the_package_for_them_are_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "stellwerk.agents.mcp_session", None)
+    monkeypatch.setitem(sys.modules, "stellwerk.agents.mcp.session", None)
     with pytest.raises(MissingPackage, match=r"the MCP server 'lab' needs .* pip install 'path/to/stellwerk\[mcp\]'"):
         McpServers({"lab": SOMEWHERE})
     McpServers({})

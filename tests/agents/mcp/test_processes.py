@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from stellwerk.agents.mcp import McpServers
+from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.errors import McpUnreachable, ToolFailed
-from stellwerk.processes import kept as kept_processes
 from stellwerk.spec.operator import McpServer
 from tests.agents.living import lives
 from tests.agents.mcp.conftest import RAW, Start
@@ -67,10 +66,7 @@ def parent_of(pid: int) -> int:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=lambda how: how.name)
-async def test_who_ends_the_keeper_gets_nobody_away(
-    start: Start, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept_processes, "_ENDING", 0.5)
+async def test_killing_or_stopping_the_supervisor_leaves_no_process_behind(start: Start, how: signal.Signals) -> None:
     servers = start(raw=McpServer(command=RAW))
     pids = await runaway(servers)
     keeper = parent_of(pids[0])
@@ -111,7 +107,7 @@ async def test_a_server_that_fails_to_start_is_reported_with_the_end_of_its_stde
 ) -> None:
     servers = start(raw=failing)
     with capture_logs() as logs:
-        await servers.start()
+        await servers.all_tools()
     (warning,) = [line for line in logs if line["event"] == "mcp_start_failed"]
     assert (warning["server"], warning["reason"]) == ("raw", "it ended before it had answered")
     stderr = warning["stderr"]
@@ -146,7 +142,7 @@ async def test_a_server_with_an_argument_that_is_no_valid_url_is_started(start: 
     assert await servers.tools("raw")
 
 
-async def test_the_programs_of_our_environment_are_found_though_nobody_activated_it(
+async def test_programs_of_the_virtual_environment_are_found_without_activating_it(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

@@ -11,9 +11,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
 
-from stellwerk.agents.mcp import McpServers
-from stellwerk.agents.mcp_tools import MOST_QUESTIONS
-from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.mcp.tools import MAX_QUESTIONS
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.errors import ToolFailed
 from stellwerk.spec.operator import McpServer
 from stellwerk.spec.script import ScriptRule, ScriptStep
@@ -121,7 +121,7 @@ async def test_a_server_of_an_older_revision_asks_while_the_call_is_open(older: 
 
 
 @pytest.mark.parametrize(("answer", "heard"), [({"refused": True}, "decline None"), (None, "cancel None")])
-async def test_a_server_of_an_older_revision_hears_a_refusal(older: McpServers, answer: Any, heard: str) -> None:
+async def test_a_server_of_an_older_revision_receives_a_refusal(older: McpServers, answer: Any, heard: str) -> None:
     graph = await agent(older, "old_ask")
     assert await answered(graph, await asked(graph, START), answer) == heard
 
@@ -136,7 +136,7 @@ async def test_a_question_may_be_to_visit_an_address(older: McpServers) -> None:
 async def test_a_server_that_asks_for_ever_is_cut_short(older: McpServers) -> None:
     graph = await agent(older, "old_ask_for_ever")
     question = await asked(graph, START)
-    for _ in range(MOST_QUESTIONS - 1):
+    for _ in range(MAX_QUESTIONS - 1):
         question = await asked(graph, Command(resume={question.id: {"size": "m"}}))
     with pytest.raises(ToolFailed, match="'ask_for_ever' of the MCP server 'old' asked more than 10 times"):
         await answered(graph, question, {"size": "m"})
@@ -150,6 +150,8 @@ async def test_an_older_server_cannot_ask_while_another_call_is_open(older: McpS
     await asyncio.wait({silent})
 
 
-async def test_outside_of_a_graph_nobody_can_be_asked(older: McpServers) -> None:
-    with pytest.raises(ToolFailed, match="'ask' of the MCP server 'old' asks, and outside of a graph nobody answers"):
+async def test_a_question_outside_of_a_graph_fails_the_call(older: McpServers) -> None:
+    with pytest.raises(
+        ToolFailed, match="'ask' of the MCP server 'old' asks a question, which only a graph can answer"
+    ):
         await called(older, "old_ask")

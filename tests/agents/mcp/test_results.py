@@ -7,12 +7,12 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import ToolMessage
 
-from stellwerk.agents.mcp import McpServers
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.tools import ARTIFACT_KEY
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.tools.registry import ARTIFACT_KEY
+from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
-from stellwerk.envelope.shapes import Blob
-from stellwerk.errors import NotFound, ToolFailed
+from stellwerk.errors import ToolFailed
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests.agents.mcp.lab import PNG
 from tests.agents.mcp.shared import called, tool_named
@@ -106,7 +106,7 @@ async def test_the_schema_and_the_hints_are_those_of_the_server(servers: McpServ
     assert save.metadata == {"stellwerk": {"idempotent": True, "effects": "write", **doubt}}
 
 
-async def test_progress_is_told_on_the_stream_of_the_graph_with_the_id_of_its_call(
+async def test_progress_is_written_to_the_graphs_stream_with_the_id_of_its_call(
     servers: McpServers, server: str
 ) -> None:
     steps = [ScriptStep(call=f"{server}_climb"), ScriptStep(say="done")]
@@ -122,8 +122,3 @@ async def test_progress_is_told_on_the_stream_of_the_graph_with_the_id_of_its_ca
         {"progress": 1.0, "total": 2.0, "message": "step 1", "tool_call_id": answer.tool_call_id},
         {"progress": 2.0, "total": 2.0, "message": "step 2", "tool_call_id": answer.tool_call_id},
     ]
-
-
-async def test_a_server_that_nobody_registered_is_refused(servers: McpServers, server: str) -> None:
-    with pytest.raises(NotFound, match="there is no MCP server"):
-        await servers.tools(f"{server}-2")

@@ -25,5 +25,5 @@ async def test_a_server_that_is_not_ready_is_asked_again_with_the_state_that_it_
 
 async def test_a_server_does_not_get_our_model(start: Start) -> None:
     servers = start(raw=McpServer(command=[*RAW, "modern"]))
-    with pytest.raises(ToolFailed, match="'use_your_model' of the MCP server 'raw' wants a model or folders of ours"):
+    with pytest.raises(ToolFailed, match="'use_your_model' of the MCP server 'raw' requests sampling or roots"):
         await called(servers, "raw_use_your_model")

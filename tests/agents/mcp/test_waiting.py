@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.agents import mcp_session
 from stellwerk.errors import McpUnreachable, ToolFailed
 from stellwerk.spec.operator import McpServer
 from tests.agents.mcp.conftest import RAW, Start
@@ -22,7 +21,7 @@ def noted(starts: Path) -> int:
     return starts.read_text().count("started") if starts.exists() else 0
 
 
-async def test_all_who_wait_share_one_failure_and_nobody_tries_again_at_once(start: Start, tmp_path: Path) -> None:
+async def test_concurrent_callers_share_one_failure_and_do_not_retry_at_once(start: Start, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     servers = start(start_timeout=0.3, deaf=McpServer(command=counting_starts(str(starts))))
     failed = await asyncio.gather(*(servers.tools("deaf") for _ in range(8)), return_exceptions=True)
@@ -32,10 +31,9 @@ async def test_all_who_wait_share_one_failure_and_nobody_tries_again_at_once(sta
     assert noted(starts) <= 1, "a busy machine may have ended it before it could write anything down"
 
 
-async def test_after_a_while_it_is_tried_again(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_session, "HOLD_OFF", 0)
+async def test_after_a_while_it_is_tried_again(start: Start, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
-    servers = start(start_timeout=0.3, deaf=McpServer(command=counting_starts(str(starts))))
+    servers = start(start_timeout=0.3, retry_delay=0, deaf=McpServer(command=counting_starts(str(starts))))
 
     async def tried_twice() -> bool:
         with pytest.raises(McpUnreachable):

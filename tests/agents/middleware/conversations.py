@@ -13,11 +13,11 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command, Interrupt
 
-from stellwerk.agents.middleware.assembly import middleware_for
-from stellwerk.agents.middleware.prompt import prompt_of
-from stellwerk.agents.middleware.retry import Patience
-from stellwerk.agents.scripted import ScriptedModel
-from stellwerk.agents.state import CustomStateShared
+from stellwerk.agents.middleware.build import middleware_for
+from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.middleware.request import prompt_of
+from stellwerk.agents.runtime.context import CustomStateShared
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.spec.model import AgentConfig
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 
@@ -65,14 +65,14 @@ class Conversation:
         tools: Sequence[BaseTool] = (),
         *,
         saver: BaseCheckpointSaver[Any] | None = None,
-        patience: Patience | None = None,
+        retry_policy: RetryPolicy | None = None,
         name: str = "boss",
     ) -> None:
         self.graph: Any = create_agent(
             chat,
             list(tools),
             system_prompt=prompt_of(config) or None,
-            middleware=middleware_for(config, agent=name, judge=chat, patience=patience),
+            middleware=middleware_for(config, agent=name, judge=chat, retry_policy=retry_policy),
             state_schema=CustomStateShared,
             checkpointer=saver,
             name=name,

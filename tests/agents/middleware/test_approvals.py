@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 
-from stellwerk.agents.checkpoints import DurableSaver
+from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.spec.model import DECISIONS, AgentConfig
 from stellwerk.spec.script import ScriptCall, ScriptStep
 from tests.agents.middleware.conversations import Conversation, call, model, say, spoken

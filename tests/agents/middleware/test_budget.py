@@ -9,9 +9,9 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command, interrupt
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.middleware.budget import current, spending
-from stellwerk.agents.middleware.conversation import SECONDS, SPENT, Spent
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.runtime.budget import current, spending
+from stellwerk.agents.runtime.conversation import SECONDS, SPENT, Cost
 from stellwerk.errors import QuotaExceeded
 from stellwerk.spec.model import AgentConfig, Quotas
 from stellwerk.spec.script import ScriptCall, ScriptStep
@@ -226,7 +226,7 @@ async def test_seconds_before_a_question_still_count_after_it(saver: DurableSave
 async def test_a_run_that_asks_again_and_again_has_no_more_seconds_for_it(saver: DurableSaver) -> None:
     talk = Conversation(AgentConfig(), model(call("ask"), say("done")), [ask], saver=saver)
     with spending(quotas=Quotas(seconds=600)) as budget:
-        budget.catch_up(Spent(), seconds=60)
+        budget.catch_up(Cost(), seconds=60)
         await talk.send("go")
     [question] = await talk.questions()
     with spending(quotas=Quotas(seconds=60)), pytest.raises(QuotaExceeded, match="seconds"):
@@ -237,6 +237,6 @@ def test_outside_of_any_run_there_is_no_limit() -> None:
     assert current().used_up() is None
     with spending(limit=1) as outer, spending() as inner:
         assert current() is inner
-        inner.spend(Spent(steps=1))
+        inner.spend(Cost(steps=1))
         assert inner.used_up() is outer
     assert current().used_up() is None

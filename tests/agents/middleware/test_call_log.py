@@ -4,7 +4,7 @@ import pytest
 import structlog
 from langchain_core.tools import tool
 
-from stellwerk.agents.checkpoints import DurableSaver
+from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.spec.model import AgentConfig
 from tests.agents.middleware.conversations import Conversation, call, model, say
 

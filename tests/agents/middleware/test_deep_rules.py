@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.factory import AgentFactory
-from stellwerk.agents.pool import Pool
-from stellwerk.agents.tools import Tools, discover, tool
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.tools.registry import Tools, discover, tool
 from stellwerk.errors import InvalidInput
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep
 from stellwerk.views.checklist import from_json
-from tests.agents.driving import Conversation, agent, asks, call, ended, result, say
+from tests.agents.agent_runs import Conversation, agent, asks, call, ended, result, say
 
 
 class Post:
@@ -53,7 +53,7 @@ def mailer(name: str = "mailer") -> CompleteAgent:
 
 
 async def talk_with(described: CompleteAgent, post: Post, saver: DurableSaver) -> Conversation:
-    return Conversation(await AgentFactory(Pool(tools=post.tools, saver=saver)).build(described))
+    return Conversation(await AgentFactory(Resources(tools=post.tools, saver=saver)).build(described))
 
 
 async def test_a_sub_agent_waits_for_its_approval_and_others_do_not(saver: DurableSaver) -> None:
@@ -112,7 +112,7 @@ async def test_a_timeout_may_name_them_too(saver: DurableSaver, settings: dict[s
     assert result(told) == "sleeper was cut off after 0.05 seconds; it may have done part of its work"
 
 
-HELPER = "general-purpose"
+GENERAL_PURPOSE = "general-purpose"
 """The sub-agent that every deep agent has: it works with the agent's own tools and model."""
 
 
@@ -128,7 +128,13 @@ MAIL_TWICE = (call("mail", to="Ann"), call("mail", to="Bob"), say("mailed"))
 
 async def test_what_its_helper_does_counts_for_the_limits_of_the_agent(saver: DurableSaver) -> None:
     post = Post()
-    steps = [call("mail", to="self"), task(HELPER), task(HELPER), call("mail", to="self again"), say("done")]
+    steps = [
+        call("mail", to="self"),
+        task(GENERAL_PURPOSE),
+        task(GENERAL_PURPOSE),
+        call("mail", to="self again"),
+        say("done"),
+    ]
     boss = with_helper(*steps, helper=MAIL_TWICE, tool_call_limits={"mail": 2})
     talk = await talk_with(boss, post, saver)
     await talk.send("go")
@@ -139,14 +145,21 @@ async def test_what_its_helper_does_counts_for_the_limits_of_the_agent(saver: Du
 
 async def test_helpers_at_once_share_what_is_left(saver: DurableSaver) -> None:
     post = Post()
-    boss = with_helper(task(HELPER, HELPER, HELPER), say("done"), helper=MAIL_TWICE, tool_call_limits={"mail": 4})
+    boss = with_helper(
+        task(GENERAL_PURPOSE, GENERAL_PURPOSE, GENERAL_PURPOSE),
+        say("done"),
+        helper=MAIL_TWICE,
+        tool_call_limits={"mail": 4},
+    )
     await (await talk_with(boss, post, saver)).send("go")
     assert len(post.sent) == 4
 
 
 async def test_the_limit_of_all_tools_is_one_limit_too(saver: DurableSaver) -> None:
     post = Post()
-    boss = with_helper(task(HELPER), call("mail", to="self"), say("done"), helper=MAIL_TWICE, tool_call_limit=2)
+    boss = with_helper(
+        task(GENERAL_PURPOSE), call("mail", to="self"), say("done"), helper=MAIL_TWICE, tool_call_limit=2
+    )
     await (await talk_with(boss, post, saver)).send("go")
     assert post.sent == ["Ann"]  # the task is the first call
 
@@ -155,7 +168,12 @@ async def test_a_question_in_between_gives_no_new_calls(saver: DurableSaver) -> 
     post = Post()
     helper = (call("mail", to="Ann"), call("ask_user", question="more?"), call("mail", to="Bob"), say("mailed"))
     boss = with_helper(
-        call("mail", to="self"), task(HELPER), task(HELPER), say("done"), helper=helper, tool_call_limits={"mail": 2}
+        call("mail", to="self"),
+        task(GENERAL_PURPOSE),
+        task(GENERAL_PURPOSE),
+        say("done"),
+        helper=helper,
+        tool_call_limits={"mail": 2},
     )
     talk = await talk_with(boss, post, saver)
     told = await talk.send("go")
@@ -168,7 +186,7 @@ async def test_a_question_in_between_gives_no_new_calls(saver: DurableSaver) -> 
 async def test_what_one_helper_did_while_another_waited_for_the_user_is_not_forgotten(saver: DurableSaver) -> None:
     post = Post()
     patient = (call("ask_user", question="may I?"), call("mail", to="Bob"), say("mailed"))
-    both = ScriptStep(calls=[*task(HELPER, description="ask first").calls, *task(HELPER).calls])
+    both = ScriptStep(calls=[*task(GENERAL_PURPOSE, description="ask first").calls, *task(GENERAL_PURPOSE).calls])
     boss = with_helper(both, say("done"), helper=MAIL_TWICE[::2], tool_call_limits={"mail": 1})
     script = [ScriptRule(when="ask", steps=list(patient)), *boss.model.script]
     talk = await talk_with(boss.model_copy(update={"model": ModelSpec(script=script)}), post, saver)
@@ -180,7 +198,7 @@ async def test_what_one_helper_did_while_another_waited_for_the_user_is_not_forg
 
 async def test_an_approval_binds_the_helper_too(saver: DurableSaver) -> None:
     post = Post()
-    boss = with_helper(task(HELPER), say("done"), helper=MAIL_TWICE, approvals={"mail": ["approve"]})
+    boss = with_helper(task(GENERAL_PURPOSE), say("done"), helper=MAIL_TWICE, approvals={"mail": ["approve"]})
     told = await (await talk_with(boss, post, saver)).send("go")
     assert (ended(told), post.sent) == ("awaiting_user", [])
 

@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.middleware.prompt import prompt_of
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.spec.model import AgentConfig
 from stellwerk.spec.script import ScriptStep
 from tests.agents.middleware.conversations import Conversation, Overheard, call, model, say, spoken
@@ -26,11 +26,6 @@ async def test_the_model_gets_the_system_prompt_and_behind_it_the_mission() -> N
     await Conversation(AgentConfig(system_prompt="Be brief.", mission="Find the leak."), chat).send("go")
     assert chat.asked[0][0].type == "system"
     assert chat.asked[0][0].text == "Be brief.\n\n# Mission\n\nFind the leak."
-
-
-def test_whoever_uses_an_agent_may_give_it_another_mission() -> None:
-    config = AgentConfig(system_prompt="Be brief.", mission="Find the leak.")
-    assert prompt_of(config, "Mend it.") == "Be brief.\n\n# Mission\n\nMend it."
 
 
 def test_there_is_no_heading_without_a_mission() -> None:

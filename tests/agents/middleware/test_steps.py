@@ -5,7 +5,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
-from stellwerk.agents.checkpoints import DurableSaver
+from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.spec.model import AgentConfig
 from tests.agents.middleware.conversations import Conversation, call, model, say, spoken
 

@@ -10,8 +10,8 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import tool
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.middleware.tool_limits import AT_ONCE, Limits
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.middleware.limits import AT_ONCE, ToolLimits
 from stellwerk.spec.model import AgentConfig
 from stellwerk.spec.script import ScriptCall, ScriptStep
 from tests.agents.middleware.conversations import Conversation, Overheard, call, model, say, spoken
@@ -64,7 +64,7 @@ async def test_an_approval_in_between_does_not_reset_the_count(saver: DurableSav
     assert await talk.questions() == []
 
 
-async def test_every_input_counts_anew(saver: DurableSaver) -> None:
+async def test_every_input_starts_with_a_count_of_zero(saver: DurableSaver) -> None:
     talk = Conversation(AgentConfig(tool_call_limit=1), model(call("pay"), say("done")), [pay], saver=saver)
     for text in ("one", "two"):
         assert ("tool", "paid") in spoken(await talk.send(text))
@@ -79,7 +79,7 @@ def test_no_limit_is_ever_passed_and_nothing_is_refused_before_it(
     names: list[str], of_all: int | None, of_each: dict[str, int]
 ) -> None:
     calls = [ToolCall(name=name, args={}, id=name) for name in names]
-    verdicts = Limits("boss", of_all, of_each).verdicts(calls, Counter())
+    verdicts = ToolLimits("boss", of_all, of_each).verdicts(calls, Counter())
     ran: Counter[str] = Counter()
     for name, why in zip(names, verdicts, strict=True):
         full = of_each.get(name) == ran[name] or of_all == ran.total()

@@ -9,10 +9,10 @@ from langchain_core.messages import BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
-from stellwerk.agents.checkpoints import DurableSaver
-from stellwerk.agents.middleware.budget import spending
-from stellwerk.agents.middleware.retry import Patience
-from stellwerk.agents.middleware.validation import HELD
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.runtime.budget import spending
+from stellwerk.agents.runtime.shapes import HELD
 from stellwerk.errors import QuotaExceeded
 from stellwerk.spec.model import AgentConfig, Quotas
 from stellwerk.spec.script import ScriptRule, ScriptStep
@@ -143,7 +143,7 @@ async def test_a_judge_that_fails_is_asked_again_and_then_ends_the_run() -> None
 
     chat = Broken(script=model(say("42")).script)
     with pytest.raises(ConnectionError, match="no judge"):
-        await Conversation(NUMBERS, chat, patience=Patience(2, sleep=sleep)).send("go")
+        await Conversation(NUMBERS, chat, retry_policy=RetryPolicy(2, sleep=sleep)).send("go")
     assert len(chat.asked) == 4  # one answer, three times the judge
 
 

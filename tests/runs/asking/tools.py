@@ -1,6 +1,6 @@
 """A tool that needs an approval."""
 
-from stellwerk.agents.tool_spec import tool
+from stellwerk.agents.tools.spec import tool
 
 
 @tool(effects="external")

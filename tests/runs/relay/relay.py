@@ -18,7 +18,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import get_runtime
 
-from stellwerk.agents.tool_spec import tool as our_tool
+from stellwerk.agents.tools.spec import tool as our_tool
 
 HERE = Path(__file__).parent
 """The test copies this file into a folder of its own, where the ledger and the gates are."""

@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from stellwerk.agents.tool_spec import tool
+from stellwerk.agents.tools.spec import tool
 
 HERE = Path(__file__).parent
 """The test copies this file into a folder of its own, where the gate is."""

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from stellwerk.agents.scripted import ScriptedModel
+from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.spec.script import ScriptRule, ScriptStep
 
 HERE = Path(__file__).parent

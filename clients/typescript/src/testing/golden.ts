@@ -1,4 +1,4 @@
-/** The golden runs of the server's own tests, and what its views and dialects make of them. */
+/** The golden runs of the server's tests, with their views and dialects. */
 import { readdirSync, readFileSync } from "node:fs";
 import type { Envelope } from "../envelope.gen.js";
 import { reduce } from "../reduce.js";
@@ -8,7 +8,7 @@ const GOLDEN = new URL("../../../../tests/golden/", import.meta.url);
 
 export const NAMES: readonly string[] = readdirSync(new URL("runs/", GOLDEN)).map((file) => file.replace(".jsonl", ""));
 
-/** As a reader gets them: the number of a line is its position. */
+/** As a reader receives them: the line number is the position. */
 export function run(name: string): Envelope[] {
   return lines(`runs/${name}.jsonl`).map((line, index) => ({
     position: index + 1,

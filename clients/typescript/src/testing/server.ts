@@ -1,4 +1,4 @@
-/** A small server of one's own on loopback, for what a real one does only when it is in trouble. */
+/** A small fake server on loopback, for failures that a real one shows only under stress. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
@@ -6,7 +6,7 @@ import type { Envelope } from "../envelope.gen.js";
 
 export type Answer = (request: IncomingMessage, response: ServerResponse, wanted: URLSearchParams) => void;
 
-/** Answers one request after another; the last answer is also that to all further ones. Gives its address. */
+/** Serves one response after another; the last one is repeated. Returns the address. */
 export async function serving(...answers: readonly [Answer, ...Answer[]]): Promise<string> {
   let count = 0;
   const server = createServer((request, response) => {
@@ -27,7 +27,7 @@ export function frames(envelopes: readonly Envelope[]): string {
   return envelopes.map((one) => `id: ${one.position}\ndata: ${JSON.stringify(one)}\n\n`).join("");
 }
 
-/** The envelopes behind the cursor, as many as said, and then the line is cut. */
+/** The first `count` envelopes after the cursor; then the connection breaks. */
 export function cutAfter(envelopes: readonly Envelope[], count: number, half = ""): Answer {
   return (_, response, wanted) => {
     const after = Number(wanted.get("after"));
@@ -37,7 +37,7 @@ export function cutAfter(envelopes: readonly Envelope[], count: number, half = "
   };
 }
 
-/** The envelopes behind the cursor; then it stays open. */
+/** The envelopes after the cursor; then the stream stays open. */
 export function whole(envelopes: readonly Envelope[]): Answer {
   return (_, response, wanted) => {
     const after = Number(wanted.get("after"));

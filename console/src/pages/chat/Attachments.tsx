@@ -6,13 +6,13 @@ import type { Attaching } from "./attaching";
 interface Props {
   draft: Draft;
   attaching: Attaching;
-  /** One was taken away, and the button with it. */
+  /** A file was removed, and its button with it. */
   onTaken: () => void;
 }
 
 const LOOK = "flex max-w-full items-center gap-1.5 rounded-lg bg-sunken py-1 pr-1 pl-2.5 text-sm";
 
-/** The files that go with the next message. */
+/** The files of the next message. */
 export function Attachments({ draft, attaching, onTaken }: Props) {
   const { chat } = useTexts();
   if (!draft.files.length && !attaching.uploads.length) return null;

@@ -2,34 +2,34 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { buttonLook } from "../../parts/Button";
 import { EmptyState } from "../../parts/EmptyState";
+import { ErrorNote } from "../../parts/ErrorNote";
 import { Icon } from "../../parts/Icon";
 import { Loaded } from "../../parts/Loaded";
-import { MayNot } from "../../parts/MayNot";
+import { NotAllowed } from "../../parts/NotAllowed";
 import { Page } from "../../parts/Page";
-import { Trouble } from "../../parts/Trouble";
 import { systems } from "../../server/queries";
 import type { ListedSystem } from "../../server/types";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
-import { useBegin } from "./begin";
+import { useStartSession } from "./startSession";
 
 export { SessionPage } from "./SessionPage";
 
 export function ChatPage() {
   const { chat } = useTexts();
   const query = useQuery(systems);
-  const begin = useBegin();
-  if (!useMay("run"))
+  const begin = useStartSession();
+  if (!useScope("run"))
     return (
       <EmptyState icon="chat" title={chat.onlyRead} isPage>
-        <MayNot scope="run" />
+        <NotAllowed scope="run" />
       </EmptyState>
     );
   return (
     <Page title={chat.title} lead={chat.lead}>
       {begin.error && (
         <div className="mb-4">
-          <Trouble error={begin.error} />
+          <ErrorNote error={begin.error} />
         </div>
       )}
       <Loaded query={query}>{(found) => <Choices systems={found} onChoose={begin.mutate} />}</Loaded>
@@ -39,7 +39,7 @@ export function ChatPage() {
 
 function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[]; onChoose: (id: string) => void }) {
   const { chat } = useTexts();
-  const mayRegister = useMay("register");
+  const mayRegister = useScope("register");
   if (!found.length)
     return (
       <EmptyState icon="systems" title={chat.noSystems}>
@@ -64,7 +64,7 @@ function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[
             </span>
             <span className="min-w-0">
               <span className="block truncate font-medium">
-                <span className="sr-only">{chat.beginWith} </span>
+                <span className="sr-only">{chat.startWith} </span>
                 {id}
               </span>
               <span className="line-clamp-4 text-sm text-muted">{description || chat.version(version)}</span>

@@ -4,11 +4,11 @@ import { Button } from "../../parts/Button";
 import { classes } from "../../parts/classes";
 import { Icon } from "../../parts/Icon";
 import { type Draft, useDraft } from "../../state/draft";
-import { useWaitingText } from "../../state/uploading";
+import { useWaitingText } from "../../state/uploads";
 import { useTexts } from "../../texts";
 import type { Texts } from "../../texts/types";
 import { Attachments } from "./Attachments";
-import { type Asked, askedIn } from "./asked";
+import { type Asked, answerTargetIn } from "./answerTarget";
 import { useAttaching } from "./attaching";
 import { StopButton, useStop } from "./StopButton";
 import type { Sending } from "./sending";
@@ -16,12 +16,12 @@ import type { Sending } from "./sending";
 interface Props {
   sid: string;
   session: Session;
-  /** An earlier moment is looked at: nothing can be said there. */
+  /** In replay: nothing can be sent. */
   isPast: boolean;
   sending: Sending;
 }
 
-/** Where one writes. Enter sends, Shift+Enter begins a line, Escape stops what is under way. */
+/** The input box. Enter sends, Shift+Enter starts a new line, Escape stops the run. */
 export function Composer({ sid, session, isPast, sending }: Props) {
   const texts = useTexts();
   const { chat } = texts;
@@ -32,7 +32,7 @@ export function Composer({ sid, session, isPast, sending }: Props) {
   const isBusy = session.status === "running" && !session.awaitingUserInput;
   const isUploading = attaching.uploads.length > 0;
   const isWaiting = useWaitingText(sid) === draft.text;
-  const asked = askedIn(session);
+  const asked = answerTargetIn(session);
   const lacks = isWaiting ? "upload" : lackOf(draft, isUploading, asked);
   useEffect(() => toBox(box.current), []);
   const send = () => {
@@ -106,7 +106,7 @@ export function Composer({ sid, session, isPast, sending }: Props) {
 
 type Lack = "words" | "decision" | "which" | "text";
 
-/** Why it cannot be sent yet. A file says enough, but answers no question. */
+/** Why it cannot be sent yet. A file alone can be sent, but does not answer a question. */
 function lackOf({ text, files }: Draft, isUploading: boolean, asked: Asked): Lack | null {
   const said = text.trim();
   if (said === "" && files.length === 0 && !isUploading) return "text";
@@ -130,7 +130,7 @@ function wanted(asked: Asked, { chat, language }: Texts): string {
   }
 }
 
-/** Not on a phone, where that would open the keyboard. */
+/** Not on a phone, where focus would open the keyboard. */
 function toBox(box: HTMLTextAreaElement | null): void {
   if (!matchMedia("(pointer: coarse)").matches) box?.focus({ preventScroll: true });
 }

@@ -4,32 +4,32 @@ import { useCallback, useMemo, useRef } from "react";
 import { Button } from "../../parts/Button";
 import { EmptyState } from "../../parts/EmptyState";
 import { Icon } from "../../parts/Icon";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
-import { useEnd } from "./end";
 import { type Item, itemsOf } from "./items";
 import { Row } from "./Row";
 import type { Sending } from "./sending";
+import { useStickToEnd } from "./stickToEnd";
 
 interface Props {
   sid: string;
   session: Session;
-  /** What its system says of itself. */
+  /** The description of its system. */
   about: string;
-  /** All that was stored has come. */
+  /** All stored events have arrived. */
   isWhole: boolean;
   isPast: boolean;
   sending: Sending;
 }
 
-/** What was said, from top to bottom. Only what can be seen is built; at the end it follows what is written. */
+/** The conversation. Renders only visible rows, and follows new text at the end. */
 export function Conversation({ sid, session, about, isWhole, isPast, sending }: Props) {
   const { chat, parts } = useTexts();
   const waiting = isPast ? undefined : sending.waiting;
   const items = useMemo(() => (isWhole ? itemsOf(session, waiting) : []), [session, isWhole, waiting]);
-  const { box, isAway, look, toEnd } = useEnd(waiting?.at(-1)?.key);
+  const { box, isAway, look, toEnd } = useStickToEnd(waiting?.at(-1)?.key);
   const keys = useKeys(items);
-  const mayWrite = useMay("run");
+  const mayWrite = useScope("run");
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => box.current,
@@ -46,16 +46,16 @@ export function Conversation({ sid, session, about, isWhole, isPast, sending }: 
       <section
         ref={box}
         aria-label={chat.conversation}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be focusable
         tabIndex={0}
         onScroll={look}
         className="h-full overflow-y-auto -outline-offset-2 [overflow-anchor:none]"
       >
         {!isWhole && <p className="sr-only">{parts.loading}</p>}
         {isWhole && !items.length && (
-          <EmptyState icon="chat" title={chat.nothingSaid}>
+          <EmptyState icon="chat" title={chat.empty}>
             {about && <p className="whitespace-pre-line">{about}</p>}
-            {mayWrite && <p className="text-sm">{chat.nothingSaidHint}</p>}
+            {mayWrite && <p className="text-sm">{chat.emptyHint}</p>}
           </EmptyState>
         )}
         <ol className="relative mx-auto w-full max-w-3xl" style={{ height: list.getTotalSize() }}>
@@ -88,7 +88,7 @@ export function Conversation({ sid, session, about, isWhole, isPast, sending }: 
   );
 }
 
-/** The same list while they are the same: with another one, every row would be measured anew, at each word. */
+/** Returns the same list while its content is equal; a new one would measure every row again at each token. */
 function useKeys(items: readonly Item[]): readonly string[] {
   const known = useRef<readonly string[]>([]);
   const isSame = items.length === known.current.length && items.every(({ key }, at) => key === known.current[at]);
@@ -96,7 +96,7 @@ function useKeys(items: readonly Item[]): readonly string[] {
   return known.current;
 }
 
-/** Open questions are always built: whoever looks up something further above comes back to what he has typed. */
+/** Open questions stay mounted, so that a reader who scrolls away keeps what they typed. */
 function withQuestions(items: readonly Item[], range: Range): number[] {
   const open = items.flatMap((item, index) =>
     item.kind === "question" && item.question.state === "open" ? index : [],
@@ -104,7 +104,7 @@ function withQuestions(items: readonly Item[], range: Range): number[] {
   return [...new Set([...defaultRangeExtractor(range), ...open])].sort((one, other) => one - other);
 }
 
-/** Says to those who cannot see it what has changed; not each word, as nobody could listen to that. */
+/** Announces changes to screen readers; not every token, which would be too much to listen to. */
 function Announcer({ items }: { items: readonly Item[] }) {
   const { chat } = useTexts();
   const last = items.at(-1);

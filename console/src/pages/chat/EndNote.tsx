@@ -1,22 +1,22 @@
 import type { Run } from "@stellwerk/client";
 import { Button } from "../../parts/Button";
 import { Icon } from "../../parts/Icon";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
-import { useAgain } from "./again";
+import { useRegenerate } from "./regenerate";
 
 interface Props {
   sid: string;
   run: Run;
-  /** Nothing came after it. */
+  /** It is the last row. */
   canRepeat: boolean;
 }
 
-/** That a run was stopped, or has failed and why; and once more. */
+/** States that a run was stopped or failed, with the reason and a button to regenerate. */
 export function EndNote({ sid, run, canRepeat }: Props) {
   const { chat } = useTexts();
-  const again = useAgain(sid);
-  const mayWrite = useMay("run");
+  const again = useRegenerate(sid);
+  const mayWrite = useScope("run");
   const repeat = canRepeat && mayWrite && (
     <Button look="quiet" className="h-7 px-2" disabled={again.isPending} onClick={again.run}>
       <Icon name="again" size={15} /> {chat.again}

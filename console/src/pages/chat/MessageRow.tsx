@@ -18,7 +18,7 @@ interface Props {
   isPast: boolean;
 }
 
-/** A message. Drawn anew only if something of it has changed. */
+/** A message. Rerenders only if it has changed. */
 export const MessageRow = memo(
   (props: Props) => (props.item.entry.role === "user" ? <FromUser {...props} /> : <FromAgent {...props} />),
   (before, after) =>
@@ -102,12 +102,12 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
   );
 }
 
-/** While it is written, in pieces, of which only the last is read anew. */
+/** While streaming, the text is split into blocks so that only the last one is parsed again. */
 function Growing({ text }: { text: string }) {
   return (
     <div className="space-y-3">
       {blocksOf(text).map((block, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a piece stays where it is
+        // biome-ignore lint/suspicious/noArrayIndexKey: a block keeps its index
         <Markdown key={index} text={block} />
       ))}
     </div>

@@ -17,7 +17,7 @@ interface Props {
   sending: Sending;
 }
 
-/** One line of the conversation. */
+/** One row of the conversation. */
 export function Row({ sid, session, item, isPast, sending }: Props) {
   switch (item.kind) {
     case "message":
@@ -56,7 +56,7 @@ function Working({ tool, isWriting }: { tool: string | null; isWriting: boolean 
         ))}
       </span>
       {tool !== null && <Icon name="tools" size={15} />}
-      {tool !== null ? chat.atWork(tool) : isWriting ? chat.writing : chat.thinking}
+      {tool !== null ? chat.toolRunning(tool) : isWriting ? chat.writing : chat.thinking}
     </p>
   );
 }

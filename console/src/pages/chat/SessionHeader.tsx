@@ -6,32 +6,32 @@ import { Badge } from "../../parts/Badge";
 import { Button, buttonLook } from "../../parts/Button";
 import { classes } from "../../parts/classes";
 import { Dialog } from "../../parts/Dialog";
+import { errorText } from "../../parts/ErrorNote";
 import { Icon } from "../../parts/Icon";
 import { StatusBadge } from "../../parts/StatusBadge";
 import { useToast } from "../../parts/Toast";
-import { wordsFor } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
 import { deleteSession } from "../../server/conversation";
 import { sessions } from "../../server/queries";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 
 interface Props {
   sid: string;
   system: string;
-  /** How its first message begins. */
+  /** The beginning of its first message. */
   title: string | null;
   session: Session;
-  /** All of it that is stored has come. */
+  /** All stored events have arrived. */
   isKnown: boolean;
-  /** The line is lost, and tried again. */
+  /** The connection is lost and being retried. */
   isLost: boolean;
   onPanel: () => void;
 }
 
 export function SessionHeader({ sid, system, title: said, session, isKnown, isLost, onPanel }: Props) {
   const { chat } = useTexts();
-  const mayRemove = useMay("run");
+  const mayRemove = useScope("run");
   const [isRemoving, setRemoving] = useState(false);
   const title = said ?? chat.session(system);
   useEffect(() => {
@@ -85,7 +85,7 @@ function Removal({ sid, isOpen, onClose }: { sid: string; isOpen: boolean; onClo
       await navigate({ to: "/" });
       void queries.invalidateQueries(sessions);
     },
-    onError: (error) => say(wordsFor(error, texts), true),
+    onError: (error) => say(errorText(error, texts), true),
   });
   return (
     <Dialog open={isOpen} onClose={onClose} title={chat.removeTitle}>

@@ -6,14 +6,14 @@ import { lazy, Suspense, useDeferredValue, useEffect, useState } from "react";
 import { buttonLook } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { EmptyState } from "../../parts/EmptyState";
-import { MayNot } from "../../parts/MayNot";
-import { Trouble } from "../../parts/Trouble";
-import { patient } from "../../server/chunks";
+import { ErrorNote } from "../../parts/ErrorNote";
+import { NotAllowed } from "../../parts/NotAllowed";
+import { patient } from "../../server/lazyChunks";
 import { session as head, sessions, systems } from "../../server/queries";
 import { useClient } from "../../state/client";
-import { useLine } from "../../state/line";
-import { useMay } from "../../state/may";
+import { useConnection } from "../../state/connection";
 import { useMedia } from "../../state/media";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 import { Composer } from "./Composer";
 import { Conversation } from "./Conversation";
@@ -23,7 +23,7 @@ import { useSending } from "./sending";
 const SidePanel = lazy(patient(async () => ({ default: (await import("../panel/SidePanel")).SidePanel })));
 const ReplayBar = lazy(patient(async () => ({ default: (await import("../replay/ReplayBar")).ReplayBar })));
 
-/** How long one waits for all that is stored, once the line is open, before what has come is shown. */
+/** How long to wait for the stored events after connecting, before a partial session is shown. */
 const PATIENCE = 1_500;
 
 export function SessionPage() {
@@ -34,14 +34,14 @@ export function SessionPage() {
 function OneSession({ sid }: { sid: string }) {
   const { chat } = useTexts();
   const { session: live, connection, problem } = useSession(useClient(), sid);
-  const line = useLine(connection);
+  const line = useConnection(connection);
   const [past, setPast] = useState<Session | null>(null);
   const [isPanelOpen, setPanelOpen] = useState(false);
   const isWide = useMedia("(width >= 80rem)"); // xl
   const query = useQuery(head(sid));
   const sending = useSending(sid, live);
-  const mayWrite = useMay("run");
-  const shown = useDeferredValue(past ?? live); // many envelopes at once are drawn once
+  const mayWrite = useScope("run");
+  const shown = useDeferredValue(past ?? live); // many envelopes cause one render
   const isWhole = useWhole(shown.position, query.data?.position, line === "open");
   const system = query.data?.agent_system_id ?? live.runs.at(-1)?.system ?? "…";
   const about = useQuery({ ...systems, select: (all) => all.find(({ id }) => id === system)?.description }).data ?? "";
@@ -69,7 +69,7 @@ function OneSession({ sid }: { sid: string }) {
       />
       {problem && (
         <div className="px-4 pt-4 sm:px-6">
-          <Trouble error={problem} />
+          <ErrorNote error={problem} />
         </div>
       )}
       <div className="flex min-h-0 flex-1">
@@ -89,7 +89,7 @@ function OneSession({ sid }: { sid: string }) {
             <Composer sid={sid} session={live} isPast={past !== null} sending={sending} />
           ) : (
             <div className="border-t border-line px-6 py-4 text-center">
-              <MayNot scope="run" />
+              <NotAllowed scope="run" />
             </div>
           )}
         </div>
@@ -113,12 +113,12 @@ function OneSession({ sid }: { sid: string }) {
   );
 }
 
-/** As the list says, which is kept live; undefined if it is not in there, null if it has none. */
+/** The title in the live list; undefined if the session is not listed, null if it has none. */
 function useTitle(sid: string): string | null | undefined {
   return useQuery({ ...sessions, select: (all) => all.find(({ id }) => id === sid)?.title }).data;
 }
 
-/** Whether all has come that was stored when the page was opened; what is hidden from us may be the last of it. */
+/** Whether all events stored when the page was opened have arrived; the last ones may be hidden from this profile. */
 function useWhole(position: number, stored: number | undefined, isOpen: boolean): boolean {
   const [isLate, setLate] = useState(false);
   useEffect(() => {

@@ -1,11 +1,11 @@
 import type { Session, Withdrawn } from "@stellwerk/client";
 import { useIsMutating } from "@tanstack/react-query";
 import { Button } from "../../parts/Button";
+import { errorText } from "../../parts/ErrorNote";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
-import { wordsFor } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
-import { stopRound } from "../../server/stopping";
+import { stopRound } from "../../server/stopRound";
 import { type Draft, giveBack } from "../../state/draft";
 import { useTexts } from "../../texts";
 import { queuedIn } from "./items";
@@ -17,13 +17,13 @@ const draftOf = ({ text, documents }: Withdrawn): Draft => ({
 
 export interface Stop {
   run: () => void;
-  /** Asked for, here or elsewhere, and the run has not ended yet. */
+  /** Requested here or elsewhere, and the run has not ended yet. */
   isUnderWay: boolean;
 }
 
 /**
- * Stops the run that is under way; while the server is away it is tried again. Messages that waited for their turn come
- * back into the box.
+ * Stops the current run, with retries while the server is unreachable. Queued messages return to the
+ * input box.
  */
 export function useStop(sid: string, session: Session): Stop {
   const texts = useTexts();
@@ -42,14 +42,14 @@ export function useStop(sid: string, session: Session): Stop {
       if (!isStopped) say(texts.chat.notStopped, true);
       else if (isGivenBack) say(texts.chat.givenBack);
     },
-    onError: (error) => say(wordsFor(error, texts), true),
+    onError: (error) => say(errorText(error, texts), true),
   });
-  // It goes on while another page is open, and may be found under way when one comes back.
+  // It continues while another page is open, and may still be in progress on return.
   const isUnderWay = useIsMutating({ mutationKey }) > 0 || session.stopping;
   return { run: () => !isUnderWay && mutate(session.round), isUnderWay };
 }
 
-/** Whoever has the focus on it is told, as the button goes away with the run. */
+/** Announces the stop to a focused reader, because the button disappears with the run. */
 export function StopButton({ stop, onStop }: { stop: Stop; onStop: () => void }) {
   const { chat } = useTexts();
   const press = () => {

@@ -1,12 +1,12 @@
 import { Problem } from "@stellwerk/client";
 import { Badge } from "../../parts/Badge";
 import { Button } from "../../parts/Button";
-import { wordsFor } from "../../parts/Trouble";
+import { errorText } from "../../parts/ErrorNote";
 import type { Outgoing } from "../../state/outbox";
 import { useTexts } from "../../texts";
 import type { Sending } from "./sending";
 
-/** What was said here and is not in the log yet; or was not taken, and why. */
+/** A message that is not in the log yet, or was rejected, with the reason. */
 export function WaitingMessage({ message, sending }: { message: Outgoing; sending: Sending }) {
   const texts = useTexts();
   const { chat, parts } = texts;
@@ -33,7 +33,7 @@ export function WaitingMessage({ message, sending }: { message: Outgoing; sendin
           className="flex max-w-full flex-wrap items-center justify-end gap-2 text-right text-sm text-bad"
         >
           <span className="min-w-0 wrap-anywhere">
-            {chat.notSent}: {wordsFor(new Problem(refusal.status, refusal), texts)}
+            {chat.notSent}: {errorText(new Problem(refusal.status, refusal), texts)}
           </span>
           <Button onClick={sending.retry}>{parts.retry}</Button>
           <Button onClick={() => sending.takeBack(message)}>{chat.takeBack}</Button>

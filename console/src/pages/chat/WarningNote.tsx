@@ -1,7 +1,7 @@
 import { Icon } from "../../parts/Icon";
 import { useTexts } from "../../texts";
 
-/** That something of what was sent is not used, and what can be done. */
+/** A warning that part of the message is not used, with the remedy. */
 export function WarningNote({ message }: { message: string }) {
   const { panel } = useTexts();
   return (

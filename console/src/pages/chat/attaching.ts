@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from "react";
+import { errorText } from "../../parts/ErrorNote";
 import { useToast } from "../../parts/Toast";
-import { wordsFor } from "../../parts/Trouble";
 import type { Draft } from "../../state/draft";
-import { type Upload, uploadFor, useUploads } from "../../state/uploading";
+import { type Upload, uploadFor, useUploads } from "../../state/uploads";
 import { useTexts } from "../../texts";
 
 export interface Attaching {
-  /** Files are held over the page. */
+  /** Files are being dragged over the page. */
   isOver: boolean;
   uploads: readonly Upload[];
   take: (files: Iterable<File>) => void;
@@ -17,17 +17,17 @@ interface Wishes {
   sid: string;
   draft: Draft;
   setDraft: (draft: Draft) => void;
-  /** Whether something can be said now. */
+  /** Whether a message can be sent now. */
   isOpen: boolean;
 }
 
-/** Files for the next message, dropped anywhere on the page, pasted or chosen; uploaded at once. */
+/** Files for the next message, dropped on the page, pasted or chosen; uploaded at once. */
 export function useAttaching({ sid, draft, setDraft, isOpen }: Wishes): Attaching {
   const texts = useTexts();
   const say = useToast();
   const uploads = useUploads(sid);
   const takeOne = (file: File) =>
-    uploadFor(sid, file).catch((error: unknown) => say(`${file.name}: ${wordsFor(error, texts)}`, true));
+    uploadFor(sid, file).catch((error: unknown) => say(`${file.name}: ${errorText(error, texts)}`, true));
   const take = (files: Iterable<File>) => {
     for (const file of files) void takeOne(file);
   };

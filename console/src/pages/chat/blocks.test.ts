@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { blocksOf } from "./blocks";
 
-test("paragraphs are pieces of their own", () => {
+test("paragraphs are separate blocks", () => {
   expect(blocksOf("one\ntwo\n\nthree\n\n\nfour")).toEqual(["one\ntwo\n", "three\n\n", "four"]);
   expect(blocksOf("")).toEqual([]);
 });
 
-test("code and lists are not cut", () => {
+test("code and lists are not split", () => {
   const code = "```py\na\n\nb\n```";
   expect(blocksOf(`${code}\n\nend`)).toEqual([`${code}\n`, "end"]);
   expect(blocksOf("````\n```\n\nx\n````")).toHaveLength(1);
@@ -14,7 +14,7 @@ test("code and lists are not cut", () => {
   expect(blocksOf("```\nnot closed\n\nyet")).toHaveLength(1);
 });
 
-test("as a text grows, earlier pieces stay as they are", () => {
+test("earlier blocks stay the same while a text grows", () => {
   const text = "# Title\n\nSome *words*.\n\n- a\n- b\n\n```\nx\n\ny\n```\n\nThe end.";
   for (let length = 1; length < text.length; length++) {
     const [before, after] = [blocksOf(text.slice(0, length)), blocksOf(text.slice(0, length + 1))];

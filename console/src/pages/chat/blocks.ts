@@ -1,10 +1,10 @@
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** The next point of a list, also when only its beginning is written. */
+/** The next item of a list, also when only its beginning is written. */
 const POINT = /^([-*+](\s|$)|\d+([.)](\s|$)|$))/;
 
 /**
- * Pieces of Markdown that mean the same alone: cut at blank lines, but not inside of code and lists. While a text is
- * written only the last piece changes, so only that has to be read anew.
+ * Splits Markdown at blank lines into independent blocks, but not inside code or lists. While a text
+ * streams, only the last block changes and has to be parsed again.
  */
 export function blocksOf(text: string): readonly string[] {
   const blocks: string[] = [];

@@ -5,17 +5,17 @@ import { type Item, itemsOf, queuedIn } from "./items";
 
 const RUNS = new URL("../../../../tests/golden/runs/", import.meta.url);
 
-function told(name: string): Envelope[] {
+function goldenRun(name: string): Envelope[] {
   const lines = readFileSync(new URL(`${name}.jsonl`, RUNS), "utf8")
     .trim()
     .split("\n");
   return lines.map((line, index) => ({ ...JSON.parse(line), position: index + 1 }));
 }
 
-const folded = (name: string): Session => told(name).reduce(reduce, EMPTY);
+const folded = (name: string): Session => goldenRun(name).reduce(reduce, EMPTY);
 const brief = (item: Item): string => (item.kind === "message" ? item.entry.role : item.kind);
 
-test("a question stands where it was asked, with its answer in it", () => {
+test("a question is placed where it was asked and contains its answer", () => {
   const items = itemsOf(folded("question-answered"));
   expect(items.map(brief)).toContain("question");
   expect(items.map(brief)).not.toContain("answer");
@@ -23,24 +23,24 @@ test("a question stands where it was asked, with its answer in it", () => {
   expect(asked?.kind === "question" && asked.question.answer?.text).toBe("yes");
 });
 
-test("a run that was stopped or has failed says so, below what it said", () => {
+test("a stopped or failed run has a note below its messages", () => {
   for (const name of ["stopped", "failing-run"]) {
     const last = itemsOf(folded(name)).at(-1);
     expect(last).toMatchObject({ kind: "end", isLast: true });
   }
 });
 
-test("only the last answer can be given anew, and branches off where its run is over", () => {
+test("only the last answer can be regenerated; a new session can continue from the end of any run", () => {
   const session = folded("plain-answer");
   const items = itemsOf(session);
   const said = items.flatMap((item) => (item.kind === "message" && item.entry.role === "assistant" ? [item] : []));
   expect(said.at(-1)).toMatchObject({ isLast: true, forkAt: session.runs.at(-1)?.endPosition });
 });
 
-test("while a run goes on there is one line for it, and keys are never doubled", () => {
+test("a running run has one activity row, and keys are unique", () => {
   for (const name of ["nested-agents", "crashed-resumed", "two-questions", "stopped"]) {
     let session = EMPTY;
-    for (const envelope of told(name)) {
+    for (const envelope of goldenRun(name)) {
       session = reduce(session, envelope);
       const keys = itemsOf(session).map(({ key }) => key);
       expect(new Set(keys).size).toBe(keys.length);
@@ -50,8 +50,8 @@ test("while a run goes on there is one line for it, and keys are never doubled",
   }
 });
 
-test("what has to wait stands below what goes on, and then above its own answer", () => {
-  const run = told("one-tool");
+test("a queued message comes after the current run, and then before its own answer", () => {
+  const run = goldenRun("one-tool");
   const cut = run.findIndex(({ type }) => type === "tool_start");
   const user = run.find((one) => one.type === "message" && one.payload.role === "user");
   const start = run.find(({ type }) => type === "run_start");
@@ -68,8 +68,8 @@ test("what has to wait stands below what goes on, and then above its own answer"
   expect(itemsOf(log.reduce(reduce, EMPTY)).slice(-3).map(brief)).toEqual(["assistant", "user", "working"]);
 });
 
-test("a warning about what the user sent stands between the message and the answer", () => {
-  const [start, ...rest] = told("plain-answer");
+test("a warning about the user's message is placed between the message and the answer", () => {
+  const [start, ...rest] = goldenRun("plain-answer");
   const message = rest.findIndex(({ type }) => type === "message");
   const warning = {
     ...start,

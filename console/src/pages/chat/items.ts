@@ -13,7 +13,7 @@ import {
 import type { Draft } from "../../state/draft";
 import type { Outgoing } from "../../state/outbox";
 
-/** A line of the conversation, as it is shown. */
+/** A row of the conversation. */
 export type Item =
   | MessageItem
   | { readonly kind: "question"; readonly key: string; readonly question: Question }
@@ -27,23 +27,23 @@ export interface MessageItem {
   readonly kind: "message";
   readonly key: string;
   readonly entry: MessageEntry;
-  /** Whether its author is named: the one before it was somebody else's. */
+  /** Whether the author is shown: the previous message has another one. */
   readonly isFirst: boolean;
-  /** It waits until the run that is under way is over. */
+  /** Queued until the current run ends. */
   readonly isQueued: boolean;
-  /** Where another session can branch off behind it. */
+  /** The position from which a new session can continue. */
   readonly forkAt?: number;
-  /** The answer that can be given anew. */
+  /** The answer that can be regenerated. */
   readonly isLast: boolean;
 }
 
-/** The place of what waits for its turn. */
+/** The position of queued messages. */
 const LAST = Number.POSITIVE_INFINITY;
-/** Codes of warnings that are about what the user sent. */
+/** Codes of warnings about the user's message. */
 const FOR_USERS = new Set(["images_not_shown"]);
 const OVER = new Set<Run["status"]>(["completed", "failed", "stopped"]);
 
-/** The conversation from top to bottom: what was said and asked, how runs ended that ended badly, and what goes on. */
+/** The rows of the conversation: messages, questions, failed runs, and the current activity. */
 export function itemsOf(session: Session, waiting: readonly Outgoing[] = []): readonly Item[] {
   const entries = conversation(session);
   const runs = new Map(session.runs.map((run) => [run.id, run]));
@@ -100,7 +100,7 @@ export function itemsOf(session: Session, waiting: readonly Outgoing[] = []): re
   return items;
 }
 
-/** What was said and waits until the run that is under way is over. */
+/** Messages queued until the current run ends. */
 export function queuedIn(session: Session): readonly Draft[] {
   const names = new Map(session.documents.map(({ documentId, name }) => [documentId, name]));
   const queued = itemsOf(session).filter((item) => item.kind === "message" && item.isQueued) as readonly MessageItem[];
@@ -110,7 +110,7 @@ export function queuedIn(session: Session): readonly Draft[] {
   }));
 }
 
-/** Who speaks, as far as the log says. */
+/** The author of a message, as recorded in the log. */
 export const nameOf = (entry: MessageEntry): string | undefined => entry.agent ?? entry.author;
 
 function isAnother(before: Item | undefined, entry: MessageEntry): boolean {
@@ -123,7 +123,7 @@ interface Placed {
   readonly place: number;
 }
 
-/** What had to wait stands where it was taken up, above the answer to it; last, while it still waits. */
+/** A queued message is placed where its run started, above the answer; last while it is queued. */
 function inTurn(session: Session, entries: readonly Entry[]): readonly Placed[] {
   const starts = new Map(session.runs.toReversed().map((run) => [run.messageId, run.startPosition]));
   const begun = session.status === "running" ? begunAt(session) : LAST;
@@ -139,7 +139,7 @@ function inTurn(session: Session, entries: readonly Entry[]): readonly Placed[] 
   return [...ordered, ...late.slice(taken)];
 }
 
-/** Where an entry stands. A message of the user that no run has taken up since one has begun waits. */
+/** The position of an entry. A user's message is queued if no run has taken it since one started. */
 function placeOf(entry: Entry, starts: ReadonlyMap<string | undefined, number>, begun: number): number {
   if (entry.kind !== "message" || entry.role !== "user" || entry.runId !== undefined) return entry.position;
   const start = starts.get(entry.messageId);

@@ -2,20 +2,20 @@ import type { Session } from "@stellwerk/client";
 import { useEffect } from "react";
 import { type Draft, useDraft } from "../../state/draft";
 import { drain, drop, forgive, type Outgoing, put, useOutbox } from "../../state/outbox";
-import { sendWhenThere } from "../../state/uploading";
+import { sendWhenThere } from "../../state/uploads";
 
 export interface Sending {
-  /** Said, and not in the log yet; the first is on its way. */
+  /** Sent and not in the log yet; the first one is being sent. */
   waiting: readonly Outgoing[];
   send: (draft: Draft) => void;
-  /** Sends what stands in the box when its files are there, whatever page is open then. */
+  /** Sends the draft once its files are uploaded, whatever page is open then. */
   sendWhenThere: (draft: Draft) => void;
   retry: () => void;
-  /** Back into the box, to be changed. */
+  /** Moves the message back to the draft. */
   takeBack: (message: Outgoing) => void;
 }
 
-/** What is said stays until the log has it, over a reload, too, and is sent in the order in which it was said. */
+/** Messages are kept until the log has them, also across a reload, and sent in order. */
 export function useSending(sid: string, session: Session): Sending {
   const waiting = useOutbox(sid);
   const [draft, setDraft] = useDraft(sid);

@@ -20,7 +20,7 @@ interface Props {
   onChange: (search: EventSearch) => void;
 }
 
-/** The event that is looked at, whole. */
+/** The selected event in full. */
 export function EventDetails({ sid, at, shown, rows, profile, onClear, onChange }: Props) {
   const { events: words, parts } = useTexts();
   const found = rowOf(shown.envelopes, at);

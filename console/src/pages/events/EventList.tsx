@@ -20,17 +20,17 @@ const STEPS: Record<string, number> = {
 };
 
 interface Props {
-  /** The same list all the time; it grows, and `count` says how far. */
+  /** Always the same growing list; `count` is its current length. */
   rows: readonly Envelope[];
   count: number;
-  /** Before they were filtered. */
+  /** The number before filtering. */
   of: number;
   live: boolean;
   at: number | undefined;
   onChoose: (position: number) => void;
 }
 
-/** As many rows as can be seen, of as many as there are. */
+/** A virtual list of events. */
 export function EventList({ rows, count, of, live, at, onChoose }: Props) {
   const { events: words, language } = useTexts();
   const box = useRef<HTMLDivElement>(null);
@@ -57,15 +57,15 @@ export function EventList({ rows, count, of, live, at, onChoose }: Props) {
     const envelope = rows[Math.max(0, Math.min(count - 1, from + step))];
     if (envelope) onChoose(envelope.position);
   };
-  const told = words.count(number(count, language), number(of, language));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: said once for each filter; nobody could listen to all that comes
-  const found = useMemo(() => told, [rows]);
+  const summary = words.count(number(count, language), number(of, language));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: announced once per filter; not every new event
+  const found = useMemo(() => summary, [rows]);
   const seen = list.getVirtualItems();
   const active = seen.some((item) => item.index === chosen) ? `event-${at}` : undefined;
   return (
     <div className="flex min-h-0 min-w-0 flex-1 flex-col">
       <div className="flex items-center justify-between gap-2 text-sm text-muted">
-        <p>{told}</p>
+        <p>{summary}</p>
         <p role="status" className="sr-only">
           {found}
         </p>
@@ -107,7 +107,7 @@ export function EventList({ rows, count, of, live, at, onChoose }: Props) {
   );
 }
 
-/** Scrolls to the chosen row: to the middle when the page is opened with it, else just as far as needed. */
+/** Scrolls to the selected row: to the middle when the page opens with it, else as little as needed. */
 function useShowing(chosen: number | null, scroll: (index: number, align: "center" | "auto") => void): void {
   const before = useRef<number | null>(null);
   const go = useRef(scroll);

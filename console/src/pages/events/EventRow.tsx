@@ -8,11 +8,11 @@ interface Props {
   envelope: Envelope;
   top: number;
   height: number;
-  /** Which of how many it is. */
+  /** Its index and the total. */
   place: number;
   of: number;
   chosen: boolean;
-  /** There is something beside the list. */
+  /** Details are open next to the list. */
   isNarrow: boolean;
   onChoose: (position: number) => void;
 }
@@ -24,8 +24,8 @@ export const EventRow = memo(function EventRow(props: Props) {
   const { language } = useTexts();
   const { position, type, agent, ts } = envelope;
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the list has the focus, and the keys
-    // biome-ignore lint/a11y/useFocusableInteractive: aria-activedescendant of the list names it
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list has the focus and handles the keys
+    // biome-ignore lint/a11y/useFocusableInteractive: referenced by aria-activedescendant of the list
     <div
       role="option"
       id={`event-${position}`}
@@ -63,7 +63,7 @@ export const EventRow = memo(function EventRow(props: Props) {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** The time of day to the millisecond; a format is expensive, and there are many rows. */
+/** The time of day in milliseconds; the formatter is created once, because it is expensive. */
 function clock(ts: number, language: string): string {
   const known = formats.get(language);
   const format = known ?? new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });

@@ -12,7 +12,7 @@ import { useTexts } from "../../texts";
 import { number } from "../../texts/figures";
 import { moment } from "../../texts/time";
 
-/** Which log is it to be? */
+/** The choice of a session. */
 export function EventsPage() {
   const { events: words } = useTexts();
   const columns = useColumns();
@@ -59,7 +59,7 @@ function useColumns(): Column<Session>[] {
   ];
 }
 
-/** On a phone it has the other columns below it. */
+/** On a phone the other columns are shown below it. */
 function Name({ session: { id, title, agent_system_id, created_at } }: { session: Session }) {
   const { shell, language } = useTexts();
   return (

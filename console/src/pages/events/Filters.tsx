@@ -56,7 +56,7 @@ interface TypesProps {
   onChange: (type: string | undefined) => void;
 }
 
-/** Those that the log has, each with how often; none chosen is all of them. */
+/** The types in the log with their counts; none selected means all. */
 function Types({ shown, chosen, onChange }: TypesProps) {
   const { events: words } = useTexts();
   const wanted = new Set(chosen?.split(","));

@@ -6,10 +6,10 @@ import { Button, buttonLook } from "../../parts/Button";
 import { CopyableId } from "../../parts/CopyableId";
 import { useCopy } from "../../parts/copy";
 import { EmptyState } from "../../parts/EmptyState";
+import { ErrorNote, errorText } from "../../parts/ErrorNote";
 import { save } from "../../parts/files";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
-import { Trouble, wordsFor } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
 import { keyRefused, useKey } from "../../server/key";
 import { session } from "../../server/queries";
@@ -27,7 +27,7 @@ export function SessionEventsPage() {
   return <EventsOf key={sid} sid={sid} />;
 }
 
-/** The raw log of a session: everything, filtered, and what comes. */
+/** The raw log of a session, filtered and live. */
 function EventsOf({ sid }: { sid: string }) {
   const { events: words, chat } = useTexts();
   const search = useSearch({ from: "/events/$sid" });
@@ -54,7 +54,7 @@ function EventsOf({ sid }: { sid: string }) {
   }, [shown.problem, key]);
   const [text, setText] = useState(search.q ?? "");
   const q = useDeferredValue(text);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another log needs a sieve of its own
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another log needs a new filter
   const sieve = useMemo(() => new Sieve(filterOf({ type, agent, q })), [log, type, agent, q]);
   const rows = sieve.shake(shown.envelopes);
   const write = (next: string) => {
@@ -84,7 +84,7 @@ function EventsOf({ sid }: { sid: string }) {
         <Actions sid={sid} profile={profile} />
       </header>
       <Filters shown={shown} search={search} text={text} onWrite={write} onChange={change} />
-      {shown.problem !== undefined && <Trouble error={shown.problem} onRetry={() => log.retry()} />}
+      {shown.problem !== undefined && <ErrorNote error={shown.problem} onRetry={() => log.retry()} />}
       {shown.length === 0 && shown.state === "live" && <EmptyState icon="events" title={words.none} />}
       {shown.length > 0 && (
         <div className="flex min-h-0 flex-1 flex-col gap-3 lg:flex-row">
@@ -106,7 +106,7 @@ function EventsOf({ sid }: { sid: string }) {
   );
 }
 
-/** What the session is called; without a title, by its system. */
+/** The title of a session; without one, its system. */
 function useHeading(sid: string): string {
   const { events: words, chat } = useTexts();
   const head = useQuery(session(sid)).data;
@@ -123,7 +123,7 @@ function Actions({ sid, profile }: { sid: string; profile: "user" | "debug" }) {
   const exporting = useAction({
     mutationFn: () => exported(client, sid, profile),
     onSuccess: (blob) => save(blob, `${sid}.jsonl`),
-    onError: (error) => say(wordsFor(error, texts), true),
+    onError: (error) => say(errorText(error, texts), true),
   });
   return (
     <div className="flex shrink-0 gap-1">

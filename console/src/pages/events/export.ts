@@ -1,8 +1,8 @@
 import type { Client, Profile } from "@stellwerk/client";
-import { address } from "../../server/ask";
+import { address } from "../../server/request";
 import { pagesOf } from "./store";
 
-/** The log as it is now, one event in each line. */
+/** The log as JSONL. */
 export async function exported(client: Client, sid: string, profile: Profile): Promise<Blob> {
   const parts: string[] = [];
   for await (const page of pagesOf(client, sid, { profile }))
@@ -10,9 +10,9 @@ export async function exported(client: Client, sid: string, profile: Profile): P
   return new Blob(parts, { type: "application/x-ndjson" });
 }
 
-/** A command that shows the same lines and goes on with what comes. The key is named, and not in it. */
+/** A curl command that prints the same lines and follows. It refers to the key by variable. */
 export function curlOf(sid: string, profile: Profile, keyed: boolean): string {
-  // What encodeURIComponent leaves alone would end the quotes, and the name in an address is anybody's.
+  // Characters that encodeURIComponent keeps could end the quotes, and the name in a URL is untrusted.
   const name = encodeURIComponent(sid).replaceAll("'", "%27");
   const key = keyed ? ' -H "Authorization: Bearer $STELLWERK_KEY"' : "";
   const place = address(`/sessions/${name}/stream?profile=${profile}`);

@@ -10,7 +10,7 @@ const log = readFileSync(file, "utf8")
   .filter(Boolean)
   .map((line, index) => ({ ...JSON.parse(line), position: index + 1 }) as Envelope);
 
-test("an address says what is looked for, and nonsense says nothing", () => {
+test("a URL holds the filter, and invalid values are ignored", () => {
   expect(searchOf({ at: "12", type: "log", q: 7, profile: "debug" })).toMatchObject({
     at: 12,
     q: "7",
@@ -20,7 +20,7 @@ test("an address says what is looked for, and nonsense says nothing", () => {
   expect(searchOf({ at: -1 }).at).toBeUndefined();
 });
 
-test("types, agent and text are all asked for", () => {
+test("types, agent and text are combined", () => {
   const types = filterOf({ type: "tool_start,tool_end" });
   expect(new Set(log.filter((one) => matches(one, types)).map((one) => one.type))).toEqual(types.types);
   const agent = log.find((one) => one.type === "tool_start")?.agent ?? "";
@@ -31,21 +31,21 @@ test("types, agent and text are all asked for", () => {
   expect(log.filter((one) => matches(one, filterOf({})))).toEqual(log);
 });
 
-test("a sieve that is shaken while the log grows lets through the same", () => {
+test("a filter applied while the log grows gives the same result", () => {
   const filter = filterOf({ type: "tool_start,tool_end" });
   const sieve = new Sieve(filter);
   for (let length = 0; length <= log.length; length += 3) sieve.shake(log.slice(0, length));
   expect(sieve.shake(log)).toEqual(log.filter((one) => matches(one, filter)));
 });
 
-test("a position is found in a list that has gaps", () => {
+test("a position is found in a list with gaps", () => {
   const rows = log.filter((one) => one.position % 3 === 0);
   expect(rowOf(rows, 6)).toEqual({ row: 1, there: true });
   expect(rowOf(rows, 7)).toEqual({ row: 2, there: false });
   expect(rowOf([], 7)).toEqual({ row: 0, there: false });
 });
 
-test("every event has a summary of one line", () => {
+test("every event has a one-line summary", () => {
   for (const envelope of log) expect(summaryOf(envelope)).not.toContain("\n");
   const unknown = { ...log[0], type: "from_the_future", payload: { a: 1 } } as unknown as Envelope;
   expect(summaryOf(unknown)).toBe("{a}");

@@ -1,10 +1,10 @@
 import type { Envelope, Profile } from "@stellwerk/client";
 
-/** What the address of the page says. */
+/** The URL parameters of the page. */
 export interface EventSearch {
-  /** The position of the event that is looked at. */
+  /** The position of the selected event. */
   at?: number | undefined;
-  /** Types, with commas in between; none is all. */
+  /** Comma-separated types; empty means all. */
   type?: string | undefined;
   agent?: string | undefined;
   q?: string | undefined;
@@ -18,7 +18,7 @@ export interface Filter {
   readonly text: string;
 }
 
-/** Whatever stands in an address, as far as it makes sense. */
+/** Parses the URL and drops invalid values. */
 export function searchOf(given: Record<string, unknown>): EventSearch {
   const word = (value: unknown) => (value === undefined || value === "" ? undefined : String(value));
   return {
@@ -41,7 +41,7 @@ export function filterOf({ type, agent, q }: Pick<EventSearch, "type" | "agent" 
 
 const texts = new WeakMap<Envelope, string>();
 
-/** Made once for each envelope, and only if somebody looks for a text. */
+/** Computed once per envelope, and only when a text filter is used. */
 function textOf(envelope: Envelope): string {
   const known = texts.get(envelope);
   if (known !== undefined) return known;
@@ -58,14 +58,14 @@ export function matches(envelope: Envelope, { types, agent, text }: Filter): boo
   );
 }
 
-/** What a filter lets through of a log that grows. */
+/** A filter over a growing log. */
 export class Sieve {
   readonly rows: Envelope[] = [];
   #seen = 0;
 
   constructor(readonly filter: Filter) {}
 
-  /** Looks at what has come since the last time. */
+  /** Processes new events. */
   shake(log: readonly Envelope[]): readonly Envelope[] {
     for (; this.#seen < log.length; this.#seen++) {
       const envelope = log[this.#seen];
@@ -75,7 +75,7 @@ export class Sieve {
   }
 }
 
-/** Where the event at this position stands in a list, or would stand. */
+/** The index of a position in a list, or where it would be. */
 export function rowOf(rows: readonly Envelope[], position: number): { row: number; there: boolean } {
   let [low, high] = [0, rows.length];
   while (low < high) {

@@ -3,7 +3,7 @@ import type { Client, Connection, Envelope } from "@stellwerk/client";
 import { expect, test } from "vitest";
 import { WholeLog } from "./store";
 
-/** A server that is away until it is told to come. */
+/** A server that is unreachable until released. */
 function serverAway(log: readonly Envelope[]) {
   let come = () => {};
   const here = new Promise<void>((resolve) => {
@@ -23,7 +23,7 @@ function serverAway(log: readonly Envelope[]) {
   return { server: server as unknown as Client, come };
 }
 
-test("a log whose server is away says so, and not that it is empty", async () => {
+test("a log on an unreachable server is shown as unreachable, not as empty", async () => {
   const { server, come } = serverAway([{ type: "log", position: 1 } as Envelope]);
   const log = new WholeLog(server, "s", "user");
   const until = (so: () => boolean) =>

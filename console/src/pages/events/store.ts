@@ -3,20 +3,20 @@ import { type Client, type Connection, type Envelope, Problem, type Profile } fr
 const PAGE = 1000;
 
 export interface Shown {
-  /** The same list all the time; it grows, and `length` says how far. */
+  /** Always the same growing list; `length` is its current length. */
   readonly envelopes: readonly Envelope[];
   readonly length: number;
-  /** `reading`: what is stored; `live`: that is read, and what comes is shown at once. */
+  /** `reading`: loading stored events; `live`: all loaded, new ones are shown at once. */
   readonly state: "reading" | "live";
-  /** The server is away, and tried again. */
+  /** The server is unreachable and being retried. */
   readonly isLost: boolean;
   readonly problem?: Problem | undefined;
-  /** How many there are of each type, and which agents were at work. */
+  /** Events per type, and all agents. */
   readonly types: ReadonlyMap<string, number>;
   readonly agents: ReadonlySet<string>;
 }
 
-/** The pages of a log, up to where it ends now. */
+/** The pages of a log, up to its current end. */
 export async function* pagesOf(
   client: Client,
   sid: string,
@@ -30,7 +30,7 @@ export async function* pagesOf(
   }
 }
 
-/** A whole log, and what is added to it, for as long as somebody looks; a hidden page lets its connection go. */
+/** A whole log that follows new events while it has subscribers; a hidden page disconnects. */
 export class WholeLog {
   readonly #envelopes: Envelope[] = [];
   readonly #types = new Map<string, number>();
@@ -131,7 +131,7 @@ export class WholeLog {
   }
 }
 
-/** A server that is away for a while is no end: who follows it comes back by himself, and gets the rest. */
+/** An unreachable server is not the end: following resumes by itself and fetches the rest. */
 function unlessPassing(error: unknown): void {
-  if (error instanceof Problem && !error.passing) throw error;
+  if (error instanceof Problem && !error.transient) throw error;
 }

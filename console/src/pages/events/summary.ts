@@ -5,11 +5,11 @@ const LONGEST = 300;
 
 const made = new WeakMap<Envelope, string>();
 
-/** An event in one line, without its type; made once for each, as it may have megabytes. */
+/** An event in one line, without its type; cached, because an event may have megabytes. */
 export function summaryOf(envelope: Envelope): string {
   const known = made.get(envelope);
   if (known !== undefined) return known;
-  const summary = oneLine(told(envelope));
+  const summary = oneLine(textOf(envelope));
   made.set(envelope, summary);
   return summary;
 }
@@ -19,7 +19,7 @@ function oneLine(text: string): string {
   return text.length > 2 * LONGEST || line.length > LONGEST ? `${line.slice(0, LONGEST)} …` : line;
 }
 
-function told(envelope: Envelope): string {
+function textOf(envelope: Envelope): string {
   switch (envelope.type) {
     case "run_start":
       return `${envelope.payload.system} · ${envelope.payload.trigger} · ${envelope.payload.round}`;
@@ -63,7 +63,7 @@ function told(envelope: Envelope): string {
   }
 }
 
-/** Of a newer server: an error for whoever compiles, a summary nevertheless. */
+/** A type of a newer server: a compile-time error, with a generic summary at run time. */
 function unknownType(envelope: never): string {
   return brief((envelope as Envelope).payload);
 }

@@ -8,11 +8,11 @@ import { TaskBadge } from "./TaskBadge";
 interface Props {
   sid: string;
   checklist: Tasks;
-  /** Where the log changed it last. */
+  /** The position of its last change. */
   at: number;
 }
 
-/** What there is to do, and what stands in the way. */
+/** The tasks and their blockers. */
 export function Checklist({ sid, checklist, at }: Props) {
   const { panel } = useTexts();
   const { tasks, notices, lost } = checklist;
@@ -20,7 +20,7 @@ export function Checklist({ sid, checklist, at }: Props) {
   return (
     <div className="space-y-4 p-4">
       {notices.filter(isOpen).map((notice) => (
-        <Told key={`${notice.kind} ${notice.text}`} notice={notice} />
+        <NoticeBox key={`${notice.kind} ${notice.text}`} notice={notice} />
       ))}
       <div className="flex items-center justify-between gap-2">
         <p className="text-sm text-muted">{panel.tasks(over, tasks.length)}</p>
@@ -38,7 +38,7 @@ export function Checklist({ sid, checklist, at }: Props) {
 
 const isOpen = ({ version }: Notice): boolean => version % 2 === 1;
 
-function Told({ notice: { kind, text } }: { notice: Notice }) {
+function NoticeBox({ notice: { kind, text } }: { notice: Notice }) {
   const { panel } = useTexts();
   const blocks = kind === "blocker";
   return (

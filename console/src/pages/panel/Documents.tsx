@@ -5,7 +5,7 @@ import { type FileRef, storedFile } from "../../parts/files";
 import { useTexts } from "../../texts";
 import { clock } from "../../texts/time";
 
-/** The files of a session, and its tasks as one. */
+/** The files of a session, including its to-do list. */
 export function Documents({ sid, session }: { sid: string; session: Session }) {
   const { panel, language } = useTexts();
   const { documents, checklist } = session;

@@ -3,13 +3,13 @@ import { useState } from "react";
 import { classes } from "../../parts/classes";
 import { EventLink } from "../../parts/EventLink";
 import { useTexts } from "../../texts";
-import { percent as told } from "../../texts/figures";
+import { percent as formatPercent } from "../../texts/figures";
 import { clock } from "../../texts/time";
 
 const PAGE = 100;
 const LOOKS = { info: "", warning: "text-warn", error: "text-bad" };
 
-/** What runs said of how far they are, the newest first. */
+/** Progress reports of runs, newest first. */
 export function Log({ sid, logs }: { sid: string; logs: Chain<LogLine> }) {
   const { panel } = useTexts();
   const [shown, setShown] = useState(PAGE);
@@ -41,7 +41,7 @@ function Line({ sid, line }: { sid: string; line: LogLine }) {
           {message}
         </p>
         <p className="text-xs text-muted">
-          {[agent, percent !== undefined && told(percent, language)].filter(Boolean).join(" · ")}
+          {[agent, percent !== undefined && formatPercent(percent, language)].filter(Boolean).join(" · ")}
         </p>
       </div>
       <EventLink sid={sid} position={position} of={message} />

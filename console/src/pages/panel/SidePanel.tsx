@@ -16,7 +16,7 @@ import { Updates, UpdatesReader } from "./updates";
 
 type Tab = "activity" | "checklist" | "state" | "documents" | "progress" | "usage";
 
-/** What happens beside the conversation: calls, tasks, files, progress. It fills the place that it is given. */
+/** The panel next to the conversation: calls, tasks, files, progress. Fills its container. */
 export function SidePanel({ sid, session }: { sid: string; session: Session }) {
   const { panel } = useTexts();
   const [tab, setTab] = useState<string>("activity");

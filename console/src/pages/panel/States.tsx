@@ -14,11 +14,11 @@ import { useUpdates } from "./updates";
 interface Props {
   sid: string;
   session: Session;
-  /** What is shown if there is none. */
+  /** Shown if there is no state. */
   nothing: ReactNode;
 }
 
-/** What agents remember: plans, to-do lists, files in memory, and whatever a graph keeps. */
+/** The state of agents: plans, to-do lists, files in memory, and the keys of a graph. */
 export function States({ sid, session, nothing }: Props) {
   const { panel } = useTexts();
   const { updates } = useUpdates(session.position);
@@ -38,7 +38,7 @@ export function States({ sid, session, nothing }: Props) {
   );
 }
 
-/** A key of a graph's own state, as a node last wrote it. */
+/** A key of a graph's state, as a node last wrote it. */
 function Written({ sid, change: { key, value, node, position } }: { sid: string; change: Change }) {
   const { panel } = useTexts();
   const id = useId();
@@ -83,7 +83,7 @@ function Value({ value }: { value: unknown }) {
     return (
       <ol className="space-y-2">
         {todos.map(({ content, status }, place) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: it is all that tells two equal lines apart
+          // biome-ignore lint/suspicious/noArrayIndexKey: equal lines differ only in their index
           <li key={place} className="flex items-start justify-between gap-3 text-sm">
             <span className="min-w-0 break-words">{content}</span>
             <TaskBadge status={status} />

@@ -10,7 +10,7 @@ const TONES: Record<Task["status"], Tone> = {
   completed: "good",
 };
 
-/** How far a task is. */
+/** The status of a task. */
 export function TaskBadge({ status }: { status: Task["status"] }) {
   const { panel } = useTexts();
   return <Badge tone={TONES[status]}>{panel.task[status]}</Badge>;

@@ -6,24 +6,24 @@ import { duration, number } from "../../texts/figures";
 
 type ModelRow = ModelUsage & { readonly model: string };
 
-/** What the session has used so far. */
+/** The usage of the session so far. */
 export function Usage({ sid, usage }: { sid: string; usage: SessionUsage }) {
   const { panel, language } = useTexts();
   const rows = Object.entries(usage.models).map(([model, used]) => ({ model, ...used }));
   const sum = (of: (row: ModelRow) => number) => rows.reduce((total, row) => total + of(row), 0);
-  const told = (value: number) => number(value, language);
+  const formatted = (value: number) => number(value, language);
   const columns: Column<ModelRow>[] = [
     { id: "model", title: panel.model, cell: (row) => <span className="break-all">{row.model}</span> },
-    { id: "input", title: panel.inputTokens, numeric: true, cell: (row) => told(row.inputTokens) },
-    { id: "output", title: panel.outputTokens, numeric: true, cell: (row) => told(row.outputTokens) },
-    { id: "calls", title: panel.counted, numeric: true, cell: (row) => told(row.calls) },
+    { id: "input", title: panel.inputTokens, numeric: true, cell: (row) => formatted(row.inputTokens) },
+    { id: "output", title: panel.outputTokens, numeric: true, cell: (row) => formatted(row.outputTokens) },
+    { id: "calls", title: panel.counted, numeric: true, cell: (row) => formatted(row.calls) },
   ];
   const facts = [
-    [panel.inputTokens, told(sum((row) => row.inputTokens))],
-    [panel.outputTokens, told(sum((row) => row.outputTokens))],
-    [panel.modelCalls, told(usage.modelCalls)],
-    [panel.toolCalls, told(usage.toolCalls)],
-    [panel.rounds, told(usage.runs)],
+    [panel.inputTokens, formatted(sum((row) => row.inputTokens))],
+    [panel.outputTokens, formatted(sum((row) => row.outputTokens))],
+    [panel.modelCalls, formatted(usage.modelCalls)],
+    [panel.toolCalls, formatted(usage.toolCalls)],
+    [panel.rounds, formatted(usage.runs)],
     [panel.seconds, duration(usage.seconds, language)],
   ];
   return (

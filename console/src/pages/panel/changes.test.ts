@@ -38,19 +38,19 @@ const ended = (id: string, parent = "r", node = "pricing") =>
 const update = (node: string, delta: unknown, call = "r", namespace: string[] = []) =>
   at({ type: "update", call_id: call, parent_id: null, payload: { node, delta, namespace } });
 
-function told(...log: Envelope[]): [updates: UpdateEnvelope[], session: Session] {
+function folded(...log: Envelope[]): [updates: UpdateEnvelope[], session: Session] {
   const updates = log.filter((envelope): envelope is UpdateEnvelope => envelope.type === "update");
   return [updates, log.reduce(reduce, EMPTY)];
 }
 
-test("of each key the last change is shown, with the node that wrote it, and none that is later than what is shown", () => {
+test("the last change of each key is shown with its node, and none after the shown position", () => {
   const log = [
     run(),
     update("plan", { steps: 1, notes: ["a"] }),
     update("act", { notes: ["b"] }),
     update("end", { steps: 2 }),
   ];
-  const [updates, session] = told(...log);
+  const [updates, session] = folded(...log);
   expect(lastChanges(updates, session.position).map(({ key, value, node }) => [key, value, node])).toEqual([
     ["steps", 2, "end"],
     ["notes", ["b"], "act"],
@@ -61,15 +61,15 @@ test("of each key the last change is shown, with the node that wrote it, and non
   ]);
 });
 
-test("a graph without keys, or one whose update was removed, is told as far as it can be", () => {
+test("a state without keys, and an update that was removed, are shown as far as possible", () => {
   const removed = { ...update("gone", undefined), payload: { node: "gone", delta: null, redacted: true } } as Envelope;
-  const [updates] = told(run(), update("count", 7), removed);
+  const [updates] = folded(run(), update("count", 7), removed);
   expect(lastChanges(updates, 1_000).map(({ key, value }) => [key, value])).toEqual([["count", 7]]);
 });
 
-test("what a node returned belongs to the graph that ended in it", () => {
+test("a node's return value belongs to the graph that ended in it", () => {
   const inside = update("add_up", { total: 320, draft: 1 }, "g", ["pricing:1"]);
-  const [updates, session] = told(run(), begun("g"), inside, ended("g"), update("pricing", { total: 320 }));
+  const [updates, session] = folded(run(), begun("g"), inside, ended("g"), update("pricing", { total: 320 }));
   expect(returnedBy(updates, session).get("g")).toMatchObject({
     node: "pricing",
     changes: [{ key: "total", value: 320 }],
@@ -79,8 +79,8 @@ test("what a node returned belongs to the graph that ended in it", () => {
   expect(lastChanges(updates, session.position).map(({ key }) => key)).toEqual(["total"]);
 });
 
-test("one graph inside another is told by the call around it", () => {
-  const [updates, session] = told(
+test("a nested graph is identified by the enclosing call", () => {
+  const [updates, session] = folded(
     ...[run(), begun("outer"), begun("inner", "outer", "sum"), ended("inner", "outer", "sum")],
     ...[update("sum", { total: 1 }, "outer", ["pricing:1"]), ended("outer"), update("pricing", { total: 2 })],
   );
@@ -89,8 +89,8 @@ test("one graph inside another is told by the call around it", () => {
   expect(found.get("outer")?.changes).toMatchObject([{ value: 2 }]);
 });
 
-test("of graphs that end side by side nobody guesses whose return it is", () => {
-  const [updates, session] = told(
+test("the return values of graphs that end in parallel are not guessed", () => {
+  const [updates, session] = folded(
     ...[run(), begun("one"), begun("two"), ended("one"), ended("two")],
     ...[update("pricing", { total: 1 }), update("pricing", { total: 2 })],
   );

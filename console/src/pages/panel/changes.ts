@@ -1,6 +1,6 @@
 import type { Session, ToolCall, UpdateEnvelope } from "@stellwerk/client";
 
-/** What a node wrote to one key of its graph's state. */
+/** A node's write to one key of its graph's state. */
 export interface Change {
   readonly key: string;
   readonly value: unknown;
@@ -8,28 +8,28 @@ export interface Change {
   readonly position: number;
 }
 
-/** What a node of a graph returned. */
+/** The return value of a node. */
 export interface Returned {
   readonly node: string;
   readonly changes: readonly Change[];
 }
 
 /**
- * The last change of each key of the session's own graph, the newest first. It is what a node wrote and not the state:
- * a reducer may have added it to what was there, and the log does not say how.
+ * The last write to each key of the session's own graph, newest first. A write is not the state:
+ * a reducer may have combined it with the old value, and the log does not say how.
  */
 export function lastChanges(updates: readonly UpdateEnvelope[], until: number): readonly Change[] {
   return lastOf(updates.filter(({ position, payload }) => position <= until && !payload.namespace?.length));
 }
 
-/** The last change of each key inside a graph that was called. */
+/** The last write to each key inside a called graph. */
 export function changesInside(updates: readonly UpdateEnvelope[], call: ToolCall, until: number): readonly Change[] {
   return lastOf(updates.filter(({ position, call_id: id }) => position <= until && id === call.id));
 }
 
 /**
- * What the node returned in which a graph ran, by the id of the graph's call. It is told behind the end of the graph, by
- * the name of the node only. Of several that ended side by side in nodes of one name, nobody can tell whose it is.
+ * The return value of the node in which a graph ran, by the id of the graph's call. The log has it after the end of the
+ * graph, with the node's name only; it is ambiguous if several graphs ended in parallel in nodes of one name.
  */
 export function returnedBy(updates: readonly UpdateEnvelope[], session: Session): ReadonlyMap<string, Returned> {
   const runs = new Set(session.runs.map(({ id }) => id));
@@ -51,7 +51,7 @@ export function returnedBy(updates: readonly UpdateEnvelope[], session: Session)
   return found;
 }
 
-/** Those that ended well, by the node that they ran in. */
+/** The successful ones, by their node. */
 function graphsByNode(session: Session): ReadonlyMap<string, readonly ToolCall[]> {
   const found = new Map<string, ToolCall[]>();
   for (const call of session.calls.values()) {
@@ -67,7 +67,7 @@ function lastOf(updates: readonly UpdateEnvelope[]): readonly Change[] {
   return [...last.values()].toSorted((one, other) => other.position - one.position);
 }
 
-/** A node whose state has no keys writes one value, which is called as the node is. What was removed says nothing. */
+/** A state without keys has one value, named like the node. Removed updates are skipped. */
 function changesOf({ payload: { node, delta, redacted }, position }: UpdateEnvelope): readonly Change[] {
   if (redacted) return [];
   const isKeyed = typeof delta === "object" && delta !== null && !Array.isArray(delta);

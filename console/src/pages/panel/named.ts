@@ -1,6 +1,6 @@
 import type { NamedState, Session, Task } from "@stellwerk/client";
 
-/** Named states without the checklist, which has a view of its own; the one that changed last first. */
+/** Named states without the checklist, which has its own view; last changed first. */
 export function shownStates(session: Session): [name: string, state: NamedState][] {
   return Object.entries(session.states)
     .filter(([name]) => name !== "checklist")
@@ -14,7 +14,7 @@ interface Todo {
 
 const STATUSES: readonly string[] = ["pending", "blocked", "in_progress", "skipped", "completed"];
 
-/** A to-do list as planning agents write it; null for everything else. */
+/** A to-do list as planning agents write it; null for any other value. */
 export function todosOf(value: unknown): readonly Todo[] | null {
   return Array.isArray(value) && value.length > 0 && value.every(isTodo) ? value : null;
 }
@@ -25,7 +25,7 @@ function isTodo(value: unknown): value is Todo {
   return typeof content === "string" && STATUSES.includes(status ?? "");
 }
 
-/** Files in memory: by path, each with its content; null for everything else. */
+/** Files in memory by path; null for any other value. */
 export function filesOf(value: unknown): readonly [path: string, text: string][] | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
   const files = Object.entries(value).map(([path, file]) => [path, contentOf(file)] as const);
@@ -33,7 +33,7 @@ export function filesOf(value: unknown): readonly [path: string, text: string][]
   return files.length > 0 && texts.length === files.length ? texts : null;
 }
 
-/** Lines were a list in older logs. */
+/** In older logs the content is a list of lines. */
 function contentOf(file: unknown): string | null {
   if (typeof file !== "object" || file === null) return null;
   const { content } = file as { content?: unknown };

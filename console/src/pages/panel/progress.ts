@@ -4,11 +4,11 @@ export interface ShownProgress {
   /** From 0 to 100. */
   readonly percent: number;
   readonly message: string | null;
-  /** Tasks that are over, and all; only if they are of this round. */
+  /** Ended tasks and all tasks; only if they belong to this round. */
   readonly tasks: readonly [over: number, all: number] | null;
 }
 
-/** How far the round is that is under way, if anybody knows. A list of tasks tells it if this round has changed it. */
+/** The progress of the current round, if known. Tasks count if this round has changed them. */
 export function shownProgress(session: Session): ShownProgress | null {
   if (session.status !== "running") return null;
   const { percent, message, tasks, tasksOver } = progressOf(session);

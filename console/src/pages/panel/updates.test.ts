@@ -29,7 +29,7 @@ function until(reader: UpdatesReader, is: (read: Read) => boolean): Promise<Read
   });
 }
 
-test("nothing is read before something shows it, and then page by page in the debug profile", async () => {
+test("nothing is read before it is shown; then pages are read in the debug profile", async () => {
   const asked: unknown[] = [];
   const reader = new UpdatesReader(serving(asked), "s", 0);
   const whole = until(reader, ({ position }) => position === 2_500);
@@ -44,7 +44,7 @@ test("nothing is read before something shows it, and then page by page in the de
   ]);
 });
 
-test("what could not be read is read when something else happens", async () => {
+test("a failed read is retried after the next event", async () => {
   const asked: unknown[] = [];
   const reader = new UpdatesReader(serving(asked, 1), "s", 0);
   const failed = until(reader, ({ problem }) => problem !== undefined);

@@ -2,7 +2,7 @@ import type { Client, UpdateEnvelope } from "@stellwerk/client";
 import { createContext, useContext, useEffect, useSyncExternalStore } from "react";
 
 const PAGE = 1_000;
-/** Milliseconds between two looks at what is being written just now. */
+/** Milliseconds between two requests while the log grows. */
 const PAUSE = 1_000;
 
 export interface Read {
@@ -15,8 +15,8 @@ export interface Read {
 const NOTHING: Read = { updates: [], position: 0 };
 
 /**
- * The updates of a log. A session is followed in the user's profile, which leaves them out; so they are read page by
- * page, and only once something that is open shows them.
+ * The updates of a log. Sessions are followed in the user profile, which omits updates, so they are read page by
+ * page, and only when an open view shows them.
  */
 export class UpdatesReader {
   #read: Read = NOTHING;
@@ -58,7 +58,7 @@ export class UpdatesReader {
         if (events.length < PAGE) await new Promise((resolve) => setTimeout(resolve, this.pause));
       }
     } catch (problem) {
-      this.#show({ ...this.#read, problem }); // tried again when something else has happened
+      this.#show({ ...this.#read, problem }); // retried after the next event
     } finally {
       this.#busy = false;
     }
@@ -72,7 +72,7 @@ export class UpdatesReader {
 
 export const Updates = createContext<UpdatesReader | null>(null);
 
-/** What was read so far, of a log that is shown up to this position. */
+/** The updates read so far, up to the shown position. */
 export function useUpdates(position: number): Read {
   const reader = useContext(Updates);
   const read = useSyncExternalStore(reader?.subscribe ?? noSubscription, reader?.get ?? nothing);

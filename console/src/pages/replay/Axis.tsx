@@ -14,7 +14,7 @@ const LOOKS: Record<Bar["state"], string> = {
   waiting: "border-warn bg-warn-soft text-warn",
   rejected: "border-warn bg-warn-soft text-warn",
 };
-/** Beside the lanes, also when they are moved. */
+/** Stays next to the lanes when they scroll. */
 const NAMES = "sticky left-0 z-10 w-20 shrink-0 bg-surface";
 const MARKS = [
   { at: 0, place: "" },
@@ -25,13 +25,13 @@ const AHEAD = "border-line bg-sunken text-muted";
 
 interface Props {
   axis: Shape;
-  /** Where the replay is, in seconds of the tape. */
+  /** The current time in seconds of the tape. */
   time: number;
-  /** Goes to a position of the log. */
+  /** Jumps to a position of the log. */
   onChoose: (position: number) => void;
 }
 
-/** Each call of a round as a bar: when it began, how long it took, and what else went on. */
+/** The calls of a round as bars on a time axis. */
 export function Axis({ axis, time, onChoose }: Props) {
   const { replay, language } = useTexts();
   const part = (at: number) => Math.min(1, Math.max(0, (at - axis.start) / (axis.end - axis.start)));
@@ -97,7 +97,7 @@ function LaneOf({ lane, now, onChoose }: { lane: Lane; now: number; onChoose: (p
 interface BarProps {
   bar: Bar;
   ahead: boolean;
-  /** The one that the Tab key stops at; the arrows lead to the others. */
+  /** The bar in the tab order; arrow keys move to the others. */
   current: boolean;
   onChoose: (position: number) => void;
 }
@@ -124,7 +124,7 @@ const BarOf = memo(function BarOf({ bar, ahead, current, onChoose }: BarProps) {
   );
 });
 
-/** Where it is wider than the page, the moment that is shown stays in sight. */
+/** Keeps the current moment visible where the axis is wider than the page. */
 function follow(box: HTMLElement | null, now: number): void {
   if (box === null || box.scrollWidth <= box.clientWidth) return;
   const names = box.querySelector("span")?.clientWidth ?? 0;

@@ -47,9 +47,9 @@ export function Controls({ sid, tape, player, length, onClose }: Props) {
 interface KeyProps {
   icon: IconName;
   label: string;
-  /** The shortcut that does the same. */
+  /** The shortcut for the same action. */
   keys: string;
-  /** There is nothing to do; it can be focused all the same, as it may have the focus. */
+  /** Disabled but focusable, because it may have the focus. */
   off: boolean;
   onClick: () => void;
 }

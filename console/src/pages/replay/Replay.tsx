@@ -1,6 +1,6 @@
 import type { Session } from "@stellwerk/client";
 import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
-import { Trouble } from "../../parts/Trouble";
+import { ErrorNote } from "../../parts/ErrorNote";
 import { useClient } from "../../state/client";
 import { useShortcuts } from "../../state/shortcuts";
 import { useTexts } from "../../texts";
@@ -14,13 +14,13 @@ import { Slider } from "./Slider";
 interface Props {
   sid: string;
   live: Session;
-  /** The position that the address names. */
+  /** The position in the URL. */
   at: number | undefined;
   onShow: (session: Session | null) => void;
   onClose: () => void;
 }
 
-/** The replay when it is open: it reads the log, and shows the page as it was after any of its events. */
+/** The replay: reads the log and shows the page after any of its events. */
 export function Replay({ sid, live, at, onShow, onClose }: Props) {
   const { replay } = useTexts();
   const client = useClient();
@@ -52,11 +52,11 @@ export function Replay({ sid, live, at, onShow, onClose }: Props) {
   };
   useShortcuts(keys);
   const round = (index === null ? tape.end : tape.session(index)).round || 1;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a tape grows, and its length says so
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a tape grows; its length is the dependency
   const axis = useMemo(() => axisOf(tape, round), [tape, length, round]);
   return (
     <section aria-label={replay.title} className="border-t border-line bg-surface px-4 py-3 sm:px-6">
-      {problem !== undefined && <Trouble error={problem} onRetry={() => reader.retry()} />}
+      {problem !== undefined && <ErrorNote error={problem} onRetry={() => reader.retry()} />}
       <Controls sid={sid} tape={tape} player={player} length={length} onClose={onClose} />
       <Slider tape={tape} player={player} keys={keys} length={length} wanted={live.position} read={position} />
       {axis && <Axis axis={axis} time={tape.time(place)} onChoose={choose} />}

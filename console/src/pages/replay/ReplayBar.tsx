@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Button } from "../../parts/Button";
 import { Icon } from "../../parts/Icon";
-import { patient } from "../../server/chunks";
+import { patient } from "../../server/lazyChunks";
 import { useTexts } from "../../texts";
 
 const Replay = lazy(patient(() => import("./Replay").then((loaded) => ({ default: loaded.Replay }))));
@@ -14,7 +14,7 @@ interface Props {
   onShow: (session: Session | null) => void;
 }
 
-/** Moves the whole page to any position of the log; `onShow(null)` is back to what happens now. */
+/** Moves the whole page to any position of the log; `onShow(null)` returns to now. */
 export function ReplayBar({ sid, live, onShow }: Props) {
   const { replay } = useTexts();
   const { at } = useSearch({ from: "/chat/$sid" });

@@ -10,10 +10,10 @@ import { LONGEST_PAUSE, type Tape } from "./tape";
 interface Props {
   tape: Tape;
   player: Player;
-  /** What they do elsewhere, they do here, too. */
+  /** The replay's shortcuts work here too. */
   keys: Shortcuts;
   length: number;
-  /** Up to where the log goes, and up to where it is read. */
+  /** The end of the log, and how far it is read. */
   wanted: number;
   read: number;
 }
@@ -26,7 +26,7 @@ export function Slider({ tape, player, keys, length, wanted, read }: Props) {
   const ref = useRef<HTMLInputElement>(null);
   const isThere = length > 0;
   useEffect(() => {
-    // Whoever opened it by a button that is gone goes on here.
+    // Takes the focus from the button that opened the replay and is gone.
     if (isThere && document.activeElement === document.body) ref.current?.focus();
   }, [isThere]);
   const where = envelope ? `${envelope.type} ${summaryOf(envelope)}` : replay.start;

@@ -8,12 +8,12 @@ function tapeOf(name: string): Tape {
   const file = new URL(`../../../../tests/golden/runs/${name}.jsonl`, import.meta.url);
   const lines = readFileSync(file, "utf8").split("\n").filter(Boolean);
   const tape = new Tape();
-  // Golden runs have no clock worth the name: each envelope comes a second after the one before.
+  // Golden runs have no real clock: each envelope comes a second after the previous one.
   tape.add(lines.map((line, index) => ({ ...JSON.parse(line), position: index + 1, ts: index }) as Envelope));
   return tape;
 }
 
-test("what happens at the same time stands in rows of its own", () => {
+test("concurrent calls are placed in separate rows", () => {
   const tape = tapeOf("parallel-agents");
   const axis = axisOf(tape, 1);
   const agents = axis?.lanes.find((lane) => lane.kind === "agents");
@@ -26,7 +26,7 @@ test("what happens at the same time stands in rows of its own", () => {
     }
 });
 
-test("every call of the round is there, and leads to where it began", () => {
+test("every call of the round is there and links to its start", () => {
   const tape = tapeOf("nested-agents");
   const bars = axisOf(tape, 1)?.lanes.flatMap((lane) => lane.bars) ?? [];
   expect(bars.map((bar) => bar.id).sort()).toEqual(
@@ -35,11 +35,11 @@ test("every call of the round is there, and leads to where it began", () => {
   for (const bar of bars) expect(tape.envelope(tape.index(bar.position))?.call_id).toBe(bar.id);
 });
 
-test("a round that was not has no axis", () => {
+test("a round that does not exist has no axis", () => {
   expect(axisOf(tapeOf("one-tool"), 7)).toBeNull();
 });
 
-test("a thousand calls are drawn as few, and the others are counted", () => {
+test("a thousand calls are reduced to few bars, and the rest is counted", () => {
   const run = { type: "run_start", call_id: "r", parent_id: null, payload: { round: 1, trigger: "message" } };
   const calls = Array.from({ length: 3000 }, (_, index) => [
     { type: "tool_start", call_id: `c${index}`, parent_id: "r", payload: { tool_name: "t", tool_call_id: `${index}` } },

@@ -5,7 +5,7 @@ import type { Pause, Tape } from "./tape";
 const KINDS = ["agents", "tools", "models"] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Rows that a lane has at most, and how many places a row has: what would not be seen beside another is left out. */
+/** Limits of rows per lane and bars per row: bars that would overlap visibly are omitted. */
 const ROWS = 8;
 const PLACES = 400;
 
@@ -13,13 +13,13 @@ export interface Bar {
   readonly id: string;
   readonly name: string;
   readonly state: State;
-  /** Parts of the axis, from 0 to 1. */
+  /** Fractions of the axis, from 0 to 1. */
   readonly from: number;
   readonly to: number;
   readonly row: number;
-  /** Where it began in the log. */
+  /** Its start in the log. */
   readonly position: number;
-  /** Missing while it is under way. */
+  /** Missing while it runs. */
   readonly seconds?: number | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface Lane {
   readonly kind: Kind;
   readonly rows: number;
   readonly bars: readonly Bar[];
-  /** Calls that found no place. */
+  /** Calls that are not drawn. */
   readonly left: number;
 }
 
@@ -43,7 +43,7 @@ export interface Axis {
 
 type Placed = Omit<Bar, "row"> & { readonly kind: Kind };
 
-/** Everything that was called in a round: agents, tools and models, those at the same time one below the other. */
+/** All calls of a round: agents, tools and models, concurrent ones in separate rows. */
 export function axisOf(tape: Tape, round: number): Axis | null {
   const runs = tape.end.runs.filter((run) => run.round === round);
   const [first] = runs;

@@ -5,23 +5,23 @@ export const SPEEDS = [1, 2, 5, 10, 50] as const;
 export type Speed = (typeof SPEEDS)[number];
 
 export interface Player {
-  /** How many envelopes are shown; null is now, however many there are. */
+  /** The number of envelopes shown; null: now. */
   readonly index: number | null;
   readonly playing: boolean;
   readonly speed: Speed;
-  /** Stays there, also at the end. */
+  /** Stays there, even at the end. */
   readonly stay: (index: number) => void;
-  /** Goes there; who comes to the end is back to now. */
+  /** Moves there; the end means now. */
   readonly move: (index: number) => void;
   readonly toggle: () => void;
   readonly setSpeed: (speed: Speed) => void;
   readonly now: () => void;
 }
 
-/** Milliseconds: a page that was hidden goes on where it was, and does not jump. */
+/** Milliseconds: a hidden page continues where it was and does not jump. */
 const LONGEST_STEP = 250;
 
-/** Where on a tape one is, and the clock that moves it. */
+/** The current position on a tape, and the clock that moves it. */
 export function usePlayer(tape: Tape): Player {
   const [index, setIndex] = useState<number | null>(null);
   const [playing, setPlaying] = useState(false);

@@ -2,7 +2,7 @@ import type { Envelope, EventPage } from "@stellwerk/client";
 import { expect, test } from "vitest";
 import { LogReader } from "./reader";
 
-/** A log of this many messages, which refuses the first so many pages. */
+/** A log of this many messages that rejects the first pages. */
 function serverOf(count: number, refusals = 0) {
   const asked: number[] = [];
   const events = async (_: string, { after = 0, limit = 0 } = {}): Promise<EventPage> => {
@@ -26,7 +26,7 @@ function until(reader: LogReader, so: () => boolean): Promise<void> {
   });
 }
 
-test("a log is read page by page, as far as it is wanted", async () => {
+test("a log is read page by page, as far as requested", async () => {
   const server = serverOf(2500);
   const reader = new LogReader(server, "s");
   const read = until(reader, () => reader.get().position >= 2500);
@@ -39,7 +39,7 @@ test("a log is read page by page, as far as it is wanted", async () => {
   expect(server.asked).toHaveLength(3);
 });
 
-test("what failed is tried again when somebody wants it, or wants more", async () => {
+test("a failed page is retried on request", async () => {
   const server = serverOf(5, 2);
   const reader = new LogReader(server, "s");
   const failed = until(reader, () => reader.get().problem !== undefined);
@@ -47,7 +47,7 @@ test("what failed is tried again when somebody wants it, or wants more", async (
   await failed;
   reader.want(4);
   expect(server.asked).toEqual([0]);
-  await Promise.resolve(); // the reader has put its work away
+  await Promise.resolve(); // the reader has finished its work
   reader.retry();
   await until(reader, () => reader.get().problem !== undefined);
   await Promise.resolve();

@@ -2,18 +2,18 @@ import type { Client, EventPage } from "@stellwerk/client";
 import { Tape } from "./tape";
 
 const PAGE = 1000;
-/** Milliseconds between two pages of what is being written just now. */
+/** Milliseconds between two pages while the log grows. */
 const PAUSE = 250;
 
 export interface Reading {
-  /** How many envelopes are on the tape. */
+  /** The number of envelopes on the tape. */
   readonly length: number;
   /** The position up to which the log has been read. */
   readonly position: number;
   readonly problem?: unknown;
 }
 
-/** Puts a log on a tape, page by page, as far as somebody wants it. It needs no connection of its own. */
+/** Reads a log onto a tape, page by page, as far as requested. Needs no stream. */
 export class LogReader {
   readonly tape = new Tape();
   #reading: Reading = { length: 0, position: 0 };
@@ -36,7 +36,7 @@ export class LogReader {
   want(position: number): void {
     if (position <= this.#wanted) return;
     this.#wanted = position;
-    this.retry(); // what has come shows that the server is there
+    this.retry(); // new events show that the server is reachable
   }
 
   retry(): void {

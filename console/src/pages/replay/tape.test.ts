@@ -6,13 +6,13 @@ import { LONGEST_PAUSE, Tape } from "./tape";
 const RUNS = new URL("../../../../tests/golden/runs/", import.meta.url);
 const NAMES = readdirSync(RUNS);
 
-/** As a reader gets them who sees every second position only, or all of them. */
+/** As received by a reader that sees all positions, or every second one. */
 function golden(name: string, step = 1): Envelope[] {
   const lines = readFileSync(new URL(name, RUNS), "utf8").split("\n").filter(Boolean);
   return lines.map((line, index) => ({ position: (index + 1) * step, origin: "replay", ...JSON.parse(line) }));
 }
 
-/** A small generator, so that what fails once fails again. */
+/** A small seeded generator, so that failures are reproducible. */
 function* random(seed: number): Generator<number, never> {
   for (let state = seed; ; ) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -37,7 +37,7 @@ test.each(NAMES)("any place of a tape is the fold of what comes before it: %s", 
   expect(tape.end).toEqual(envelopes.reduce(reduce, EMPTY));
 });
 
-test("a long tape, read in pages and twice in part, has each envelope once", () => {
+test("a long tape, read in pages that overlap, has each envelope once", () => {
   const one = golden("nested-agents.jsonl");
   const long = Array.from({ length: 20_000 }, (_, index) => {
     const envelope = one[index % one.length] as Envelope;
@@ -53,14 +53,14 @@ test("a long tape, read in pages and twice in part, has each envelope once", () 
   }
 });
 
-test("positions that are not shown to everybody are skipped", () => {
+test("hidden positions are skipped", () => {
   const tape = tapeOf(golden("one-tool.jsonl", 2));
   expect([tape.index(0), tape.index(1), tape.index(2), tape.index(5)]).toEqual([0, 0, 1, 2]);
   expect(tape.envelope(2)?.position).toBe(4);
   expect(tape.index(10_000)).toBe(tape.length);
 });
 
-test("a long pause is cut, and known", () => {
+test("a long pause is shortened and recorded", () => {
   const [one, two, three] = golden("one-tool.jsonl") as [Envelope, Envelope, Envelope];
   const tape = tapeOf([
     { ...one, ts: 100 },

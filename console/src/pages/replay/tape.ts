@@ -1,21 +1,21 @@
 import { EMPTY, type Envelope, reduce, type Session } from "@stellwerk/client";
 
-/** Envelopes between two folds that are kept: any other is at most this many steps away. */
+/** Envelopes between two stored snapshots: any session is at most this many steps away. */
 const STRIDE = 200;
-/** Seconds that a pause lasts at most; nobody wants to wait for an answer that took a day. */
+/** Maximum length of a pause in seconds, so that a replay does not wait for a day. */
 export const LONGEST_PAUSE = 3;
 
 export interface Pause {
-  /** How long it was in truth, in seconds. */
+  /** Its real length in seconds. */
   readonly seconds: number;
-  /** When it begins and ends on the tape. */
+  /** Its start and end on the tape. */
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * A session as it was after each of its envelopes, and when on a clock whose long pauses are cut. An index is a number
- * of envelopes: 0 is before the first. What is read later is put at the end.
+ * A session after each of its envelopes, with a clock whose long pauses are shortened. An index is a number
+ * of envelopes: 0 is before the first. New envelopes are appended.
  */
 export class Tape {
   readonly #envelopes: Envelope[] = [];
@@ -29,7 +29,7 @@ export class Tape {
     return this.#envelopes.length;
   }
 
-  /** The session after all of it. */
+  /** The session after all envelopes. */
   get end(): Session {
     return this.#end;
   }
@@ -48,7 +48,7 @@ export class Tape {
     }
   }
 
-  /** The envelope that the session at this index has come to. */
+  /** The last envelope of the session at this index. */
   envelope(index: number): Envelope | undefined {
     return this.#envelopes[index - 1];
   }
@@ -63,22 +63,22 @@ export class Tape {
     return session;
   }
 
-  /** How many envelopes there are up to this position of the log. */
+  /** The number of envelopes up to this position of the log. */
   index(position: number): number {
     return upTo(this.length, (at) => (this.#envelopes[at]?.position ?? 0) <= position);
   }
 
-  /** Seconds since the first envelope, long pauses cut. */
+  /** Seconds since the first envelope, with long pauses shortened. */
   time(index: number): number {
     return this.#times[index] ?? this.#times.at(-1) ?? 0;
   }
 
-  /** The last index whose time has come. */
+  /** The last index at this time. */
   indexAt(time: number): number {
     return upTo(this.length, (at) => this.time(at + 1) <= time);
   }
 
-  /** The pause, if it was cut, that comes after this index. */
+  /** The shortened pause after this index, if any. */
   pauseAfter(index: number): Pause | undefined {
     const at = upTo(this.#pauses.length, (one) => (this.#pauses[one]?.from ?? 0) < this.time(index));
     const pause = this.#pauses[at];
@@ -96,7 +96,7 @@ export class Tape {
   }
 }
 
-/** How many of the first things are so; all that are stand in front. */
+/** Binary search: the number of leading items that satisfy the condition. */
 function upTo(count: number, so: (index: number) => boolean): number {
   let [low, high] = [0, count];
   while (low < high) {

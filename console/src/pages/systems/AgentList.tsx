@@ -4,7 +4,7 @@ import { JsonTree } from "../../parts/JsonTree";
 import type { Agent, System } from "../../server/types";
 import { useTexts } from "../../texts";
 
-/** The agents one by one: the picture in words, and the settings that it has no room for. */
+/** The agents as a list: the diagram in words, plus their settings. */
 export function AgentList({ system }: { system: System }) {
   const first = ({ id }: Agent) => Number(id !== system.orchestrator);
   return (

@@ -12,13 +12,13 @@ interface Props {
   label: string;
   value: string;
   onChange: (value: string) => void;
-  /** Lines that something is wrong with. */
+  /** Lines with errors. */
   marked: ReadonlySet<number>;
   onSave: () => void;
   ref?: Ref<GoesTo>;
 }
 
-/** A plain text area, so that every keyboard and screen reader knows it; with line numbers beside it. */
+/** A plain text area with line numbers, accessible to every keyboard and screen reader. */
 export function CodeEditor({ label, value, onChange, marked, onSave, ref }: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
   const gutter = useRef<HTMLDivElement>(null);

@@ -5,7 +5,7 @@ interface Props {
   title: string;
   mistakes: readonly Mistake[];
   tone?: "bad" | "warn";
-  /** Makes each line number a way to that line. */
+  /** Makes each line number a link to that line. */
   onGo?: (line: number) => void;
 }
 

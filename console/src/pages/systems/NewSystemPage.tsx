@@ -1,10 +1,10 @@
-import { MayNot } from "../../parts/MayNot";
+import { NotAllowed } from "../../parts/NotAllowed";
 import { Page } from "../../parts/Page";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 import { SystemEditor } from "./SystemEditor";
 
-/** Something that works at once, and shows the fields one begins with. */
+/** A minimal system that works, with the first fields a user needs. */
 const BEGINNING = `version: 1
 system:
   name: helpdesk
@@ -33,10 +33,10 @@ agents:
 
 export function NewSystemPage() {
   const { systems: words } = useTexts();
-  const mayRegister = useMay("register");
+  const mayRegister = useScope("register");
   return (
     <Page title={words.newTitle} lead={mayRegister && words.newLead}>
-      {mayRegister ? <SystemEditor name="" initial={BEGINNING} fresh /> : <MayNot scope="register" />}
+      {mayRegister ? <SystemEditor name="" initial={BEGINNING} fresh /> : <NotAllowed scope="register" />}
     </Page>
   );
 }

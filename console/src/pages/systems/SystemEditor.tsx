@@ -4,33 +4,33 @@ import { useRef, useState } from "react";
 import { Badge } from "../../parts/Badge";
 import { Button } from "../../parts/Button";
 import { Card } from "../../parts/Card";
+import { ErrorNote } from "../../parts/ErrorNote";
 import { useToast } from "../../parts/Toast";
-import { Trouble } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
 import { registerSystem } from "../../server/queries";
 import { useWritten } from "../../state/draft";
 import { useTexts } from "../../texts";
-import { useBegin } from "../chat/begin";
+import { useStartSession } from "../chat/startSession";
 import { CodeEditor, type GoesTo } from "./CodeEditor";
 import { MistakeList } from "./MistakeList";
 import { SystemPicture } from "./SystemPicture";
 import { useCheck, type Verdict } from "./useCheck";
 
 interface Props {
-  /** Under which what is written and not registered is kept, as long as the tab lives. */
+  /** The key under which unregistered changes are kept for the tab. */
   name: string;
   initial: string;
   fresh?: boolean;
 }
 
-/** A description of a system that can be written, checked by the server as one writes, registered and tried. */
+/** An editor for an agent system: checked by the server while typing, registered, tried. */
 export function SystemEditor({ name, initial, fresh = false }: Props) {
   const { systems: words } = useTexts();
   const { text, setText, kept, keep } = useText(name, initial, fresh);
   const verdict = useCheck(text);
   const editor = useRef<GoesTo>(null);
   const register = useRegister(keep);
-  const begin = useBegin();
+  const begin = useStartSession();
   const ready = verdict.system !== null && !verdict.checking;
   const tryIt = async () => {
     const { id } = text === kept && verdict.system ? verdict.system : await register.mutateAsync(text);
@@ -67,14 +67,14 @@ export function SystemEditor({ name, initial, fresh = false }: Props) {
           onSave={() => text !== kept && !register.isPending && register.mutate(text)}
         />
       </Card>
-      {failed && !(failed instanceof Problem && failed.problems?.length) && <Trouble error={failed} />}
-      {verdict.error !== null && <Trouble error={verdict.error} />}
+      {failed && !(failed instanceof Problem && failed.problems?.length) && <ErrorNote error={failed} />}
+      {verdict.error !== null && <ErrorNote error={verdict.error} />}
       <Findings verdict={verdict} onGo={(line) => editor.current?.goTo(line)} />
     </div>
   );
 }
 
-/** What is written, and what of it is registered. It is there again when one has looked at something else. */
+/** The text and its registered version; kept across navigation. */
 function useText(name: string, initial: string, fresh: boolean) {
   const [written, setWritten] = useWritten(name);
   const [registered, setRegistered] = useState<string | null>(null);

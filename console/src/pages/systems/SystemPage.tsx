@@ -3,19 +3,19 @@ import { useParams } from "@tanstack/react-router";
 import { Badge } from "../../parts/Badge";
 import { Button } from "../../parts/Button";
 import { Card } from "../../parts/Card";
+import { ErrorNote } from "../../parts/ErrorNote";
 import { Icon } from "../../parts/Icon";
 import { JsonTree } from "../../parts/JsonTree";
 import { Loaded } from "../../parts/Loaded";
 import { LongText } from "../../parts/LongText";
-import { MayNot } from "../../parts/MayNot";
+import { NotAllowed } from "../../parts/NotAllowed";
 import { Page } from "../../parts/Page";
 import { Tabs } from "../../parts/Tabs";
-import { Trouble } from "../../parts/Trouble";
 import { system, systemText } from "../../server/queries";
 import type { System } from "../../server/types";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
-import { useBegin } from "../chat/begin";
+import { useStartSession } from "../chat/startSession";
 import { AgentList } from "./AgentList";
 import { MistakeList } from "./MistakeList";
 import { SystemEditor } from "./SystemEditor";
@@ -23,10 +23,10 @@ import { SystemPicture } from "./SystemPicture";
 
 export function SystemPage() {
   const { id } = useParams({ from: "/systems/$id" });
-  const begin = useBegin();
+  const begin = useStartSession();
   const { systems: words } = useTexts();
   const query = useQuery(system(id));
-  const mayRun = useMay("run");
+  const mayRun = useScope("run");
   const tryIt = mayRun && query.data && (
     <Button look="primary" disabled={begin.isPending} onClick={() => begin.mutate(id)}>
       <Icon name="chat" size={16} /> {words.tryIt}
@@ -34,7 +34,7 @@ export function SystemPage() {
   );
   return (
     <Page title={id} lead={query.data && <Facts system={query.data} />} actions={tryIt}>
-      {begin.error && <Trouble error={begin.error} />}
+      {begin.error && <ErrorNote error={begin.error} />}
       <Loaded query={query}>{(found) => <SystemViews system={found} />}</Loaded>
     </Page>
   );
@@ -61,7 +61,7 @@ function Facts({ system: one }: { system: System }) {
 
 function SystemViews({ system: one }: { system: System }) {
   const { systems: words } = useTexts();
-  const mayRegister = useMay("register");
+  const mayRegister = useScope("register");
   const text = useQuery(systemText(one.id));
   const picture = (
     <div className="space-y-5">
@@ -88,7 +88,7 @@ function SystemViews({ system: one }: { system: System }) {
         ) : (
           <Card title={words.yaml}>
             <div className="space-y-4">
-              <MayNot scope="register" />
+              <NotAllowed scope="register" />
               <LongText text={written} />
             </div>
           </Card>

@@ -5,14 +5,14 @@ import { useMedia } from "../../state/media";
 import { useTexts } from "../../texts";
 import { type Box, cut, layout, tree } from "./layout";
 
-/** Agents, models and tools as boxes and lines; who is pointed at shows what belongs to it. */
+/** Agents, models and tools as a diagram; hovering highlights connections. */
 export function SystemPicture({ system }: { system: System }) {
   const { systems: words } = useTexts();
   const narrow = useMedia("(width < 40rem)");
   const picture = useMemo(() => (narrow ? tree(system) : layout(system)), [system, narrow]);
   const [chosen, setChosen] = useState<string | null>(null);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be focusable
     <section aria-label={words.picture} tabIndex={0} className="overflow-x-auto rounded-lg">
       <svg
         role="img"
@@ -32,7 +32,7 @@ export function SystemPicture({ system }: { system: System }) {
           )}
         </g>
         {picture.boxes.map((box) => (
-          // biome-ignore lint/a11y/noStaticElementInteractions: only an addition; the list below says the same
+          // biome-ignore lint/a11y/noStaticElementInteractions: an addition only; the list below has the same content
           <g key={box.id} onMouseEnter={() => setChosen(box.id)} onMouseLeave={() => setChosen(null)}>
             <Node box={box} first={box.id === `agent ${system.orchestrator}`} chosen={box.id === chosen} />
           </g>

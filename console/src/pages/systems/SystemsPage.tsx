@@ -8,15 +8,15 @@ import { Loaded } from "../../parts/Loaded";
 import { Page } from "../../parts/Page";
 import { systems } from "../../server/queries";
 import type { ListedSystem } from "../../server/types";
-import { useMay } from "../../state/may";
-import { useNow } from "../../state/now";
+import { useNow } from "../../state/clock";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 import { ago } from "../../texts/time";
 
 export function SystemsPage() {
   const { systems: words } = useTexts();
   const now = useNow();
-  const mayRegister = useMay("register");
+  const mayRegister = useScope("register");
   return (
     <Page title={words.title} lead={words.lead} actions={<RegisterLink />}>
       <Loaded query={useQuery(systems)}>
@@ -42,7 +42,7 @@ export function SystemsPage() {
 
 function RegisterLink() {
   const { systems: words } = useTexts();
-  if (!useMay("register")) return null;
+  if (!useScope("register")) return null;
   return (
     <Link to="/register" className={buttonLook("primary")}>
       <Icon name="plus" size={16} /> {words.register}

@@ -13,7 +13,7 @@ const system = (agents: Agent[]): System => ({
   ...{ coalescing_window: null, store_prompts: false },
 });
 
-test("who is called stands below who calls and further right, and tools stand last", () => {
+test("a callee is placed below and to the right of its caller, and tools come last", () => {
   const agents = [agent("d", []), agent("a", ["t"], ["b", "c"]), agent("b", ["t", "u"], ["d"]), agent("c", [])];
   const { boxes, lines } = layout({ ...system(agents), orchestrator: "a" });
   expect(boxes.map(({ id }) => id)).toEqual(["agent a", "agent b", "agent d", "agent c", "tool t", "tool u"]);
@@ -23,7 +23,7 @@ test("who is called stands below who calls and further right, and tools stand la
   expect(lines.map(({ from, to }) => `${from} > ${to}`)).toContain("agent b > tool u");
 });
 
-test("no two boxes lie on each other, and all are inside", () => {
+test("boxes do not overlap and lie inside the diagram", () => {
   const { boxes, width, height } = layout(system([agent("a", ["t", "u", "v"], ["b"]), agent("b", ["w"])]));
   for (const one of boxes) {
     expect(one.x >= 0 && one.y >= 0 && one.x + one.width <= width && one.y + one.height <= height).toBe(true);
@@ -33,7 +33,7 @@ test("no two boxes lie on each other, and all are inside", () => {
   }
 });
 
-test("on a narrow page each agent has its tools below it, and what two may use stands twice", () => {
+test("on a narrow page each agent has its tools below it, and a shared tool appears twice", () => {
   const { boxes, lines, width } = tree(system([agent("a", ["t"], ["b"]), agent("b", ["t", "u"], ["a"])]));
   expect(boxes.map(({ id }) => id)).toEqual(["agent a", "a tool t", "agent b", "b tool t", "b tool u"]);
   for (const [one, next] of boxes.slice(1).map((box, index) => [boxes[index], box] as const))
@@ -42,11 +42,11 @@ test("on a narrow page each agent has its tools below it, and what two may use s
   expect(lines.map(({ from, to }) => `${from} > ${to}`)).toContain("agent a > agent b");
 });
 
-test("agents that call each other end the picture, not the page", () => {
+test("agents that call each other do not cause an endless loop", () => {
   expect(layout(system([agent("a", [], ["b"]), agent("b", [], ["a"])])).boxes).toHaveLength(2);
   expect(layout(system([])).boxes).toEqual([]);
 });
 
-test("a long name is cut", () => {
+test("a long name is truncated", () => {
   expect([cut("short", 10), cut("much too long", 8)]).toEqual(["short", "much to…"]);
 });

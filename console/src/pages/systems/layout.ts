@@ -30,7 +30,7 @@ const INDENT = 32;
 const ACROSS = 132;
 const MARGIN = 8;
 
-/** Agents at the left, those that are called below and indented; the tools at the right; lines to what each may use. */
+/** Agents on the left, callees below and indented; tools on the right; lines to everything an agent may use. */
 export function layout(system: System): Picture {
   const agents = inOrder(system);
   const tools = [...new Set(agents.flatMap(({ agent }) => agent.tools ?? []))];
@@ -57,7 +57,7 @@ export function layout(system: System): Picture {
 const NARROW = 312;
 const TREE = { indent: 20, step: 10, gap: 20 };
 
-/** The same for a narrow page: one below the other, each agent with its tools under it. */
+/** The layout for a narrow page: one column, each agent with its tools below it. */
 export function tree(system: System): Picture {
   const boxes: Box[] = [];
   const lines: Line[] = [];
@@ -91,13 +91,13 @@ export function tree(system: System): Picture {
 
 const tall = (count: number, { height, below }: typeof AGENT) => Math.max(0, count * (height + below) - below);
 
-/** Where each of so many begins, all together in the middle. */
+/** The offsets of so many boxes, centred together. */
 function starts(count: number, size: typeof AGENT, height: number): (row: number) => number {
   const first = MARGIN + (height - tall(count, size)) / 2;
   return (row) => first + row * (size.height + size.below);
 }
 
-/** Each agent below the first one that calls it; whoever nobody calls comes last. */
+/** Each agent below its first caller; agents without a caller come last. */
 function inOrder(system: System): { agent: Agent; depth: number }[] {
   const byId = new Map(system.agents.map((agent) => [agent.id, agent]));
   const found = new Map<string, { agent: Agent; depth: number }>();
@@ -132,12 +132,12 @@ function curve(start: Box, end: Box): string {
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
 
-/** Down from whoever calls, then to the right. */
+/** Down from the caller, then to the right. */
 function elbow(start: Box, end: Box, indent = INDENT): string {
   const x = start.x + indent / 2;
   return `M${x} ${start.y + start.height}V${end.y + end.height / 2}H${end.x}`;
 }
 
-/** As much of a text as fits. */
+/** Truncates a text to fit. */
 export const cut = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length - 1)}…` : text;

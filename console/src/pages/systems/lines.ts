@@ -1,4 +1,4 @@
-/** Where a line begins in a text; lines count from one, and one that is not there begins at the end. */
+/** The offset of a line in a text; lines count from one, and a missing line is at the end. */
 export function startOf(text: string, line: number): number {
   let at = 0;
   for (let passed = 1; passed < line; passed++) {

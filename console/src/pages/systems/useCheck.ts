@@ -5,18 +5,18 @@ import type { System } from "../../server/types";
 
 const PAUSE = 400;
 
-/** What the server thinks of a text. */
+/** The server's check of a text. */
 export interface Verdict {
   checking: boolean;
   system: System | null;
   mistakes: readonly SpecProblem[];
-  /** Not about the text: the server is away, or does not let us. */
+  /** Not about the text: the server is unreachable, or rejects the request. */
   error: unknown;
 }
 
 const UNKNOWN: Verdict = { checking: true, system: null, mistakes: [], error: null };
 
-/** Asks the server whenever the writer pauses; an answer that comes too late is not shown. */
+/** Checks the text whenever typing pauses; outdated responses are ignored. */
 export function useCheck(text: string): Verdict {
   const [verdict, setVerdict] = useState(UNKNOWN);
   useEffect(() => {

@@ -1,6 +1,6 @@
 import type { Tool } from "../../server/types";
 
-/** Tools whose name, alias or description has every word of the filter. */
+/** Tools whose name, alias or description contains every word of the filter. */
 export function matching(tools: readonly Tool[], filter: string): Tool[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   return tools.filter(({ name, aliases, description }) => {

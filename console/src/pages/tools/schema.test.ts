@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { argumentsOf, kindOf } from "./schema";
 
-test("arguments are told with their kind, and whether they are required", () => {
+test("arguments are listed with their type and whether they are required", () => {
   const schema = {
     properties: { city: { type: "string", description: "which" }, days: { type: "integer" } },
     required: ["city"],
@@ -13,7 +13,7 @@ test("arguments are told with their kind, and whether they are required", () => 
   expect(argumentsOf({})).toEqual([]);
 });
 
-test("a kind is told in few characters, whatever the schema looks like", () => {
+test("a type is described briefly, whatever the schema looks like", () => {
   expect(kindOf({ anyOf: [{ type: "string" }, { type: "null" }] })).toBe("string | null");
   expect(kindOf({ type: "array", items: { $ref: "#/$defs/Task" } })).toBe("Task[]");
   expect(kindOf({ enum: ["a", 1] })).toBe('"a" | 1');

@@ -16,7 +16,7 @@ interface Schema {
   $ref?: string;
 }
 
-/** The arguments of a tool, as its JSON Schema tells them. */
+/** The arguments of a tool, from its JSON Schema. */
 export function argumentsOf(schema: Schema): Argument[] {
   return Object.entries(schema.properties ?? {}).map(([name, inner]) => ({
     name,
@@ -26,7 +26,7 @@ export function argumentsOf(schema: Schema): Argument[] {
   }));
 }
 
-/** What a value may be, in few characters. */
+/** The type of a value in a few characters. */
 export function kindOf(schema: Schema): string {
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (schema.anyOf) return schema.anyOf.map(kindOf).join(" | ");

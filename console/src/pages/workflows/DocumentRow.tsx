@@ -1,21 +1,21 @@
 import type { WorkflowDocument } from "@stellwerk/client";
+import { errorText } from "../../parts/ErrorNote";
 import { download } from "../../parts/files";
 import { Icon } from "../../parts/Icon";
 import { useToast } from "../../parts/Toast";
-import { wordsFor } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
 import { useTexts } from "../../texts";
 import { bytes } from "../../texts/figures";
 import { fileName, fileOf } from "./documents";
 
-/** A file that can be downloaded, and why it could not be read, if it could not. */
+/** A file to download, with the reason if it could not be read. */
 export function DocumentRow({ document, note }: { document: WorkflowDocument; note?: string }) {
   const texts = useTexts();
   const { workflows: words, language } = texts;
   const say = useToast();
   const get = useAction({
     mutationFn: () => download(fileOf(document)),
-    onError: (error) => say(wordsFor(error, texts), true),
+    onError: (error) => say(errorText(error, texts), true),
   });
   const summary = [note, bytes(document.size, language)].filter(Boolean).join(" · ");
   return (

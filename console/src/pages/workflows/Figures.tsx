@@ -4,7 +4,7 @@ import { useTexts } from "../../texts";
 import { bytes, duration, number } from "../../texts/figures";
 import { bytesOf } from "./documents";
 
-/** What it took. */
+/** Tokens, run time and transferred bytes. */
 export function Figures({ session, messages }: { session: Session; messages: readonly WorkflowMessage[] }) {
   const { workflows: words, language } = useTexts();
   const { received, sent } = bytesOf(messages);

@@ -1,8 +1,8 @@
 import { type DragEvent, useId, useState } from "react";
 import { Button } from "../../parts/Button";
 import { classes } from "../../parts/classes";
+import { errorText } from "../../parts/ErrorNote";
 import { Icon } from "../../parts/Icon";
-import { wordsFor } from "../../parts/Trouble";
 import { useTexts } from "../../texts";
 import { bytes } from "../../texts/figures";
 import { ProgressBar } from "./ProgressBar";
@@ -14,7 +14,7 @@ interface Props {
   onRemove: (key: number) => void;
 }
 
-/** A place to drop files on, or to choose them at; below it what has become of each. */
+/** A drop zone with a file chooser, and the state of each upload. */
 export function FileDrop({ files, onAdd, onRemove }: Props) {
   const { workflows: words } = useTexts();
   const [over, setOver] = useState(false);
@@ -87,7 +87,7 @@ function FileRow({ file, onRemove }: { file: Sending; onRemove: () => void }) {
       )}
       {refused && (
         <p role="alert" className="text-sm text-bad">
-          {words.refused} {wordsFor(file.refused, texts)}
+          {words.refused} {errorText(file.refused, texts)}
         </p>
       )}
     </li>

@@ -5,7 +5,7 @@ import { useTexts } from "../../texts";
 
 const TONES = { info: "text-ink", warning: "text-warn", error: "text-bad" };
 
-/** Its log, newest first, as one looks there for what happens now. */
+/** The log, newest first. */
 export function LogList({ logs }: { logs: readonly WorkflowLog[] }) {
   const { workflows: words, language } = useTexts();
   const clock = new Intl.DateTimeFormat(language, { timeStyle: "medium" });

@@ -3,7 +3,7 @@ import { Markdown } from "../../parts/Markdown";
 import { useTexts } from "../../texts";
 import { DocumentRow } from "./DocumentRow";
 
-/** What was said, with the files of each message. */
+/** The messages with their files. */
 export function MessageList({ messages }: { messages: readonly WorkflowMessage[] }) {
   const { workflows: words } = useTexts();
   return (
@@ -12,7 +12,7 @@ export function MessageList({ messages }: { messages: readonly WorkflowMessage[]
         <li key={id}>
           <p className="mb-1 text-sm font-semibold">{role === "user" ? words.you : agentName}</p>
           {role === "user" ? (
-            <p className="break-words whitespace-pre-wrap">{content}</p> // as it was typed
+            <p className="break-words whitespace-pre-wrap">{content}</p> // as typed
           ) : (
             <Markdown text={content} />
           )}

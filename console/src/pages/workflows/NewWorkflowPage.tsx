@@ -3,25 +3,26 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Card } from "../../parts/Card";
 import { Choice } from "../../parts/Field";
-import { MayNot } from "../../parts/MayNot";
+import { NotAllowed } from "../../parts/NotAllowed";
 import { Page } from "../../parts/Page";
 import { useAction } from "../../server/action";
 import { client } from "../../server/client";
 import { systems } from "../../server/queries";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
-import { type Wish, WishForm } from "./WishForm";
+import { RequestForm, type WorkflowRequest } from "./RequestForm";
 
-/** A wish and files, and it begins. */
+/** A request and files that start a workflow. */
 export function NewWorkflowPage() {
   const { workflows: words } = useTexts();
-  const mayRun = useMay("run");
+  const mayRun = useScope("run");
   const [system, setSystem] = useState("");
   const known = useQuery(systems).data ?? [];
   const navigate = useNavigate();
   const queries = useQueryClient();
   const start = useAction({
-    mutationFn: (wish: Wish) => client.workflows.start(system ? { ...wish, agentSystemId: system } : wish),
+    mutationFn: (request: WorkflowRequest) =>
+      client.workflows.start(system ? { ...request, agentSystemId: system } : request),
     onSuccess: async ({ id }) => {
       void queries.invalidateQueries({ queryKey: ["workflows"] });
       await navigate({ to: "/workflows/$id", params: { id } });
@@ -31,9 +32,9 @@ export function NewWorkflowPage() {
     <Page title={words.newTitle} lead={words.newLead}>
       {mayRun ? (
         <Card>
-          <WishForm
-            label={words.wish}
-            hint={words.wishHint}
+          <RequestForm
+            label={words.request}
+            hint={words.requestHint}
             send={words.start}
             onSend={start.mutateAsync}
             pending={start.isPending}
@@ -47,10 +48,10 @@ export function NewWorkflowPage() {
                 options={[{ value: "", label: words.anySystem }, ...known.map(({ id }) => ({ value: id, label: id }))]}
               />
             )}
-          </WishForm>
+          </RequestForm>
         </Card>
       ) : (
-        <MayNot scope="run" />
+        <NotAllowed scope="run" />
       )}
     </Page>
   );

@@ -2,19 +2,19 @@ import { Card } from "../../parts/Card";
 import { useAction } from "../../server/action";
 import { client } from "../../server/client";
 import { useTexts } from "../../texts";
-import { type Wish, WishForm } from "./WishForm";
+import { RequestForm, type WorkflowRequest } from "./RequestForm";
 
-/** Another wish to a workflow that is over: it knows what it did, and has its files. */
+/** The next request to an ended workflow, which keeps its files and history. */
 export function NextRound({ id }: { id: string }) {
   const { workflows: words } = useTexts();
   const go = useAction({
-    mutationFn: (wish: Wish) => client.workflows.start(wish, id),
-    onSuccess: () => document.querySelector("main")?.scrollTo({ top: 0 }), // where its progress is
+    mutationFn: (request: WorkflowRequest) => client.workflows.start(request, id),
+    onSuccess: () => document.querySelector("main")?.scrollTo({ top: 0 }), // to its progress bar
   });
   return (
     <Card title={words.nextRound}>
-      <WishForm
-        label={words.nextWish}
+      <RequestForm
+        label={words.nextRequest}
         send={words.goOn}
         onSend={go.mutateAsync}
         pending={go.isPending}

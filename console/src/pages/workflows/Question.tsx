@@ -3,19 +3,19 @@ import { Link } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { Button, buttonLook } from "../../parts/Button";
 import { Card } from "../../parts/Card";
+import { ErrorNote } from "../../parts/ErrorNote";
 import { Field } from "../../parts/Field";
-import { MayNot } from "../../parts/MayNot";
+import { NotAllowed } from "../../parts/NotAllowed";
 import { useToast } from "../../parts/Toast";
-import { Trouble } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
 import { client } from "../../server/client";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 
-/** What it waits for. The first open question is the one that an answer goes to. */
+/** The open question. An answer goes to the first one. */
 export function Question({ id, session }: { id: string; session: Session }) {
   const { workflows: words } = useTexts();
-  const mayAnswer = useMay("run");
+  const mayAnswer = useScope("run");
   const [question] = openQuestions(session);
   if (!session.awaitingUserInput || !question) return null;
   return (
@@ -23,7 +23,7 @@ export function Question({ id, session }: { id: string; session: Session }) {
       {!mayAnswer ? (
         <div className="space-y-4">
           <p>{question.question}</p>
-          <MayNot scope="run" />
+          <NotAllowed scope="run" />
         </div>
       ) : question.kind === "question" ? (
         <AnswerForm key={question.askId} id={id} question={question} />
@@ -45,7 +45,7 @@ function AnswerForm({ id, question }: { id: string; question: Asked }) {
   const [text, setText] = useState(typeof question.default === "string" ? question.default : "");
   const answer = useAction({
     mutationFn: (said: string) => client.answer(id, { ask_id: question.askId, text: said }),
-    // The form is gone by then, or will be: somebody else was faster.
+    // The form is gone or will be: the question was answered elsewhere.
     onError: (error, said) =>
       error instanceof Problem && error.status === 409 && say(`${questions.lost} ${questions.yours(said)}`, "kept"),
   });
@@ -71,7 +71,7 @@ function AnswerForm({ id, question }: { id: string; question: Asked }) {
           {words.answer}
         </Button>
       </div>
-      {answer.error && <Trouble error={answer.error} />}
+      {answer.error && <ErrorNote error={answer.error} />}
     </form>
   );
 }

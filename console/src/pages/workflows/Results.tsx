@@ -3,7 +3,7 @@ import { useTexts } from "../../texts";
 import { DocumentRow } from "./DocumentRow";
 import type { Made } from "./documents";
 
-/** What was made so far, to be downloaded. */
+/** The documents created so far. */
 export function Results({ made, working }: { made: readonly Made[]; working: boolean }) {
   const { workflows: words } = useTexts();
   return (

@@ -2,10 +2,10 @@ import type { WorkflowHead } from "@stellwerk/client";
 import { useQuery } from "@tanstack/react-query";
 import { useTexts } from "../../texts";
 import { ProgressBar } from "./ProgressBar";
-import { logs, percentOf } from "./reading";
-import { useNews } from "./useNews";
+import { logs, percentOf } from "./queries";
+import { useRefetch } from "./useRefetch";
 
-/** Of one that is over nothing need be asked; of the others, what has come since the list has told that something did. */
+/** Progress of a running workflow, refetched when the list changes; ended ones need no request. */
 export function RowProgress({ workflow }: { workflow: WorkflowHead }) {
   return workflow.status === "running" ? <Running workflow={workflow} /> : null;
 }
@@ -13,6 +13,6 @@ export function RowProgress({ workflow }: { workflow: WorkflowHead }) {
 function Running({ workflow: { id, name, lastActivity } }: { workflow: WorkflowHead }) {
   const { workflows: words } = useTexts();
   const query = useQuery(logs(id));
-  useNews(query, lastActivity);
+  useRefetch(query, lastActivity);
   return <ProgressBar label={words.progressOf(name)} percent={percentOf(query.data ?? [])} className="w-28" />;
 }

@@ -16,7 +16,7 @@ const LOOKS: Record<TaskState, { tone: Tone; icon: IconName; color: string }> = 
   skipped: { tone: "neutral", icon: "close", color: "text-muted" },
 };
 
-/** Who does what, and how far each is. */
+/** Tasks, with their agents and status. */
 export function TaskList({ session, tasks }: { session: Session; tasks: readonly ShownTask[] }) {
   const { workflows: words } = useTexts();
   if (isPlanning(session))

@@ -3,12 +3,12 @@ import { useMemo } from "react";
 import { Badge } from "../../parts/Badge";
 import { buttonLook } from "../../parts/Button";
 import { Card } from "../../parts/Card";
+import { ErrorNote } from "../../parts/ErrorNote";
 import { Icon } from "../../parts/Icon";
 import { Page } from "../../parts/Page";
 import { StatusBadge } from "../../parts/StatusBadge";
-import { Trouble } from "../../parts/Trouble";
 import { useKey } from "../../server/key";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 import { DeleteButton, StopButton } from "./actions";
 import { madeIn } from "./documents";
@@ -19,7 +19,7 @@ import { MessageList } from "./MessageList";
 import { NextRound } from "./NextRound";
 import { Question } from "./Question";
 import { Results } from "./Results";
-import { Standing } from "./Standing";
+import { StatusLine } from "./StatusLine";
 import { TaskList } from "./TaskList";
 import { countFailed, tasksOf } from "./tasks";
 import { useWorkflow } from "./useWorkflow";
@@ -29,23 +29,23 @@ export function WorkflowPage() {
   return <Watched key={`${id} ${useKey()}`} id={id} />;
 }
 
-/** On a narrow page both are one, and what was made comes before what was said. */
+/** On a narrow page both columns are one, with results before messages. */
 const COLUMN = "max-lg:contents lg:space-y-5";
 
 /** One workflow, from its plan to its results. */
 function Watched({ id }: { id: string }) {
   const { workflows: words } = useTexts();
   const { session, connection, error, messages: said, logs = [] } = useWorkflow(id);
-  const mayRun = useMay("run");
+  const mayRun = useScope("run");
   const messages = said ?? [];
-  const wish = messages[0]?.content;
+  const request = messages[0]?.content;
   const tasks = useMemo(() => tasksOf(session), [session]);
   const failed = countFailed(tasks);
   const isKnown = session.round > 0;
   if (error && !messages.length)
     return (
       <Page title={words.title}>
-        <Trouble error={error} />
+        <ErrorNote error={error} />
       </Page>
     );
   const lead = (
@@ -70,10 +70,10 @@ function Watched({ id }: { id: string }) {
     </>
   );
   return (
-    <Page title={wish ? nameOf(wish) : said ? words.title : "…"} lead={lead} actions={actions}>
+    <Page title={request ? nameOf(request) : said ? words.title : "…"} lead={lead} actions={actions}>
       <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className={COLUMN}>
-          {isKnown && <Standing session={session} tasks={tasks} logs={logs} />}
+          {isKnown && <StatusLine session={session} tasks={tasks} logs={logs} />}
           <Question id={id} session={session} />
           <TaskList session={session} tasks={tasks} />
           <div className="space-y-5 max-lg:order-1">

@@ -8,11 +8,11 @@ import { Card } from "../../parts/Card";
 import { EmptyState } from "../../parts/EmptyState";
 import { Icon } from "../../parts/Icon";
 import { Loaded } from "../../parts/Loaded";
-import { MayNot } from "../../parts/MayNot";
+import { NotAllowed } from "../../parts/NotAllowed";
 import { Page } from "../../parts/Page";
 import { StatusBadge } from "../../parts/StatusBadge";
 import { type Column, Table } from "../../parts/Table";
-import { useMay } from "../../state/may";
+import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 import { ago } from "../../texts/time";
 import { nameOf, PAGE, workflows } from "./listing";
@@ -20,7 +20,7 @@ import { RowProgress } from "./RowProgress";
 
 export function WorkflowsPage() {
   const { workflows: words } = useTexts();
-  const mayRun = useMay("run");
+  const mayRun = useScope("run");
   const [wanted, setWanted] = useState(PAGE);
   const query = useQuery(workflows(wanted));
   const columns = useColumns();
@@ -41,7 +41,7 @@ export function WorkflowsPage() {
             </div>
           ) : (
             <EmptyState icon="workflows" title={words.none}>
-              {mayRun ? <p>{words.noneWhy}</p> : <MayNot scope="run" />}
+              {mayRun ? <p>{words.noneWhy}</p> : <NotAllowed scope="run" />}
               <StartLink />
             </EmptyState>
           )
@@ -53,7 +53,7 @@ export function WorkflowsPage() {
 
 function StartLink() {
   const { workflows: words } = useTexts();
-  if (!useMay("run")) return null;
+  if (!useScope("run")) return null;
   return (
     <Link to="/workflows/new" className={buttonLook("primary")}>
       <Icon name="plus" size={16} /> {words.startOne}
@@ -81,7 +81,7 @@ function useColumns(): Column<WorkflowHead>[] {
   ];
 }
 
-/** On a phone it has the other columns below it. */
+/** On a phone the other columns are shown below it. */
 function Name({ workflow }: { workflow: WorkflowHead }) {
   const { workflows: words } = useTexts();
   const { id, name, currentRound } = workflow;

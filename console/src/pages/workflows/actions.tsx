@@ -4,8 +4,8 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
+import { ErrorNote } from "../../parts/ErrorNote";
 import { Icon } from "../../parts/Icon";
-import { Trouble } from "../../parts/Trouble";
 import { useAction } from "../../server/action";
 import { client } from "../../server/client";
 import { useTexts } from "../../texts";
@@ -21,7 +21,7 @@ export function StopButton({ id, session }: { id: string; session: Session }) {
   );
 }
 
-/** Asks before it does it: nobody can bring it back. */
+/** Asks for confirmation: a deletion cannot be undone. */
 export function DeleteButton({ id }: { id: string }) {
   const { workflows: words } = useTexts();
   const [asking, setAsking] = useState(false);
@@ -43,7 +43,7 @@ export function DeleteButton({ id }: { id: string }) {
       <Dialog open={asking} onClose={() => setAsking(false)} title={words.removeTitle}>
         <div className="space-y-5">
           <p className="text-muted">{words.removeWhat}</p>
-          {remove.error && <Trouble error={remove.error} />}
+          {remove.error && <ErrorNote error={remove.error} />}
           <div className="flex justify-end gap-2">
             <Button data-autofocus onClick={() => setAsking(false)}>
               {words.keep}

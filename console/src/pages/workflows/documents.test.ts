@@ -16,7 +16,7 @@ const said = (agentName: string, words: number, ...documents: WorkflowDocument[]
   };
 };
 
-test("a file that a task and the last message name is made by the task, and delivered once", () => {
+test("a file named by a task and by the last message was made by the task and is delivered once", () => {
   const [upload, report, again] = [document("u", "in", 100), document("r", "report", 30), document("s", "report", 40)];
   const messages = [said("", 5, upload), said("writer", 1, report), said("writer", 1, again), said("office", 2, again)];
   expect(bytesOf(messages)).toEqual({ received: 105, sent: 1 + 30 + 1 + 40 + 2 });

@@ -8,19 +8,19 @@ export interface Made {
   agent: string;
 }
 
-/** What the agents have made: of each name the last one, in the order in which they first came. */
+/** The documents the agents created: the last one of each name, in order of first appearance. */
 export function madeIn(messages: readonly WorkflowMessage[]): readonly Made[] {
   const made = new Map<string, Made>();
   for (const { role, agentName, documents } of messages)
     if (role !== "user")
       for (const document of documents) {
-        const name = fileName(document); // the last message has all of them once more, and is not who made them
+        const name = fileName(document); // the last message repeats all of them and is not their author
         made.set(name, { document, agent: made.get(name)?.agent ?? agentName });
       }
   return [...made.values()];
 }
 
-/** Bytes that came from the user, and that went to the user: of a file that several messages name, once. */
+/** Bytes received from the user and delivered to the user; a file named by several messages counts once. */
 export function bytesOf(messages: readonly WorkflowMessage[]): { received: number; sent: number } {
   const delivered = new Set<string>();
   let [received, sent] = [0, 0];

@@ -8,24 +8,24 @@ const head = (id: string, status: WorkflowHead["status"] = "completed"): Workflo
   failedTasks: 0,
 });
 
-test("a list that has not changed stays the same object, and remembers since when", () => {
+test("an unchanged list stays the same object and keeps its time", () => {
   const first = listing([head("a"), head("b"), head("c")], 2, 1000);
   expect(first).toMatchObject({ more: true, changedAt: 1000, rows: [{ id: "a" }, { id: "b" }] });
   expect(listing([head("a"), head("b"), head("c")], 2, 9000, first)).toBe(first);
   expect(listing([head("a", "running"), head("b"), head("c")], 2, 9000, first).changedAt).toBe(9000);
 });
 
-test("the longer nothing happens, the more seldom it is asked for", () => {
+test("polling slows down while nothing happens", () => {
   const still = listing([head("a")], 50, 0);
   expect([1_000, 20_000, 60_000, 600_000].map((now) => pause(still, 0, now))).toEqual([2_000, 5_000, 15_000, 30_000]);
   expect(pause(listing([head("a", "running")], 50, 0), 0, 600_000)).toBe(10_000);
 });
 
-test("a server that is away is asked ever more seldom", () => {
+test("polling slows down while the server is unreachable", () => {
   expect([0, 1, 3, 9].map((failures) => pause(undefined, failures, 0))).toEqual([2_000, 4_000, 16_000, 30_000]);
 });
 
-test("a name that is only the beginning of a wish says so", () => {
+test("a truncated name ends with an ellipsis", () => {
   expect(nameOf("Write a report")).toBe("Write a report");
   expect(nameOf(`${"Write ".repeat(10)}a report`)).toBe(`${"Write ".repeat(10).trimEnd()}…`);
 });

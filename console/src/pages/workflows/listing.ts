@@ -12,11 +12,11 @@ interface Listing {
   rows: readonly WorkflowHead[];
   /** Whether there are older ones. */
   more: boolean;
-  /** When anything in it was last different; milliseconds. */
+  /** When anything in it last changed; milliseconds. */
   changedAt: number;
 }
 
-/** As many of the newest as are wanted, without what was begun as a chat; what has not changed is answered by 304, which the browser's cache sees to. */
+/** The newest workflows, without sessions started as chats. An unchanged list is a 304, handled by the browser's cache. */
 export const workflows = (wanted: number) =>
   queryOptions({
     queryKey: ["workflows", wanted],
@@ -28,9 +28,9 @@ export const workflows = (wanted: number) =>
     refetchInterval: ({ state }) => pause(state.data, state.fetchFailureCount, Date.now()),
   });
 
-/** How a workflow is called: by the beginning of its wish, as the server tells it in the list. */
-export function nameOf(wish: string): string {
-  const [name, isCut] = [wish.slice(0, LONGEST_NAME), wish.length >= LONGEST_NAME];
+/** The name of a workflow: the beginning of its request, as in the server's list. */
+export function nameOf(request: string): string {
+  const [name, isCut] = [request.slice(0, LONGEST_NAME), request.length >= LONGEST_NAME];
   return isCut ? `${name.trimEnd()}…` : name;
 }
 
@@ -55,7 +55,7 @@ export function listing(found: readonly WorkflowHead[], wanted: number, now: num
   return same ? before : { rows, more, changedAt: now };
 }
 
-/** Asked again soon while things happen, and ever less often while nothing does, or the server is away. */
+/** Polls often while things happen, and less often while nothing does or the server is unreachable. */
 export function pause(known: Listing | undefined, failures: number, now: number): number {
   const quiet = known ? (now - known.changedAt) / 4 : 0;
   const longest = known?.rows.some(({ status, awaitingUserInput }) => status === "running" && !awaitingUserInput)

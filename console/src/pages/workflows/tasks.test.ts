@@ -2,11 +2,13 @@ import { EMPTY, type Envelope, reduce, type Session } from "@stellwerk/client";
 import { expect, test } from "vitest";
 import { isPlanning, tasksOf } from "./tasks";
 
-type Told = { readonly [Type in Envelope["type"]]: Extract<Envelope, { type: Type }>["payload"] };
+type Payloads = { readonly [Type in Envelope["type"]]: Extract<Envelope, { type: Type }>["payload"] };
 
-/** A session in which this happened, one after the other. */
-function session(...told: { [Type in Envelope["type"]]: [Type, Told[Type], string?] }[Envelope["type"]][]): Session {
-  return told.reduce((state, [type, payload, call], index) => {
+/** A session with these events, in order. */
+function session(
+  ...events: { [Type in Envelope["type"]]: [Type, Payloads[Type], string?] }[Envelope["type"]][]
+): Session {
+  return events.reduce((state, [type, payload, call], index) => {
     const place = { position: index + 1, ts: index, seq: index, origin: "live", session_id: "s" } as const;
     const ids = { run_id: "r", call_id: call ?? "r", parent_id: call ? "r" : null };
     return reduce(state, { ...place, ...ids, type, payload } as Envelope);
@@ -21,12 +23,12 @@ const call = (number: number) => ({ tool_name: "x", tool_call_id: `task-${number
 
 const states = (found: Session) => tasksOf(found).map(({ state }) => state);
 
-test("before there is a plan it is being made", () => {
+test("before there is a plan, planning is in progress", () => {
   expect(isPlanning(session([...begun]))).toBe(true);
   expect(isPlanning(session([...begun], [...planned]))).toBe(false);
 });
 
-test("each task of the plan waits, runs, and is done or has failed", () => {
+test("each task of the plan waits, runs, and is done or failed", () => {
   const running = session([...begun], [...planned], ["tool_start", call(1), "one"]);
   expect(states(running)).toEqual(["running", "waiting"]);
   const later = session(
@@ -43,7 +45,7 @@ test("each task of the plan waits, runs, and is done or has failed", () => {
   ]);
 });
 
-test("what was cut off by a stop is not done", () => {
+test("a task interrupted by a stop is not done", () => {
   const stopped = session(
     [...begun],
     [...planned],
@@ -53,7 +55,7 @@ test("what was cut off by a stop is not done", () => {
   expect(states(stopped)).toEqual(["stopped", "stopped"]);
 });
 
-test("without a plan the checklist is what is shown", () => {
+test("without a plan the checklist is shown", () => {
   const todo = { id: "0", title: "Look", owner: "me", creator: "me", status: "in_progress", note: "", version: 1 };
   const checklist = { version: 1, tasks: [{ ...todo, depends_on: [] }], notices: [], lost: [], patches: {} };
   expect(states(session([...begun], ["state", { name: "checklist", version: 1, snapshot: checklist }]))).toEqual([

@@ -7,7 +7,7 @@ export interface ShownTask {
   title: string;
   agent: string;
   state: TaskState;
-  /** Documents that it is to write. */
+  /** Documents that the task writes. */
   writes: readonly string[];
   seconds?: number;
   why?: string;
@@ -19,7 +19,7 @@ interface PlannedTask {
   outputDocuments: readonly string[];
 }
 
-/** The tasks of the work plan, with what has become of each; without a plan, those of the checklist. */
+/** The tasks of the work plan with their status; without a plan, those of the checklist. */
 export function tasksOf(session: Session): readonly ShownTask[] {
   const plan = session.states.plan;
   const planned = plannedIn(plan?.value);
@@ -57,7 +57,7 @@ function stateOf(call: Call | undefined, session: Session): TaskState {
 export const countFailed = (tasks: readonly ShownTask[]): number =>
   tasks.filter(({ state }) => state === "failed").length;
 
-/** Whether a round is under way that has made no plan yet. */
+/** Whether a round is running that has no plan yet. */
 export function isPlanning(session: Session): boolean {
   const run = session.runs.at(-1);
   if (session.status !== "running" || run?.trigger !== "message") return false;
@@ -77,7 +77,7 @@ function ofChecklist({ id, title, owner, status, note }: Task): ShownTask {
   return note ? { ...shown, why: note } : shown;
 }
 
-/** A graph of somebody's own may mean something else by this name. */
+/** A user's graph may use this name for something else. */
 function plannedIn(value: unknown): readonly PlannedTask[] {
   if (typeof value !== "object" || value === null || !("objWorkplan" in value)) return [];
   return Array.isArray(value.objWorkplan) ? value.objWorkplan.filter(isTask) : [];

@@ -9,7 +9,7 @@ const stored = (id: string): StoredFile => ({
 const after = (...steps: Step[]) => steps.reduce(uploads, []);
 const both: Step = { what: "added", files: [sending(1), sending(2)] };
 
-test("files are on their way until they are stored or refused", () => {
+test("files are uploading until they are stored or rejected", () => {
   const files = after(
     both,
     { what: "sent", key: 1, part: 0.5 },
@@ -21,7 +21,7 @@ test("files are on their way until they are stored or refused", () => {
   expect(after(both, { what: "sent", key: 1, part: 0.5 }).map(isUnderWay)).toEqual([true, true]);
 });
 
-test("the same bytes twice are one file", () => {
+test("identical files are one file", () => {
   const twice = after(
     both,
     { what: "stored", key: 1, stored: stored("x") },
@@ -30,7 +30,7 @@ test("the same bytes twice are one file", () => {
   expect(twice.map(({ key }) => key)).toEqual([1]);
 });
 
-test("what comes of a file that was removed counts no more", () => {
+test("the result of a removed upload is ignored", () => {
   const steps: Step[] = [both, { what: "removed", key: 1 }, { what: "stored", key: 1, stored: stored("x") }];
   expect(after(...steps)).toEqual([sending(2)]);
 });

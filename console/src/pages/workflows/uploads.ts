@@ -7,7 +7,7 @@ export interface Sending {
   /** From 0 to 1. */
   part: number;
   stored?: StoredFile;
-  /** Why the server did not take it. */
+  /** Why the server rejected it. */
   refused?: unknown;
 }
 
@@ -19,7 +19,7 @@ export type Step =
   | { what: "removed"; key: number }
   | { what: "cleared" };
 
-/** Files on their way to the server. The same bytes twice are one file there, and so they are here. */
+/** Files being uploaded. Identical files are one file on the server, and also here. */
 export function uploads(files: readonly Sending[], step: Step): readonly Sending[] {
   switch (step.what) {
     case "added":

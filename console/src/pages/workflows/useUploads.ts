@@ -2,7 +2,7 @@ import { useEffect, useReducer, useRef } from "react";
 import { upload } from "../../server/upload";
 import { type Sending, uploads } from "./uploads";
 
-/** Sends files as soon as they are chosen. */
+/** Uploads files as soon as they are chosen. */
 export function useUploads() {
   const [files, step] = useReducer(uploads, []);
   const sending = useRef(new Map<number, AbortController>());

@@ -5,48 +5,48 @@ export const parts = {
   event: (position: number) => `Event ${position}`,
   eventsOf: (name: string) => `Events of ${name}`,
   copied: "Copied.",
-  notCopied: "The browser does not let the page copy this.",
+  notCopied: "The browser did not allow this page to copy.",
   code: "Code",
   copyCode: "Copy code",
   copyId: (id: string) => `Copy ${id}`,
   image: "Image",
-  imageNotLoaded: "Images of other hosts are not loaded; this is a link to it.",
+  imageNotLoaded: "Images from other hosts are not loaded; follow the link to see it.",
   showMore: (left: number) => `show more (${left} left)`,
   done: "done",
   notDone: "to do",
   download: (name: string) => `Download ${name}`,
-  preview: (name: string) => `Look into ${name}`,
-  tooLarge: "It is too large to be shown here. Download it.",
+  preview: (name: string) => `Preview ${name}`,
+  tooLarge: "This file is too large to preview. Download it instead.",
   rows: (count: number) => (count === 1 ? "1 row" : `${count} rows`),
   rowsOf: (count: number, total: number) => `${count} of ${total} rows`,
   moreText: (left: number) => `show more (${left} characters left)`,
   mayNot: {
-    run: "Your key may read here, and not write. An admin of your tenant can give you another.",
-    register: "Your key may not register agent systems. An admin of your tenant can give you another.",
+    run: "Your key is read-only. Ask an admin of your tenant for another one.",
+    register: "Your key may not register agent systems. Ask an admin of your tenant for another one.",
   },
 };
 
-/** The server speaks English, but of requests, where a reader of the page can do nothing with that. */
-const TOLD: Readonly<Record<string, string>> = {
-  unknown_session: "There is no such session, or it was deleted.",
-  unknown_workflow: "There is no such workflow, or it was deleted.",
-  unknown_message: "There is no such message, or it was deleted.",
-  session_busy: "Something is under way already. Send this again when it is over.",
-  question_open: "The session waits for your answer to a question.",
+/** Texts by error code, where the server's own text speaks of the request and does not help a reader of the page. */
+const BY_CODE: Readonly<Record<string, string>> = {
+  unknown_session: "Session not found. It may have been deleted.",
+  unknown_workflow: "Workflow not found. It may have been deleted.",
+  unknown_message: "Message not found. It may have been deleted.",
+  session_busy: "A run is in progress. Send this again when it has ended.",
+  question_open: "The session is waiting for your answer to a question.",
   not_asked: "This question is no longer open.",
-  which_question: "Several questions are open. Answer each where it is asked, in the chat.",
-  not_a_run_end: "One can go on from here only where an answer is complete.",
-  not_now: "That is not possible as the session stands. Load the page again.",
-  unreadable: "This is a folder, or a file that cannot be read any more. Only files are taken.",
-  key_reused: "This was sent before in other words. Write it anew.",
-  system_gone: "The agent system of this session was deleted. Register it again, or begin another session.",
+  which_question: "Several questions are open. Answer each one in the chat.",
+  not_a_run_end: "You can continue in a new session only after a complete answer.",
+  not_now: "This is not possible in the session's current state. Reload the page.",
+  unreadable: "This is a folder or an unreadable file. Only files can be attached.",
+  key_reused: "This was already sent with different content. Write it again.",
+  system_gone: "The agent system of this session was deleted. Register it again, or start another session.",
 };
 
 export const problems = {
-  told: (code: string) => TOLD[code] ?? "",
-  unknown: "Something went wrong. Try again; if it happens again, look at the server's log.",
-  unreachable: "The server cannot be reached. It may be restarting; what you see may be old.",
-  unauthorized: "This server asks for a key, and there is none, or one that it does not take.",
+  byCode: (code: string) => BY_CODE[code] ?? "",
+  unknown: "Something went wrong. Try again; if it happens again, check the server's log.",
+  unreachable: "The server cannot be reached. It may be restarting; what you see may be out of date.",
+  unauthorized: "This server requires an API key. Yours is missing or invalid.",
 };
 
 export const status = {
@@ -55,6 +55,6 @@ export const status = {
   completed: "completed",
   failed: "failed",
   stopped: "stopped",
-  awaiting: "asks you",
-  asked: "has asked",
+  awaiting: "waiting for you",
+  asked: "asked a question",
 };

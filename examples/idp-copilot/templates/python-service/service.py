@@ -72,7 +72,7 @@ class Answer(BaseHTTPRequestHandler):
         route = ROUTES.get(path)
         kind, text = route() if route else ("application/json", json.dumps({"error": "not found"}))
         status = 200 if route else 404
-        # Counted before it is sent: whoever has his answer finds it in the metrics.
+        # Counted before it is sent: a client that has its response finds it in the metrics.
         METER.count(path if route else "other", status, time.monotonic() - begin)
         body = text.encode()
         self.send_response(status)

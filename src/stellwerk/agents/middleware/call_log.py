@@ -1,7 +1,6 @@
-"""CallLog: one structured line per model and tool call. Who, what, how long, how it ended; never what was said."""
+"""Call log: a structured line per model and tool call: agent, duration, outcome, never content."""
 
 import time
-from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
@@ -11,14 +10,14 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp, GraphDrained
 
-from stellwerk.agents.middleware.kinds import Answer, AskModel, Request, ToolOutcome
+from stellwerk.agents.middleware.types import Answer, AskModel, AskTool, Request, ToolOutcome
 from stellwerk.logs import get_logger
 
 logger = get_logger(__name__)
 
 
-class Line:
-    """The line of one call, written when the call is over, however it ends."""
+class CallLogEntry:
+    """The log line of one call, written when the call ends."""
 
     def __init__(self, event: str, **known: Any) -> None:
         self._event, self._known, self._began = event, known, 0.0
@@ -29,7 +28,7 @@ class Line:
             if usage := getattr(message, "usage_metadata", None):
                 self._known |= {"input_tokens": usage["input_tokens"], "output_tokens": usage["output_tokens"]}
 
-    def __enter__(self) -> "Line":
+    def __enter__(self) -> "CallLogEntry":
         self._began = time.monotonic()
         return self
 
@@ -37,7 +36,7 @@ class Line:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and issubclass(kind, GraphDrained):
-            self.status = "paused"  # the server goes down; the call goes on after its next start
+            self.status = "paused"  # by a shutdown; the call continues after the next start
         elif kind is not None and issubclass(kind, GraphBubbleUp):
             self.status = "waiting"  # for the user
         elif kind is not None:
@@ -48,9 +47,9 @@ class Line:
         logger.info(self._event, session=session, **self._known, ms=took, status=self.status)
 
 
-def model_line(agent: str, model: BaseChatModel) -> Line:
+def model_call_entry(agent: str, model: BaseChatModel) -> CallLogEntry:
     name = getattr(model, "model", None) or getattr(model, "model_name", None) or model._llm_type
-    return Line("model_call", agent=agent, model=str(name))
+    return CallLogEntry("model_call", agent=agent, model=str(name))
 
 
 class CallLog(AgentMiddleware[Any, Any, Any]):
@@ -59,16 +58,14 @@ class CallLog(AgentMiddleware[Any, Any, Any]):
         self._agent = agent
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
-        with model_line(self._agent, request.model) as line:
+        with model_call_entry(self._agent, request.model) as line:
             response = await handler(request)
             line.tokens(*response.result)
         return response
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolOutcome]]
-    ) -> ToolOutcome:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: AskTool) -> ToolOutcome:
         call = request.tool_call
-        with Line("tool_call", agent=self._agent, tool=call["name"], tool_call_id=call["id"]) as line:
+        with CallLogEntry("tool_call", agent=self._agent, tool=call["name"], tool_call_id=call["id"]) as line:
             outcome = await handler(request)
             if isinstance(outcome, ToolMessage):
                 line.status = "ok" if outcome.status == "success" else "error"

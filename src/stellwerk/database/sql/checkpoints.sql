@@ -75,11 +75,7 @@ SELECT parts FROM checkpoint_write WHERE tenant = ? AND thread_id = ?;
 -- name: items_of_thread
 SELECT name, CASE WHEN node THEN body END FROM checkpoint_item WHERE tenant = ? AND thread_id = ?;
 
--- name: checkpoints_of_runs
-SELECT thread_id, ns, id FROM checkpoint
-WHERE tenant = ? AND run_id IN (SELECT value FROM json_each(?));
-
-What somebody had removed is taken out of every state that has it.
+What a user removed is taken out of every state that has it.
 
 -- name: edit_checkpoint
 UPDATE checkpoint SET channels = ? WHERE tenant = ? AND thread_id = ? AND ns = ? AND id = ?;
@@ -118,12 +114,6 @@ DELETE FROM checkpoint_write WHERE tenant = ?1 AND thread_id = ?2 AND (ns, check
 DELETE FROM checkpoint_item WHERE rowid IN
     (SELECT rowid FROM checkpoint_item WHERE tenant = ?1 AND thread_id = ?2 LIMIT ?3);
 
--- name: copy_checkpoints
-INSERT INTO checkpoint (tenant, thread_id, ns, id, parent_id, run_id, channels, type, body)
-SELECT tenant, ?, ns, id, parent_id, run_id, channels, type, body FROM checkpoint
-WHERE tenant = ? AND thread_id = ? ORDER BY rowid
-ON CONFLICT (tenant, thread_id, ns, id) DO NOTHING;
-
 -- One checkpoint of the outermost graph, into another thread and behind another one there.
 -- name: copy_checkpoint
 INSERT INTO checkpoint (tenant, thread_id, ns, id, parent_id, run_id, channels, type, body)
@@ -134,12 +124,6 @@ WHERE tenant = ?2 AND thread_id = ?3 AND ns = '' AND id = ?4;
 INSERT INTO checkpoint_write (tenant, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts)
 SELECT tenant, ?1, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts FROM checkpoint_write
 WHERE tenant = ?2 AND thread_id = ?3 AND ns = '' AND checkpoint_id = ?4;
-
--- name: copy_checkpoint_writes
-INSERT INTO checkpoint_write (tenant, thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts)
-SELECT tenant, ?, ns, checkpoint_id, task_id, idx, task_path, channel, type, parts FROM checkpoint_write
-WHERE tenant = ? AND thread_id = ?
-ON CONFLICT (tenant, thread_id, ns, checkpoint_id, task_id, idx) DO NOTHING;
 
 -- name: copy_checkpoint_items
 INSERT INTO checkpoint_item (tenant, thread_id, name, node, body)

@@ -54,7 +54,7 @@ WHERE tenant = ?1 AND document_id IN (SELECT value FROM json_each(?2));
 -- name: documents_of_numbers
 SELECT number, document_id FROM file_number WHERE tenant = ?1 AND number IN (SELECT value FROM json_each(?2));
 
--- Whoever had it: nobody refers to it any more.
+-- Of any tenant: no reference to it is left.
 -- name: unnumber_document
 DELETE FROM file_number WHERE document_id = ?1 AND NOT EXISTS
     (SELECT 1 FROM document WHERE document.tenant = file_number.tenant AND document.document_id = ?1);

@@ -38,7 +38,7 @@ UPDATE session SET epoch = epoch + 1, batch_no = 0 WHERE id = ? AND tenant = ? R
 -- name: insert_event
 INSERT INTO event (session_id, position, type, ts, body) VALUES (?, ?, ?, ?, ?);
 
-The only rewrite there is: what somebody had removed leaves an empty envelope in its place.
+The only rewrite there is: what a user removed leaves an empty envelope in its place.
 
 -- name: rewrite_event
 UPDATE event SET body = ?1 WHERE session_id = ?2 AND position = ?3
@@ -83,7 +83,7 @@ SELECT touched, id FROM session WHERE tenant = ?1 AND (touched, id) > (?3, ?4) A
     AND NOT EXISTS (SELECT 1 FROM run WHERE run.session_id = session.id AND run.state <> 'ended')
 ORDER BY touched, id LIMIT ?5;
 
-Sessions that are not at work, and in which nothing has happened for long. A fork begins anew.
+Sessions that are not at work, and in which nothing has happened for long. A fork counts from its beginning.
 
 -- name: sessions_to_delete
 SELECT touched, id, last_position FROM session WHERE tenant = ?1 AND (touched, id) > (?3, ?4) AND created_at < ?2

@@ -1,6 +1,6 @@
 The statements of runs, their standing, and registered systems.
 
-Whoever comes later is behind the others of his tenant in the queue, also if the clock was set back meanwhile.
+A later run is behind the others of its tenant in the queue, also if the clock was set back meanwhile.
 
 -- name: insert_run
 INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at, begun_at)
@@ -61,7 +61,7 @@ WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 SELECT id, session_id, tenant, position, attempt, epoch FROM run
 WHERE session_id = ? AND tenant = ? AND state <> 'ended' ORDER BY round DESC LIMIT 1;
 
-The time in the queue is not the run's. Of one that was under way and lost its driver, the last that it told counts.
+The time in the queue is not the run's. Of one that was under way and lost its driver, its last event counts.
 
 -- name: claim_run
 UPDATE run SET state = 'running', epoch = ?, attempt = ?, begun_at = ?,
@@ -123,7 +123,7 @@ WHERE run.id = ?1 AND run.tenant = ?2 AND event.type = 'tool_end' AND instr(even
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end' AND position < ?2 AND instr(body, ?3) > 0
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC LIMIT 1;
 
--- name: told_between
+-- name: start_events_between
 SELECT position, body FROM event WHERE session_id = ?1 AND position > ?2 AND position < ?3
     AND type IN ('run_start', 'message', 'subgraph_checkpoint')
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position;
@@ -136,8 +136,8 @@ SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_start' AN
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
 
--- What was told of checkpoints between two positions, the newest first.
--- name: checkpoints_told
+-- The checkpoint events between two positions, newest first.
+-- name: checkpoint_events
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'subgraph_checkpoint' AND position > ?2 AND position <= ?3
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC;
 
@@ -156,7 +156,7 @@ WHERE id = ?2 AND tenant = ?3;
 SELECT min(position), min(round) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id =
     (SELECT trace_id FROM run WHERE id = ?3 AND tenant = ?2);
 
--- Messages up to a position in which an id stands somewhere, the newest first.
+-- Messages up to a position in which an id occurs, the newest first.
 -- name: messages_naming
 SELECT body FROM event WHERE session_id = ?1 AND type = 'message' AND position <= ?2 AND instr(body, ?3) > 0
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC;
@@ -172,7 +172,7 @@ ON CONFLICT (session_id) DO UPDATE SET state = excluded.state;
 -- name: standing_of
 SELECT state FROM standing WHERE session_id = ? AND tenant = ?;
 
--- The first message is the title. It is near the beginning of a log; if it was removed, nobody looks far for another.
+-- The first message is the title. It is near the beginning of a log; if it was removed, no other is looked for far away.
 -- The page is cut out first: sorted as a whole, each session of the tenant would have its message looked up.
 -- name: standings
 SELECT page.id, page.system, page.user, page.created_at, page.last_activity_at, page.last_position, standing.state,

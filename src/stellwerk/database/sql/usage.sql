@@ -55,7 +55,8 @@ FROM (
 ) AS own WHERE session.id = own.session_id;
 
 -- name: usage_page
-SELECT day, user, system, model, model_calls, input_tokens, output_tokens, tool_calls, runs, seconds FROM usage
+SELECT day, nullif(user, ''), system, nullif(model, ''), model_calls, input_tokens, output_tokens, tool_calls, runs,
+    round(seconds, 3) FROM usage
 WHERE tenant = ?1 AND day >= ?2 ORDER BY day DESC, user, system, model LIMIT ?3 OFFSET ?4;
 
 What each tenant has used on a day: by runs that are over, and by those that are not, as far as it is in the log.
@@ -74,7 +75,7 @@ SELECT tenant, sum(steps), sum(tokens), sum(seconds) FROM (
     WHERE run.state <> 'ended'
 ) GROUP BY tenant;
 
-What is kept of the runs that are over, and what its last run has told if that is not over; and how many bytes it holds.
+What is kept of the runs that are over, and the events of its last run if that is not over; and how many bytes it holds.
 
 -- name: used_in_session
 WITH own AS (

@@ -10,7 +10,7 @@ WHERE session.tenant = ? AND session.id < ? ORDER BY session.id DESC LIMIT ?;
 SELECT session.id, session.user, standing.state FROM session JOIN standing ON standing.session_id = session.id
 WHERE session.tenant = ? AND session.id < ? AND session.workflow = 1 ORDER BY session.id DESC LIMIT ?;
 
-The first message is near the beginning of a log. What moves the last activity is near its end: whatever stands behind
+The first message is near the beginning of a log. What moves the last activity is near its end: whatever is behind
 it are the pieces of one answer.
 
 -- name: workflow_ends

@@ -11,7 +11,7 @@ import { type Reply, useForm } from "./useReply";
 const DECISIONS = ["approve", "edit", "reject", "respond"] as const;
 type Decision = (typeof DECISIONS)[number];
 
-/** A tool wants to run: it may, with these arguments or others, or not. Whoever decides sees all of them. */
+/** Approves a tool call, with or without edited arguments, or rejects it. All arguments are visible. */
 export function ApprovalForm({ question, reply }: { question: Question; reply: Reply }) {
   const { questions } = useTexts();
   const [chosen, setChosen] = useState<Decision | null>(null);

@@ -1,8 +1,8 @@
 import { type ReactNode, useId } from "react";
 import { classes } from "../../../parts/classes";
 import { useTexts } from "../../../texts";
+import { inner, type Typed } from "./formValues";
 import type { FormField } from "./schema";
-import { inner, type Typed } from "./typed";
 
 const BOX =
   "w-full rounded-lg border border-line-strong bg-surface px-3 text-sm text-ink placeholder:text-muted aria-invalid:border-bad";
@@ -11,14 +11,14 @@ interface Props {
   field: FormField;
   typed: Typed;
   onChange: (typed: Typed) => void;
-  /** What is wrong, by the path of the field. */
+  /** Errors by the path of the field. */
   errors: Readonly<Record<string, string>>;
   path?: string;
-  /** For a form of one field, which has no name of its own. */
+  /** The label of a form with a single unnamed field. */
   label?: string;
 }
 
-/** A form made of what a JSON Schema says. */
+/** A form generated from a JSON Schema. */
 export function FormFields({ field, typed, onChange, errors, path = "", label }: Props) {
   if (field.shape.kind !== "object")
     return <OneField {...{ field, typed, onChange, error: errors[path], label: label ?? field.label }} />;
@@ -168,5 +168,5 @@ function Tick({ label, checked, onChange, ...rest }: TickProps) {
   );
 }
 
-/** An option as it is read. */
+/** The label of an option. */
 export const words = (option: unknown): string => (typeof option === "string" ? option : JSON.stringify(option));

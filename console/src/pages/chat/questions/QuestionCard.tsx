@@ -3,11 +3,11 @@ import { useRef } from "react";
 import { Badge, type Tone } from "../../../parts/Badge";
 import { classes } from "../../../parts/classes";
 import { Exact } from "../../../parts/Exact";
-import { spelled } from "../../../parts/hidden";
 import { Icon } from "../../../parts/Icon";
+import { spelled } from "../../../parts/invisible";
 import { JsonTree } from "../../../parts/JsonTree";
 import { Markdown } from "../../../parts/Markdown";
-import { useMay } from "../../../state/may";
+import { useScope } from "../../../state/scopes";
 import { useTexts } from "../../../texts";
 import type { Texts } from "../../../texts/types";
 import { ApprovalForm, Arguments } from "./ApprovalForm";
@@ -19,17 +19,17 @@ import { type Reply, useReply } from "./useReply";
 interface Props {
   sid: string;
   question: Question;
-  /** It is looked at as it was, or cannot be answered now. */
+  /** In replay, or not answerable now. */
   isPast: boolean;
 }
 
-/** A question in the conversation: a form while it is open, then what was answered. */
+/** A question in the conversation: a form while it is open, then its answer. */
 export function QuestionCard({ sid, question, isPast }: Props) {
   const texts = useTexts();
   const { questions, chat } = texts;
   const isOpen = question.state === "open";
   const isApproval = question.kind === "approval";
-  const mayAnswer = useMay("run");
+  const mayAnswer = useScope("run");
   const card = useRef<HTMLElement>(null);
   const reply = fromHere(useReply(sid, question.askId), () => card.current?.focus({ preventScroll: true }));
   const asks = questions.asks(question.agent ?? chat.assistant);
@@ -75,7 +75,7 @@ export function QuestionCard({ sid, question, isPast }: Props) {
   );
 }
 
-/** What was pressed goes with the answer; whoever pressed it stays here. */
+/** The pressed button disappears with the answer; the focus moves to the card. */
 function fromHere(reply: Reply, stay: () => void): Reply {
   return {
     ...reply,
@@ -86,7 +86,7 @@ function fromHere(reply: Reply, stay: () => void): Reply {
   };
 }
 
-/** What there is to choose from, for those who cannot choose. */
+/** The options, for readers who may not answer. */
 function Options({ of }: { of: readonly unknown[] }) {
   if (!of.length) return null;
   return (
@@ -106,10 +106,10 @@ function Options({ of }: { of: readonly unknown[] }) {
 
 type Decided = Pick<Question, "state" | "kind"> & { readonly answer?: NewAnswer };
 
-/** What LangChain writes where nobody gave a reason. */
+/** LangChain's default text for a rejection without a reason. */
 const NO_REASON = "Tool execution requires approval";
 
-/** Why an approval is asked for; the tool and its arguments, which follow, have a place of their own. */
+/** The reason for an approval; the tool and its arguments are shown separately. */
 function Why({ question }: { question: string }) {
   const reason = question.split("\n\nTool: ")[0];
   if (!reason || reason === NO_REASON) return null;
@@ -135,7 +135,7 @@ function Answered({ question }: { question: Question }) {
   );
 }
 
-/** Two have answered, and the other was faster. */
+/** The question was answered elsewhere first. */
 function Lost({ question, answer }: { question: Question; answer: NewAnswer }) {
   const texts = useTexts();
   const { questions } = texts;
@@ -164,7 +164,7 @@ function Data({ value }: { value: unknown }) {
   );
 }
 
-/** In the colours of what the user says. */
+/** In the colours of the user's messages. */
 function Given({ children }: { children: string }) {
   return (
     <p
@@ -176,7 +176,7 @@ function Given({ children }: { children: string }) {
   );
 }
 
-/** What was said in the place of a tool. */
+/** The answer given instead of a tool result. */
 function messageIn({ kind, answer }: Decided): string | undefined {
   const data = kind === "approval" ? answer?.data : undefined;
   return isSchema(data) && typeof data.message === "string" ? data.message : undefined;
@@ -188,7 +188,7 @@ function stateOf({ state, kind, answer }: Decided, { questions }: Texts): [Tone,
   if (state === "refused") return ["bad", kind === "approval" ? questions.rejected : questions.declined];
   if (kind !== "approval") return ["good", questions.answered];
   const type = isSchema(answer?.data) ? answer.data.type : (answer?.data ?? answer?.text);
-  const told = { approve: questions.approved, edit: questions.edited, respond: questions.responded };
+  const outcomes = { approve: questions.approved, edit: questions.edited, respond: questions.responded };
   if (type === "reject") return ["bad", questions.rejected];
-  return ["good", told[type as keyof typeof told] ?? questions.answered];
+  return ["good", outcomes[type as keyof typeof outcomes] ?? questions.answered];
 }

@@ -8,12 +8,12 @@ import { type Reply, useForm } from "./useReply";
 
 const PLAIN = { type: "string" };
 
-/** A text is sent as text, everything else as data. */
+/** Text is sent as text, everything else as data. */
 function answerOf(value: unknown): NewAnswer {
   return typeof value === "string" ? { text: value } : { data: value };
 }
 
-/** The answer to an open question: one of its options, or what its schema says, or any text. */
+/** The answer to an open question: an option, a form for its schema, or any text. */
 export function QuestionForm({ question, reply }: { question: Question; reply: Reply }) {
   const { questions } = useTexts();
   const options = question.options ?? [];

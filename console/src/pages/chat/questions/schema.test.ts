@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { initialOf, typedValue } from "./formValues";
 import { argumentsSchema, fieldOf } from "./schema";
-import { initialOf, typedValue } from "./typed";
 
 const ORDER = {
   type: "object",
@@ -18,7 +18,7 @@ const ORDER = {
   $defs: { Address: { type: "object", required: ["city"], properties: { city: { type: "string" } } } },
 };
 
-test("a schema becomes a form, with its defaults in it", () => {
+test("a schema becomes a form with its defaults", () => {
   const form = fieldOf(ORDER);
   expect(form.shape.kind === "object" && form.shape.fields.map(({ label, shape }) => [label, shape.kind])).toEqual([
     ["Your name", "text"],
@@ -33,7 +33,7 @@ test("a schema becomes a form, with its defaults in it", () => {
   expect(initialOf(form)).toMatchObject({ size: "1", gift: true, address: { city: "" } });
 });
 
-test("what is typed becomes data, or says what is wrong with it and where", () => {
+test("input becomes data, or an error at its field", () => {
   const form = fieldOf(ORDER);
   const typed = { name: "Ada", size: "0", count: "3", gift: false, toppings: [false, true], address: { city: "Ulm" } };
   expect(typedValue(form, { ...typed, note: "", odd: "" })).toEqual({
@@ -49,7 +49,7 @@ test("what is typed becomes data, or says what is wrong with it and where", () =
   });
 });
 
-test("a number that can be read in two ways is asked for again", () => {
+test("an ambiguous number is an error", () => {
   const form = fieldOf({ type: "object", properties: { count: { type: "integer" }, rate: { type: "number" } } });
   const rates = (mark: string | null, typed: readonly string[]) =>
     typed.map((rate) => {
@@ -69,14 +69,14 @@ test("a number that can be read in two ways is asked for again", () => {
   expect(typedValue(known, initialOf(known))).toEqual({ value: 10.125, objections: {} });
 });
 
-test("a value that its field cannot show stays, as JSON", () => {
+test("a value that its field cannot show stays as JSON", () => {
   const properties = { n: { type: "integer" }, s: { type: "string" }, e: { enum: ["a"] }, z: { type: "boolean" } };
   const given = { n: "7", s: 5, e: "b", z: null };
   const form = fieldOf({ type: "object", properties }, given);
   expect(typedValue(form, initialOf(form))).toEqual({ value: given, objections: {} });
 });
 
-test("a text comes back as it was given: with its lines, and with what nobody sees", () => {
+test("a text keeps its line breaks and invisible characters", () => {
   const properties = { a: { type: "string" }, b: { type: "string", format: "uri" }, c: { type: "string" } };
   const given = { a: "one\n\ntwo", b: "https://a\n.example", c: "invoice_\u202Egnp.exe\r\n" };
   const form = fieldOf({ type: "object", properties }, given);
@@ -90,7 +90,7 @@ test("a text comes back as it was given: with its lines, and with what nobody se
   expect(typedValue(form, typed)).toEqual({ value: given, objections: {} });
 });
 
-test("what may be left out and was not touched is left out", () => {
+test("an optional field that was not touched is omitted", () => {
   const form = fieldOf({ ...ORDER, required: [], properties: { ...ORDER.properties, now: { type: "boolean" } } });
   expect(typedValue(form, initialOf(form))).toEqual({ value: { size: "large", gift: true }, objections: {} });
 });

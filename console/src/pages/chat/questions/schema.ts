@@ -1,8 +1,8 @@
-import { hasHidden } from "../../../parts/hidden";
+import { hasHidden } from "../../../parts/invisible";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** What is typed into, and how it looks. `json`: what no form was made for. */
+/** The kind of an input. `json`: for schemas without a form. */
 export type Shape =
   | { readonly kind: "text"; readonly isLong: boolean; readonly type: "text" | "email" | "url" | "date" }
   | { readonly kind: "number"; readonly isInteger: boolean }
@@ -23,14 +23,14 @@ export interface FormField {
 const DEEPEST = 4;
 const FORMATS = { email: "email", uri: "url", date: "date" } as const;
 
-/** The form that a JSON Schema describes. */
+/** The form for a JSON Schema. */
 export function fieldOf(schema: unknown, initial?: unknown): FormField {
   const root = isSchema(schema) ? schema : {};
   return made(root, "", true, initial, root, 0);
 }
 
-function made(told: Schema, name: string, isNeeded: boolean, given: unknown, root: Schema, depth: number): FormField {
-  const schema = resolved(told, root);
+function made(raw: Schema, name: string, isNeeded: boolean, given: unknown, root: Schema, depth: number): FormField {
+  const schema = resolved(raw, root);
   const known = given === undefined ? schema.default : given;
   const initial = known === null && schema.default === null ? undefined : known;
   const shape = shapeOf(schema, initial, root, depth);
@@ -64,7 +64,7 @@ function shapeOf(schema: Schema, initial: unknown, root: Schema, depth: number):
   }
 }
 
-/** Whether a field can show the value as it is; if not, whoever changes another one would lose it. */
+/** Whether a field can show the value unchanged; if not, editing another field would lose it. */
 function holds(shape: Shape, value: unknown): boolean {
   switch (shape.kind) {
     case "text":
@@ -84,7 +84,7 @@ function holds(shape: Shape, value: unknown): boolean {
   }
 }
 
-/** Which of the options a value is; -1 if none of them. */
+/** The index of the option with this value; -1 if none. */
 export function optionOf(options: readonly unknown[], value: unknown): number {
   return options.findIndex((option) => JSON.stringify(option) === JSON.stringify(value));
 }
@@ -113,7 +113,7 @@ function objectShape(schema: Schema, initial: unknown, root: Schema, depth: numb
   return { kind: "object", fields };
 }
 
-/** Behind references, and without the "or null" of what may be left out. */
+/** Resolves references, and removes the "or null" of an optional field. */
 function resolved(schema: Schema, root: Schema, steps = 0): Schema {
   if (steps > DEEPEST) return {};
   if (typeof schema.$ref === "string") {
@@ -137,7 +137,7 @@ function lookedUp(reference: string, root: Schema): Schema {
   return isSchema(found) ? found : {};
 }
 
-/** What the arguments of a tool look like that wants approval: inside of the schema for its decisions. */
+/** The schema of a tool's arguments, found inside the schema of its decisions. */
 export function argumentsSchema(schema: unknown): Schema {
   if (!isSchema(schema)) return {};
   const mapping = isSchema(schema.discriminator) ? schema.discriminator.mapping : undefined;

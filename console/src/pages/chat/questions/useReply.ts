@@ -7,16 +7,16 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { useState } from "react";
-import { wordsFor } from "../../../parts/Trouble";
+import { errorText } from "../../../parts/ErrorNote";
 import { freshKey, sendAnswer } from "../../../server/conversation";
 import { useTexts } from "../../../texts";
 import { fractionMark } from "../../../texts/figures";
+import { initialOf, type Typed, typedValue } from "./formValues";
 import type { FormField } from "./schema";
-import { initialOf, type Typed, typedValue } from "./typed";
 
 /**
- * Answers a question; a line that is lost is tried again with the same key, so that it is answered once. What came of it
- * is known as long as the tab lives: the card may be out of sight when somebody else was faster.
+ * Answers a question; a lost connection is retried with the same key, so that it is answered once. The result is
+ * kept for the tab: the card may be out of sight when an answer from elsewhere came first.
  */
 export function useReply(sid: string, askId: string) {
   const texts = useTexts();
@@ -32,15 +32,15 @@ export function useReply(sid: string, askId: string) {
   const sent = useMutationState({ filters: { mutationKey }, select: stateOf }).at(-1);
   const problem = sent?.error instanceof Problem ? sent.error : null;
   return {
-    /** Of two fast clicks, the second comes before the first is drawn. */
+    /** The second of two fast clicks arrives before the next render. */
     answer: (answer: NewAnswer) => queries.isMutating({ mutationKey }) === 0 && mutate({ answer, once: freshKey() }),
-    /** Sent; what the log says of it comes next. */
+    /** Sent; the log will show the result. */
     isSent: sent?.status === "pending" || sent?.status === "success",
-    /** What came too late: the question was no longer open. */
+    /** Too late: the question was no longer open. */
     refused: problem?.status === 409 ? (sent?.variables?.answer ?? null) : null,
-    /** Of a 422: what is to blame, `data.age`. */
+    /** For a 422: the invalid field, such as `data.age`. */
     blamed: problem?.status === 422 ? (problem.field ?? "") : null,
-    error: sent?.error ? wordsFor(sent.error, texts) : null,
+    error: sent?.error ? errorText(sent.error, texts) : null,
   };
 }
 
@@ -53,7 +53,7 @@ const stateOf = ({ state }: Mutation) => state as MutationState<Accepted, Error,
 
 export type Reply = ReturnType<typeof useReply>;
 
-/** A form and what is wrong with it: as we see it, and as the server did, at the field that it blames. */
+/** A form with its errors: our own, and the server's at the field it names. */
 export function useForm(field: FormField, refused: { blamed: string | null; error: string | null }, root = "data") {
   const { questions, language } = useTexts();
   const [typed, setTyped] = useState<Typed>(() => initialOf(field));
@@ -66,10 +66,10 @@ export function useForm(field: FormField, refused: { blamed: string | null; erro
   return {
     typed,
     setTyped,
-    /** It stands as it was given. */
+    /** The values as typed. */
     isUntouched: JSON.stringify(typed) === JSON.stringify(initialOf(field)),
     errors: isTried ? { ...theirs, ...own } : theirs,
-    /** What has no place in the form. */
+    /** Errors without a field in the form. */
     rest: hasPlace ? null : refused.error,
     /** Calls back with the value if it is complete. */
     submit(then: (value: unknown) => void) {
@@ -79,7 +79,7 @@ export function useForm(field: FormField, refused: { blamed: string | null; erro
   };
 }
 
-/** Whether a form has a field of this path. */
+/** Whether the form has a field with this path. */
 function names(field: FormField, path: string): boolean {
   if (path === "") return true;
   if (field.shape.kind !== "object") return false;

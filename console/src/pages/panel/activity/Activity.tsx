@@ -2,12 +2,12 @@ import type { Session } from "@stellwerk/client";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useCallback, useMemo, useState } from "react";
 import { useTexts } from "../../../texts";
+import { CallDetails } from "./CallDetails";
 import { CallHeader } from "./CallHeader";
-import { useFollowing } from "./following";
-import { ShownSession } from "./GraphGave";
+import { useFollowEnd } from "./followEnd";
+import { ShownSession } from "./GraphResult";
 import { Problem } from "./Problem";
 import { RunHeader } from "./RunHeader";
-import { Told } from "./Told";
 import { neighbour, type Openness, type Row, rowsOf } from "./tree";
 
 interface Props {
@@ -19,12 +19,12 @@ interface Props {
 
 const MOVES = { ArrowUp: "up", ArrowDown: "down" } as const;
 
-/** Every call of every round, each below the one that made it. Only what can be seen is built. */
+/** All calls of all rounds as a tree. Renders only visible rows. */
 export function Activity({ sid, session, openness, onOpen }: Props) {
   const { panel } = useTexts();
   const rows = useMemo(() => rowsOf(session, openness), [session, openness]);
   const [scroller, setScroller] = useState<HTMLElement | null>(null);
-  // A new function has the places of all rows worked out anew.
+  // A new function would recompute the positions of all rows.
   const getItemKey = useCallback((index: number) => rows[index]?.key ?? index, [rows]);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -33,7 +33,7 @@ export function Activity({ sid, session, openness, onOpen }: Props) {
     getItemKey,
     overscan: 10,
   });
-  const { look, leave } = useFollowing(scroller, virtual.getTotalSize());
+  const { look, leave } = useFollowEnd(scroller, virtual.getTotalSize());
   const toggle = useCallback(
     (key: string, open: boolean) => {
       leave();
@@ -94,8 +94,8 @@ function Shown({ sid, row, now, onOpen }: ShownProps) {
       const whose = { lane: lane?.name ?? null, colour: lane?.colour ?? 0, stripes: lane?.stripes ?? "" };
       return <CallHeader {...{ sid, call, depth, open, state, onOpen }} {...whose} />;
     }
-    case "told":
-      return <Told {...row} stripes={row.lane?.stripes ?? ""} />;
+    case "details":
+      return <CallDetails {...row} stripes={row.lane?.stripes ?? ""} />;
     case "problem":
       return <Problem sid={sid} problem={row.problem} />;
     default:
@@ -103,7 +103,7 @@ function Shown({ sid, row, now, onOpen }: ShownProps) {
   }
 }
 
-/** Arrows as in a tree: up and down to another call, right to open it, left to close it or to leave for the one around. */
+/** Tree keys: up and down to another call, right to open, left to close or to go to the parent. */
 function move(event: KeyboardEvent<HTMLElement>, rows: readonly Row[], onOpen: Props["onOpen"]): void {
   const { target, key, currentTarget } = event;
   const from = target instanceof HTMLElement ? target.dataset.row : undefined;

@@ -5,7 +5,7 @@ import { classes } from "../../../parts/classes";
 import { Icon } from "../../../parts/Icon";
 import { useTexts } from "../../../texts";
 import { duration, number } from "../../../texts/figures";
-import { ICONS, indent, LANES, news, TONES } from "./looks";
+import { ICONS, indent, LANES, news, TONES } from "./appearance";
 import { RowHead } from "./RowHead";
 import { Stripes } from "./Stripes";
 import type { State } from "./states";
@@ -16,14 +16,14 @@ interface Props {
   depth: number;
   open: boolean;
   state: State;
-  /** Whose work it is; null for that of the orchestrator. */
+  /** The agent it belongs to; null for the orchestrator. */
   lane: string | null;
   colour: number;
   stripes: string;
   onOpen: (key: string, open: boolean) => void;
 }
 
-/** One call in a line: what it is, whose, how it stands and what it took. */
+/** A call in one line: kind, name, agent, status and duration. */
 export const CallHeader = memo(function CallHeader(props: Props) {
   const { sid, call, state, depth, open, lane, colour, stripes, onOpen } = props;
   const { panel } = useTexts();
@@ -75,12 +75,12 @@ function Figures({ call, state }: Pick<Props, "call" | "state">) {
 
 function News({ call }: { call: Call }) {
   const { panel } = useTexts();
-  const told = news(call);
-  if (told === null) return null;
+  const latest = news(call);
+  if (latest === null) return null;
   return (
     <p className="truncate pb-1.5 pl-9 font-mono text-xs text-muted">
-      {told.tool && <span className="font-sans">{panel.writes(told.tool)}: </span>}
-      {told.text}
+      {latest.tool && <span className="font-sans">{panel.writes(latest.tool)}: </span>}
+      {latest.text}
     </p>
   );
 }

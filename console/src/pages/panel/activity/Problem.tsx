@@ -5,7 +5,7 @@ import { EventLink } from "../../../parts/EventLink";
 import { Icon } from "../../../parts/Icon";
 import { useTexts } from "../../../texts";
 
-/** What went wrong in a run. */
+/** A problem of a run. */
 export const Problem = memo(function Problem({ sid, problem }: { sid: string; problem: SessionProblem }) {
   const { panel } = useTexts();
   const { level, code, message, agent, position } = problem;

@@ -5,19 +5,19 @@ import { Icon } from "../../../parts/Icon";
 
 interface Props {
   sid: string;
-  /** Of the row, by which the arrow keys find it. */
+  /** The key of the row, used by the arrow keys. */
   id: string;
   open: boolean;
   onOpen: (key: string, open: boolean) => void;
-  /** Where in the log it began, and what is called so. */
+  /** Its start in the log, and its name. */
   at: number;
   of: string;
-  /** What stands between the button and the link to the log. */
+  /** Content between the button and the link to the log. */
   beside?: ReactNode;
   children: ReactNode;
 }
 
-/** The line of a round or of a call: it folds what is below it, and leads to where the log tells of it. */
+/** The header of a round or a call: collapses its content and links to the log. */
 export function RowHead({ sid, id, open, onOpen, at, of, beside, children }: Props) {
   return (
     <div className="flex items-center gap-1">

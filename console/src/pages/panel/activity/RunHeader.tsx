@@ -11,12 +11,12 @@ interface Props {
   run: Run;
   open: boolean;
   explained: boolean;
-  /** It had asked, and another round went on from there. */
+  /** It ended with a question, and another round continued from it. */
   isAnswered: boolean;
   onOpen: (key: string, open: boolean) => void;
 }
 
-/** One round: what started it, how it ended, what it took. */
+/** A round: trigger, outcome and cost. */
 export const RunHeader = memo(function RunHeader({ sid, run, open, explained, isAnswered, onOpen }: Props) {
   const { panel, language } = useTexts();
   const tokens = run.usage.reduce((sum, used) => sum + (used.input_tokens ?? 0) + (used.output_tokens ?? 0), 0);

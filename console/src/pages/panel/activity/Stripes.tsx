@@ -1,7 +1,7 @@
 import { classes } from "../../../parts/classes";
-import { indent, LANES } from "./looks";
+import { indent, LANES } from "./appearance";
 
-/** Lines beside all that an agent does, one for each agent around it. */
+/** Vertical lines next to the calls of an agent, one for each enclosing agent. */
 export function Stripes({ of }: { of: string }) {
   return of.split(" ").map((stripe) => {
     const [depth, colour] = stripe.split(":").map(Number);

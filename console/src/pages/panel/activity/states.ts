@@ -1,9 +1,9 @@
 import { type Call, openQuestions, type Question, type Session } from "@stellwerk/client";
 
-/** How a call stands. What the user said no to has not failed. */
+/** The status of a call. A rejected call has not failed. */
 export type State = Call["state"] | "waiting" | "rejected";
 
-/** Tells how each call of a session stands. */
+/** Returns the status of each call of a session. */
 export function statesOf(session: Session): (call: Call) => State {
   const waiting = waitingCalls(session);
   const rejected = new Set(session.questions.filter(isRejected).map(({ toolCallId }) => toolCallId));
@@ -14,7 +14,7 @@ export function statesOf(session: Session): (call: Call) => State {
   };
 }
 
-/** The calls that wait for the user's answer, and all around them. */
+/** The calls that wait for the user's answer, and all their ancestors. */
 function waitingCalls(session: Session): ReadonlySet<string> {
   const found = new Set<string>();
   for (const question of openQuestions(session))
@@ -22,7 +22,7 @@ function waitingCalls(session: Session): ReadonlySet<string> {
   return found;
 }
 
-/** By the button for it, or by an answer that says so. */
+/** By the reject button, or by an answer with the same meaning. */
 function isRejected({ kind, state, answer, toolCallId }: Question): boolean {
   if (kind !== "approval" || toolCallId === undefined) return false;
   const given = answer?.data ?? answer?.text;

@@ -7,7 +7,7 @@ const GOLDEN = import.meta.glob<string>("../../../../../tests/golden/runs/*.json
   import: "default",
 });
 
-/** A run of the server's own tests, up to a position. */
+/** A golden run, up to a position. */
 async function session(name: string, until = Number.POSITIVE_INFINITY): Promise<Session> {
   const text = (await GOLDEN[`../../../../../tests/golden/runs/${name}.jsonl`]?.()) ?? "";
   const envelopes = text
@@ -21,33 +21,33 @@ async function session(name: string, until = Number.POSITIVE_INFINITY): Promise<
 
 const drawn = (rows: readonly Row[]) =>
   rows.map((row) => {
-    const what = { run: "run", call: row.type === "call" ? row.call.name : "", told: "told", problem: "problem" };
-    const part = row.type === "told" ? ` ${row.part}` : "";
+    const what = { run: "run", call: row.type === "call" ? row.call.name : "", details: "details", problem: "problem" };
+    const part = row.type === "details" ? ` ${row.part}` : "";
     return `${"  ".repeat(row.depth)}${what[row.type]}${part}`;
   });
 
-test("a call stands below the one that made it, between what that was given and what it gave", async () => {
+test("a call is placed below its parent, between the parent's input and result", async () => {
   expect(drawn(rowsOf(await session("nested-agents"), {}))).toMatchInlineSnapshot(`
     [
       "run",
       "scripted",
       "researcher",
-      "  told given",
+      "  details given",
       "  scripted",
       "  reader",
-      "    told given",
+      "    details given",
       "    scripted",
       "    note",
       "    scripted",
-      "    told gave",
+      "    details gave",
       "  scripted",
-      "  told gave",
+      "  details gave",
       "scripted",
     ]
   `);
 });
 
-test("agents side by side differ in colour, and in number if they have the same name", async () => {
+test("parallel agents differ in colour, and in number if they have the same name", async () => {
   const lanes = rowsOf(await session("parallel-agents"), {}).flatMap((row) =>
     row.type === "call" && row.call.kind === "agent" ? [row.lane] : [],
   );
@@ -67,17 +67,17 @@ test("agents side by side differ in colour, and in number if they have the same 
   `);
 });
 
-test("what is closed shows nothing of what is inside, and what is opened shows what it tells", async () => {
+test("a closed call shows no content, and an open one its details", async () => {
   const whole = await session("nested-agents");
   const run = whole.runs[0];
   expect(drawn(rowsOf(whole, { [run?.id ?? ""]: false }))).toEqual(["run"]);
   const model = run?.calls[0] ?? "";
-  expect(drawn(rowsOf(whole, { [model]: true })).slice(0, 3)).toEqual(["run", expect.any(String), "  told both"]);
+  expect(drawn(rowsOf(whole, { [model]: true })).slice(0, 3)).toEqual(["run", expect.any(String), "  details both"]);
 });
 
-test("whoever waits for the user says so, and so does all around it", async () => {
-  const told = await session("question-answered");
-  const asked = [...Array(told.position).keys()];
+test("a call that waits for the user is marked, and so are all its ancestors", async () => {
+  const whole = await session("question-answered");
+  const asked = [...Array(whole.position).keys()];
   for (const until of asked) {
     const then = await session("question-answered", until);
     const waiting = rowsOf(then, {}).flatMap((row) =>
@@ -87,28 +87,28 @@ test("whoever waits for the user says so, and so does all around it", async () =
   }
 });
 
-test("what the user said no to has not failed", async () => {
+test("a rejected call has not failed", async () => {
   const states = async (name: string) =>
     rowsOf(await session(name), {}).flatMap((row) => (row.type === "call" ? [`${row.call.kind} ${row.state}`] : []));
   expect(await states("approval-rejected")).toEqual(["model ok", "tool rejected", "model ok"]);
   expect(await states("failing-tool")).toContain("tool error");
 });
 
-test("a run that was answered stays open beside the one that goes on from it", async () => {
+test("an answered run stays open next to the one that continues it", async () => {
   const rows = rowsOf(await session("question-answered"), {});
   expect(rows.flatMap((row) => (row.type === "run" ? [row.open] : []))).toEqual([true, true]);
 });
 
-test("problems stand where their run ends", async () => {
+test("problems are placed at the end of their run", async () => {
   expect(drawn(rowsOf(await session("failing-run"), {}))).toEqual(["run", "scripted", "problem", "problem"]);
 });
 
-test("keys lead to the next call, the one before and the one around it", async () => {
+test("keys move to the next call, the previous one and the parent", async () => {
   const rows = rowsOf(await session("nested-agents"), {});
   const keys = rows.filter((row) => row.type === "run" || row.type === "call").map((row) => row.key);
   expect(keys.map((key) => neighbour(rows, key, "down"))).toEqual([...keys.slice(1), null]);
   expect(keys.map((key) => neighbour(rows, key, "up"))).toEqual([null, ...keys.slice(0, -1)]);
   const inner = rows.findLast((row) => row.type === "call" && row.depth === 2);
   expect(neighbour(rows, inner?.key ?? "", "out")).toBe(inner?.type === "call" ? inner.parentKey : "");
-  expect(neighbour(rows, "nobody", "up")).toBeNull();
+  expect(neighbour(rows, "missing", "up")).toBeNull();
 });

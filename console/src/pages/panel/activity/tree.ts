@@ -1,16 +1,16 @@
 import { type Call, childrenOf, type Run, type Session, type SessionProblem } from "@stellwerk/client";
 import { type State, statesOf } from "./states";
 
-/** Whose work it is. Those that work side by side differ in name or number, and in colour. */
+/** The agent of a call. Parallel agents differ in name or number, and in colour. */
 export interface Lane {
   readonly name: string;
   readonly colour: number;
-  /** The agents that it is inside of, itself the last: each as depth and colour, such as `0:1 2:3`. */
+  /** The enclosing agents and the agent itself, each as depth and colour, such as `0:1 2:3`. */
   readonly stripes: string;
 }
 
 interface Placed {
-  /** Unique, and the same as long as the row is there. */
+  /** Unique and stable. */
   readonly key: string;
   readonly depth: number;
 }
@@ -19,7 +19,7 @@ interface RunRow extends Placed {
   readonly type: "run";
   readonly run: Run;
   readonly open: boolean;
-  /** One of its problems says in the same words why it ended. */
+  /** One of its problems already states the reason. */
   readonly explained: boolean;
 }
 
@@ -32,9 +32,9 @@ interface CallRow extends Placed {
   readonly parentKey: string;
 }
 
-/** What an open call tells: of one with others inside, what it was given stands before them and what it gave after. */
+/** Details of an open call. If it has children, its input comes before them and its result after. */
 export interface ToldRow extends Placed {
-  readonly type: "told";
+  readonly type: "details";
   readonly call: Call;
   readonly state: State;
   readonly lane: Lane | null;
@@ -48,12 +48,12 @@ interface ProblemRow extends Placed {
 
 export type Row = RunRow | CallRow | ToldRow | ProblemRow;
 
-/** What somebody has opened or closed by hand; the rest is as it is at first. */
+/** Rows opened or closed by hand; all others have their default. */
 export type Openness = Readonly<Record<string, boolean>>;
 
 const COLOURS = 6;
 
-/** What is to be seen, from top to bottom. What is closed is not even looked at. */
+/** The visible rows. Closed calls are not traversed. */
 export function rowsOf(session: Session, openness: Openness): Row[] {
   const rows: Row[] = [];
   const standing = statesOf(session);
@@ -88,20 +88,20 @@ function addCalls(walk: Walk, of: Call | Run, parentKey: string, depth: number, 
     walk.rows.push({ type: "call", key, depth, call, open, lane, state, parentKey });
     if (!open) continue;
     const inside = depth + 1;
-    const told = { type: "told", depth: inside, call, state, lane } as const;
+    const details = { type: "details", depth: inside, call, state, lane } as const;
     if (call.children.length === 0) {
-      walk.rows.push({ ...told, key: `${key} both`, part: "both" });
+      walk.rows.push({ ...details, key: `${key} both`, part: "both" });
       continue;
     }
-    walk.rows.push({ ...told, key: `${key} given`, part: "given" });
+    walk.rows.push({ ...details, key: `${key} given`, part: "given" });
     addCalls(walk, call, key, inside, lane);
-    if (call.state !== "running") walk.rows.push({ ...told, key: `${key} gave`, part: "gave" });
+    if (call.state !== "running") walk.rows.push({ ...details, key: `${key} gave`, part: "gave" });
   }
 }
 
 const startsOpen = (call: Call): boolean => call.kind === "agent" || call.kind === "graph";
 
-/** Agents that were called by the same: each a colour of its own, and a number if its name is not. */
+/** Agents with the same parent get different colours, and numbers if they have the same name. */
 function lanesOf(calls: readonly Call[], depth: number, around: Lane | null): Map<string, Lane> {
   const agents = calls.filter((call) => call.kind === "agent");
   const counts = new Map<string, number>();
@@ -111,14 +111,14 @@ function lanesOf(calls: readonly Call[], depth: number, around: Lane | null): Ma
     agents.map(({ id, name }, place) => {
       const number = (seen.get(name) ?? 0) + 1;
       seen.set(name, number);
-      const told = (counts.get(name) ?? 0) > 1 ? `${name} ${number}` : name;
+      const label = (counts.get(name) ?? 0) > 1 ? `${name} ${number}` : name;
       const colour = ((around?.colour ?? -1) + 1 + place) % COLOURS;
-      return [id, { name: told, colour, stripes: `${around?.stripes ?? ""} ${depth}:${colour}`.trim() }];
+      return [id, { name: label, colour, stripes: `${around?.stripes ?? ""} ${depth}:${colour}`.trim() }];
     }),
   );
 }
 
-/** The row that a key of the keyboard leads to from this one, or null. */
+/** The row that a key moves to from this one, or null. */
 export function neighbour(rows: readonly Row[], key: string, step: "up" | "down" | "out"): string | null {
   const at = rows.findIndex((row) => row.key === key);
   const row = rows[at];

@@ -1,0 +1,255 @@
+/** Response bodies of the routes; see docs/reference/http.md and workflows.md. */
+import type { Envelope, FilePart, TextPart } from "./envelope.gen.js";
+
+export type SessionStatus = "idle" | "running" | "completed" | "stopped" | "failed";
+
+export interface SessionHead {
+  readonly id: string;
+  readonly sid: string;
+  readonly agent_system_id: string;
+  /** The beginning of the first message, in one line. */
+  readonly title: string | null;
+  readonly user_id?: string;
+  readonly created_at: number;
+  /** The time of the last event, or of creation; lists are sorted by it. */
+  readonly last_activity_at: number;
+  readonly position: number;
+  readonly status: SessionStatus;
+  readonly round: number;
+  readonly awaiting_user_input: boolean;
+}
+
+export interface SessionPage {
+  readonly sessions: readonly SessionHead[];
+  readonly next: string | null;
+}
+
+export interface Accepted {
+  readonly round: number;
+  readonly run_id: string;
+  readonly message_id?: string;
+  readonly ask_id?: string;
+  readonly position: number;
+  /** The cursor from which a stream shows the whole run. */
+  readonly after: number;
+  readonly status: "accepted" | "enqueued" | "noted";
+  readonly open_asks?: readonly string[];
+  /** Enqueued messages withdrawn because this one interrupted a round. */
+  readonly withdrawn?: readonly Withdrawn[];
+}
+
+/** An enqueued message withdrawn by a stop: it starts no run and can be sent again. */
+export interface Withdrawn {
+  readonly message_id: string;
+  readonly text: string;
+  readonly documents: readonly FilePart[];
+}
+
+export interface Stopped {
+  readonly status: SessionStatus;
+  readonly round: number;
+  readonly run_id: string | null;
+  readonly position: number;
+  readonly withdrawn?: readonly Withdrawn[];
+}
+
+export interface TranscriptEntry {
+  readonly position: number;
+  readonly kind: "message" | "question" | "answer";
+  readonly role: string;
+  readonly text: string;
+  readonly content?: readonly (TextPart | FilePart)[];
+  readonly message_id?: string;
+  readonly status?: "first" | "step" | "last";
+  readonly ask_id?: string;
+  readonly options?: readonly unknown[];
+  readonly data?: unknown;
+  readonly refused?: boolean;
+  readonly documents?: readonly string[];
+  readonly agent?: string;
+  readonly author?: string;
+  readonly run_id?: string;
+  readonly ts: number;
+}
+
+export interface Transcript {
+  readonly messages: readonly TranscriptEntry[];
+  readonly next: number | null;
+}
+
+export interface EventPage {
+  readonly events: readonly Envelope[];
+  readonly next: number;
+}
+
+export interface Task {
+  readonly id: string;
+  readonly title: string;
+  readonly owner: string;
+  readonly creator: string;
+  readonly status: "pending" | "blocked" | "in_progress" | "skipped" | "completed";
+  readonly note: string;
+  readonly depends_on: readonly string[];
+  readonly version: number;
+}
+
+export interface OpenQuestion {
+  readonly ask_id: string;
+  readonly question: string;
+  readonly kind: "approval" | "elicitation" | "question";
+  readonly agent?: string;
+  readonly schema?: unknown;
+  readonly options?: readonly unknown[];
+  readonly default?: unknown;
+  readonly tool_name?: string;
+  readonly args?: unknown;
+  readonly asked_at: number;
+}
+
+export interface UsageInfo {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly model_calls: number;
+  readonly tool_calls: number;
+  readonly runs: number;
+  readonly seconds: number;
+  readonly models: readonly {
+    readonly model: string;
+    readonly input_tokens: number;
+    readonly output_tokens: number;
+    readonly calls: number;
+  }[];
+}
+
+export interface ProgressInfo {
+  readonly percent: number | null;
+  readonly message: string | null;
+  readonly tasks_over: number;
+  readonly tasks: number;
+}
+
+export interface SessionState {
+  readonly status: SessionStatus;
+  readonly round: number;
+  readonly run_id: string | null;
+  readonly awaiting_user_input: boolean;
+  readonly questions: readonly OpenQuestion[];
+  readonly version: number;
+  readonly tasks: readonly Task[];
+  readonly blocker: string | null;
+  readonly open_questions: readonly string[];
+  readonly progress: ProgressInfo;
+  readonly usage: UsageInfo;
+  readonly last_activity: number;
+  readonly position: number;
+}
+
+export interface Artifact {
+  readonly kind: "todolist" | "document";
+  readonly name: string;
+  readonly mime: string;
+  readonly href: string;
+  readonly size?: number;
+  readonly document_id?: string;
+  readonly created_at?: number;
+  readonly run_id?: string | null;
+  readonly agent?: string | null;
+}
+
+export interface StoredFile {
+  readonly id: string;
+  /** The number used by workflows. */
+  readonly fileId: number;
+  readonly filename: string;
+  readonly mime: string;
+  readonly size: number;
+  readonly created_at: number;
+  readonly href: string;
+}
+
+/** An error or a warning in an agent system, with its location. */
+export interface SpecProblem {
+  readonly file: string;
+  readonly line: number | null;
+  readonly column: number | null;
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface SystemHead {
+  readonly id: string;
+  readonly version: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly description: string;
+}
+
+export interface SystemPage {
+  readonly agent_systems: readonly SystemHead[];
+  readonly next: string | null;
+}
+
+export interface PublishedAgent {
+  readonly id: string;
+  readonly role: string;
+  readonly kind: string;
+  readonly description: string;
+  readonly graph?: string;
+  readonly output_schema?: Readonly<Record<string, unknown>>;
+  readonly model?: { readonly provider: string; readonly model: string; readonly [setting: string]: unknown };
+  readonly tools?: readonly string[];
+  readonly agents?: readonly {
+    readonly id: string;
+    readonly allowed_tools?: readonly string[];
+    readonly mission_override?: string;
+  }[];
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+export interface ResolvedSystem {
+  readonly id: string;
+  readonly description: string;
+  readonly orchestrator: string;
+  readonly agents: readonly PublishedAgent[];
+  readonly tools: readonly string[];
+  readonly models: readonly string[];
+  readonly default_model: Readonly<Record<string, unknown>>;
+  readonly storage: Readonly<Record<string, unknown>>;
+  readonly coalescing_window: number | null;
+  readonly store_prompts: boolean;
+  readonly quotas: Readonly<Record<string, unknown>>;
+  readonly version: number | null;
+  readonly versions: readonly number[];
+  readonly created_at: number | null;
+  readonly warnings: readonly SpecProblem[];
+  readonly problems: readonly SpecProblem[];
+}
+
+export interface RegisteredSystem {
+  readonly id: string;
+  readonly version: number;
+  readonly warnings: readonly SpecProblem[];
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly input_schema: Readonly<Record<string, unknown>>;
+  readonly output: string | null;
+  readonly timeout: number | null;
+  readonly idempotent: boolean;
+  readonly effects: "read" | "write" | "external";
+  readonly untrusted: boolean;
+  readonly runs_in: "loop" | "thread" | "process";
+  readonly aliases: readonly string[];
+}
+
+export type Scope = "read" | "run" | "register" | "administer" | "metrics";
+
+/** The authenticated principal and its scopes. */
+export interface Me {
+  readonly tenant: string;
+  readonly user: string | null;
+  readonly role: "reader" | "member" | "admin";
+  readonly scopes: readonly Scope[];
+}

@@ -1,0 +1,1 @@
+"""Builds agents: from a resolved agent system to a compiled graph."""

@@ -1,0 +1,283 @@
+"""Checklist tools: an agent plans tasks and reports progress; sub-agents work on the same list.
+
+Each tool reads the checklist from the agent's state, applies one patch and returns the new state.
+A rejected patch is an error result with the reason and the current list; the run continues.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import msgspec
+from langchain.agents.middleware import AgentMiddleware, AgentState, ToolCallRequest
+from langchain.tools import ToolRuntime
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import Command
+
+from stellwerk.agents.runtime.conversation import TASK
+from stellwerk.agents.tools.registry import ARTIFACT_KEY
+from stellwerk.envelope.results import Column, Table
+from stellwerk.envelope.to_json import clean_text
+from stellwerk.errors import PatchRefused
+from stellwerk.spec.model import CompleteAgent
+from stellwerk.views.checklist import (
+    MAX_NOTE,
+    MAX_TITLE,
+    NAME,
+    TRANSITIONS,
+    Checklist,
+    Patch,
+    apply,
+    from_json,
+    markdown,
+    merged,
+    next_ids,
+    patch_of,
+    task_line,
+    to_json,
+)
+
+_BRANCH = "checklist_branch"
+_COLUMNS = ("id", "title", "status", "owner", "version", "note", "depends_on")
+
+_TITLE = {"type": "string", "maxLength": MAX_TITLE, "description": "What is to be done, in one line."}
+_NOTE = {"type": "string", "maxLength": MAX_NOTE, "description": "What is worth knowing about it."}
+_OWNER = {"type": "string", "description": "The agent that works on it."}
+_TEXTS = {"type": "array", "items": {"type": "string", "maxLength": MAX_NOTE}}
+
+_PLANNED = {
+    "title": _TITLE,
+    "owner": _OWNER | {"description": "The agent that works on it; you, if left out."},
+    "note": _NOTE,
+    "depends_on": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Tasks that come first: their ids, or #1, #2 … for tasks of this call in their order.",
+    },
+}
+_INSTEAD = {
+    "type": "boolean",
+    "description": "True if this takes the place of what you planned before: what is open of that is skipped, "
+    "and blockers and questions are settled.",
+}
+_CHANGED = {
+    "id": {"type": "string", "description": "Which task, such as t1."},
+    "status": {"type": "string", "enum": list(TRANSITIONS)},
+    "title": _TITLE,
+    "note": _NOTE,
+    "owner": _OWNER | {"description": "Hands the task over to this agent."},
+    "version": {"type": "integer", "description": "Version of the task, if you do not name that of the checklist."},
+}
+
+
+def merged_json(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """The reducer of the state key; an empty dict is an empty checklist."""
+    return to_json(merged(from_json(left), from_json(right)))
+
+
+class ChecklistState(AgentState[Any], total=False):
+    """Plain JSON, so that it can be stored under the strict rules for checkpoints."""
+
+    checklist: Annotated[dict[str, Any], merged_json]
+    checklist_branch: str
+    """The branch of a sub-agent among parallel ones, such as ``s2``; absent for the outermost agent."""
+
+
+class ChecklistMiddleware(AgentMiddleware[ChecklistState, Any, Any]):
+    """Adds the checklist to the agent's state, and the checklist tools that it may use."""
+
+    state_schema = ChecklistState
+
+    def __init__(self, agent: str, allow: Collection[str]) -> None:
+        super().__init__()
+        self.tools = [tool for tool in checklist_tools(agent) if tool.name in allow]
+
+
+class DeepChecklist(ChecklistMiddleware):
+    """For a deep agent, which passes its whole state to a sub-agent and takes back the changes."""
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        if request.tool_call["name"] != TASK:
+            return await handler(request)
+        state = {**request.state, **shared_checklist(request.state, request.tool_call["id"] or "")}
+        return await handler(replace(request, state=state, runtime=replace(request.runtime, state=state)))
+
+
+def checklist_for(agent: CompleteAgent) -> ChecklistMiddleware:
+    """The middleware for an agent; each of its sub-agents gets a branch of the checklist."""
+    kind = DeepChecklist if agent.kind == "deep" else ChecklistMiddleware
+    return kind(agent.name, {schema.name for schema in agent.tool_schemas})
+
+
+def checklist_tools(agent: str) -> list[BaseTool]:
+    """The tools for one agent, which owns the tasks that it plans and changes only its own."""
+    return [_tool(form, agent) for form in _FORMS]
+
+
+def shared_checklist(state: Mapping[str, Any], tool_call_id: str) -> dict[str, Any]:
+    """The part of a sub-agent's input that shares its caller's checklist.
+
+    Parallel sub-agents get different branches, so that their task ids never clash. The caller takes the sub-agent's
+    ``checklist`` back as an update of its own state.
+    """
+    ids = [call["id"] for call in _parallel_calls(state.get("messages", ()), tool_call_id)]
+    place = f"s{ids.index(tool_call_id) + 1 if tool_call_id in ids else 1}"
+    branch = state.get(_BRANCH)
+    return {NAME: state.get(NAME) or {}, _BRANCH: f"{branch}.{place}" if branch else place}
+
+
+@dataclass(frozen=True)
+class _ToolForm:
+    """A checklist tool, independent of the agent."""
+
+    name: str
+    description: str
+    properties: Mapping[str, Any]
+    required: Sequence[str] = ()
+    patch: Callable[[Checklist, dict[str, Any], str], Patch] | None = None
+    """Makes a patch of the checklist, the arguments and the branch; None for a tool that only reads."""
+
+
+def _tool(form: _ToolForm, agent: str) -> BaseTool:
+    async def call(runtime: ToolRuntime[Any, Any], **arguments: Any) -> Command[Any] | ToolMessage:
+        return _call(form, agent, runtime, arguments)
+
+    # A JSON Schema instead of a class, so that our errors, with the checklist beside them, explain invalid arguments.
+    schema = {"type": "object", "properties": dict(form.properties), "required": list(form.required)}
+    return StructuredTool(
+        name=form.name,
+        description=form.description,
+        args_schema=schema,
+        coroutine=call,
+        metadata={ARTIFACT_KEY: {"idempotent": True}},
+    )
+
+
+def _call(
+    form: _ToolForm, agent: str, runtime: ToolRuntime[Any, Any], arguments: dict[str, Any]
+) -> Command[Any] | ToolMessage:
+    state, call_id = runtime.state, str(runtime.tool_call_id)
+    before = from_json(state.get(NAME) or {})
+    if form.patch is None:
+        return _answer(form, call_id, markdown(before), before)
+    try:
+        _check_alone(state["messages"], call_id)
+        _check_known(form, arguments)
+        branch = str(state.get(_BRANCH) or "")
+        after = apply(before, form.patch(before, arguments, branch), by=agent, branch=branch)
+    except PatchRefused as refused:
+        text = f"Nothing was changed: {refused.message}.\n\n{markdown(before)}"
+        return ToolMessage(clean_text(text), name=form.name, tool_call_id=call_id, status="error")
+    known = {task.id for task in before.tasks}
+    touched = sorted((task for task in after.tasks if task not in before.tasks), key=lambda task: task.id in known)
+    text = "\n".join([f"Done. The checklist is now at version {after.version}.", *map(task_line, touched)])
+    return Command(update={NAME: to_json(after), "messages": [_answer(form, call_id, text, after)]})
+
+
+def _answer(form: _ToolForm, call_id: str, text: str, checklist: Checklist) -> ToolMessage:
+    """Text for the model, and the whole list as a table for a user interface."""
+    columns = tuple(Column(name=name, type="number" if name == "version" else None) for name in _COLUMNS)
+    rows = tuple(
+        tuple(" ".join(t.depends_on) if name == "depends_on" else getattr(t, name) for name in _COLUMNS)
+        for t in checklist.tasks
+    )
+    artifact = {ARTIFACT_KEY: 1, "result": msgspec.json.decode(msgspec.json.encode(Table(columns=columns, rows=rows)))}
+    return ToolMessage(text, name=form.name, tool_call_id=call_id, artifact=artifact)
+
+
+def _check_alone(messages: Sequence[BaseMessage], call_id: str) -> None:
+    """Of several calls in one turn only the first may change the list.
+
+    All of them see the list from before the turn, so the later ones would silently overwrite the first.
+    """
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    for call in _parallel_calls(messages, call_id):
+        if call["id"] == call_id:
+            return
+        if call["name"] in _WRITING and call["id"] not in answered:
+            raise PatchRefused(
+                f"{call['name']}, called in the same turn, changes the checklist first, so the version you saw is "
+                "not the newest any more; look at what it did, then call again, with all changes in one call",
+                code="stale_version",
+            )
+
+
+def _parallel_calls(messages: Sequence[BaseMessage], call_id: str) -> Sequence[Any]:
+    """All tool calls of the message that made this one."""
+    spoken = (message.tool_calls for message in reversed(messages) if isinstance(message, AIMessage))
+    return next((calls for calls in spoken if any(call["id"] == call_id for call in calls)), ())
+
+
+def _check_known(form: _ToolForm, arguments: Mapping[str, Any]) -> None:
+    if unknown := [name for name in arguments if name not in form.properties]:
+        known = ", ".join(form.properties)
+        raise PatchRefused(f"{form.name} has no argument {unknown[0][:40]!r}; it has: {known}", code="forbidden_field")
+
+
+def _planned(checklist: Checklist, arguments: dict[str, Any], branch: str) -> Patch:
+    tasks = arguments.get("tasks")
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise PatchRefused("tasks must be a list of objects, each with a title", code="invalid_patch")
+    for task in tasks:
+        if "id" in task:
+            raise PatchRefused("ids are given, not chosen; leave 'id' out", code="forbidden_field")
+    ids = next_ids(checklist, len(tasks), branch=branch)
+    of_this_call = {f"#{n}": task_id for n, task_id in enumerate(ids, start=1)}
+    numbered = [_numbered(task, task_id, of_this_call) for task, task_id in zip(tasks, ids, strict=True)]
+    return patch_of({"tasks": numbered, "instead": arguments.get("instead")})
+
+
+def _numbered(task: dict[str, Any], task_id: str, of_this_call: Mapping[str, str]) -> dict[str, Any]:
+    needed = task.get("depends_on")
+    if isinstance(needed, list):
+        needed = [of_this_call.get(name, name) if isinstance(name, str) else name for name in needed]
+    return {**task, "id": task_id, "depends_on": needed}
+
+
+def _given(checklist: Checklist, arguments: dict[str, Any], branch: str) -> Patch:
+    return patch_of(arguments)
+
+
+def _list_of(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    items = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {"type": "array", "minItems": 1, "items": items}
+
+
+_FORMS = (
+    _ToolForm(
+        "plan_tasks",
+        "Put tasks on the checklist, in the order in which they are to be done. They get ids (t1, t2 …). "
+        "Plan when the work takes several steps.",
+        {"tasks": _list_of(_PLANNED, "title"), "instead": _INSTEAD},
+        ("tasks",),
+        _planned,
+    ),
+    _ToolForm(
+        "update_tasks",
+        "Change tasks that you own or planned: set one to in_progress when you begin it and to completed when it is "
+        "done. Name the version of the checklist that you saw last. All changes are made, or none.",
+        {
+            "version": {"type": "integer", "description": "Version of the checklist that you saw last."},
+            "changes": _list_of(_CHANGED, "id"),
+        },
+        ("changes",),
+        _given,
+    ),
+    _ToolForm("read_tasks", "Read the whole checklist as it is now, with its version.", {}),
+    _ToolForm(
+        "report_obstacles",
+        "Say what keeps you from going on, or what only the user can answer; and what of it is settled.",
+        {
+            "blocker": {"type": "string", "maxLength": MAX_NOTE, "description": "What keeps you from going on."},
+            "questions": _TEXTS | {"description": "Questions that are open."},
+            "settled": _TEXTS | {"description": "Blockers and questions that are settled, word for word."},
+        },
+        (),
+        _given,
+    ),
+)
+CHECKLIST_TOOLS = tuple(form.name for form in _FORMS)
+_WRITING = frozenset(form.name for form in _FORMS if form.patch is not None)

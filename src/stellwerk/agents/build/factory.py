@@ -1,0 +1,248 @@
+"""AgentFactory: builds a RunnableAgent from its description.
+
+First the tools (registered ones, those of MCP servers, other agents), then the middleware for the
+settings, then the graph.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from langchain.agents import create_agent
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+
+from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_for
+from stellwerk.agents.build.kinds import ALL_EFFECTS, KindParts, agent_kind
+from stellwerk.agents.build.models import chat_model, image_input
+from stellwerk.agents.build.resources import Resources, effect_of, is_untrusted
+from stellwerk.agents.build.subagent import BuiltAgent, agent_tool
+from stellwerk.agents.graphs.input import find_input
+from stellwerk.agents.graphs.registry import adopted
+from stellwerk.agents.graphs.state_types import state_types
+from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
+from stellwerk.agents.middleware.request import prompt_of
+from stellwerk.agents.middleware.taint import ToolTraits
+from stellwerk.agents.runtime.context import CustomStateShared
+from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE
+from stellwerk.agents.runtime.images import ImageInput
+from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent, RunOptions
+from stellwerk.agents.tools.call import langchain_tool
+from stellwerk.agents.tools.registry import Tools, ToolSpec, discover
+from stellwerk.errors import SpecError, UnknownTool
+from stellwerk.spec.load import LoadedSystem
+from stellwerk.spec.messages import Suggestions
+from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect, SystemSpec
+from stellwerk.spec.resolve import Resolved, admit, resolve
+from stellwerk.spec.rules import BY_TOOL, effect_refused
+
+_NO_IMAGES = (
+    "the graph {name!r} is not said to take images; if its models do, name it under graph_images in the operator's file"
+)
+
+
+class _Rights(NamedTuple):
+    """What an agent may do, as narrowed by the agents above it."""
+
+    effects: frozenset[Effect]
+    """Effects of the tools that it may have."""
+    asked: frozenset[Effect]
+    """Effects of the tools whose calls the user approves once something untrusted was read."""
+
+    def narrowed(self, config: AgentConfig) -> "_Rights":
+        effects = self.effects if config.effects is None else self.effects & set(config.effects)
+        return _Rights(effects, self.asked | set(config.approvals_after_reading))
+
+
+_ANYTHING = _Rights(ALL_EFFECTS, frozenset())
+
+
+class AgentFactory:
+    def __init__(self, resources: Resources | None = None, *, tools: Sequence[ToolSpec] = ()) -> None:
+        """``tools`` are your own, in addition to built-in and installed ones."""
+        self._resources = resources or Resources(tools=Tools([*discover().specs(), *tools]), saver=InMemorySaver())
+
+    async def admitted(self, loaded: LoadedSystem) -> Resolved:
+        """The resolved system.
+
+        Raises:
+            SpecError: it names what is not available, or contradicts itself; lists everything that is wrong.
+        """
+        return admit(loaded, await self._resources.catalogue(_named(loaded)))
+
+    async def resolved(self, loaded: LoadedSystem) -> Resolved:
+        """The resolved system with its problems, without rejecting it."""
+        return resolve(loaded.system, await self._resources.catalogue(_named(loaded)))
+
+    async def build(self, agent: CompleteAgent, system: SystemSpec | None = None) -> RunnableAgent:
+        """Build the agent and everything below it.
+
+        Raises:
+            StellwerkError: a tool, graph, model or key is missing.
+        """
+        built = await _Building(self._resources).built(agent, _ANYTHING, self._resources.saver)
+        options = RunOptions(images=built.images)
+        if system is not None:
+            options = RunOptions(system.coalescing_window, system.quotas, system.store_prompts, built.images)
+        as_tool = partial(self._as_tool, agent)
+        return RunnableAgent(agent.name, built.graph, graph_input=built.graph_input, options=options, as_tool=as_tool)
+
+    def _as_tool(
+        self, agent: CompleteAgent, name: str | None, allowed_tools: Sequence[str] | None, mission: str | None
+    ) -> BaseTool:
+        narrow = agent.narrowed(allowed_tools, mission)
+        made: list[BuiltAgent] = []
+
+        async def inner() -> BuiltAgent:
+            if not made:
+                made.append(await _Building(self._resources).built(narrow, _ANYTHING, None))
+            return made[0]
+
+        return agent_tool(narrow, name=name or agent.name, inner=inner)
+
+
+def _named(loaded: LoadedSystem) -> set[str]:
+    return {name for agent in loaded.system.agents for name in agent.tools.allow}
+
+
+class _Building:
+    """Builds one agent and its sub-agents; a sub-agent that is used several times is built once."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._known: dict[tuple[object, ...], BuiltAgent] = {}
+
+    async def built(self, agent: CompleteAgent, rights: _Rights, saver: BaseCheckpointSaver[Any] | None) -> BuiltAgent:
+        """``saver`` is None for a sub-agent, whose checkpoints go to the saver of its caller."""
+        resources = self._resources
+        await asyncio.sleep(0)  # large systems take a while
+        if agent.kind == "graph":
+            return await self._adopted(agent, rights.effects, saver)
+        agent = _with_resolved_aliases(agent, resources.tools.names())
+        rights = rights.narrowed(agent.config)
+        below = [(use, await self._below(use, rights)) for use in agent.agents_as_tools]
+        model = chat_model(agent.model, providers=resources.providers, keys=resources.keys)
+        names = [schema.name for schema in agent.tool_schemas if schema.name not in CHECKLIST_TOOLS]
+        tools = [await self._tool(name, agent, rights.effects) for name in names]
+        aliases = {alias: name for alias, name in resources.tools.names().items() if alias != name and name in names}
+        known = _known(tools, below)
+        untrusted = any(each.untrusted for each in known.values())
+        config = agent.config.model_copy(update={"approvals_after_reading": sorted(rights.asked)})
+        layers = middleware_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
+        if _has_checklist(agent):
+            layers.append(checklist_for(agent))
+        images = image_input(agent.model, model)
+        if saver is not None:
+            saver = saver.with_allowlist({found for _, built in below for found in state_types(built.graph)})
+        if agent.kind != "react":
+            limits = without_answer_settings(config)
+            parts = KindParts(
+                model=model,
+                tools=tools,
+                middleware=layers,
+                guards=middleware_for(limits, agent=agent.name, judge=model, aliases=aliases, known=known),
+                below=below,
+                effects=rights.effects,
+                asked=rights.asked,
+                keep=resources.keep,
+                saver=saver,
+                store=resources.store,
+            )
+            graph = agent_kind(agent.kind)(agent, parts)
+            return BuiltAgent(graph, MESSAGES, untrusted or agent.kind == "workplan", images)
+        tools += [_offered(agent, use, built) for use, built in below]
+        graph = create_agent(
+            model,
+            tools,
+            system_prompt=prompt_of(agent.config) or None,
+            middleware=layers,
+            state_schema=CustomStateShared,
+            checkpointer=saver,
+            store=resources.store,
+            name=agent.name,
+        )
+        return BuiltAgent(graph, MESSAGES, untrusted, images)
+
+    async def _below(self, use: AgentAsTool, rights: _Rights) -> BuiltAgent:
+        terms = None if use.allowed_tools is None else tuple(use.allowed_tools)
+        key = (id(use.agent), terms, use.mission_override, rights)
+        if key not in self._known:
+            narrow = use.agent.narrowed(use.allowed_tools, use.mission_override)
+            self._known[key] = await self.built(narrow, rights, None)
+        return self._known[key]
+
+    async def _adopted(
+        self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[Any] | None
+    ) -> BuiltAgent:
+        if "external" not in effects:  # the contents of a graph are unknown
+            raise SpecError(effect_refused(f"{agent.name!r} is a graph", "external", effects))
+        entry = self._resources.graphs.find(agent.graph or agent.name)
+        opened = await self._resources.opened(entry)
+        graph = adopted(opened, name=agent.name, saver=saver, store=self._resources.store)
+        graph_input = find_input(graph, name=entry.name, key=entry.input_key)
+        images = ImageInput("none", _NO_IMAGES.format(name=entry.name))
+        if graph_input.form != "messages":
+            images = ImageInput("none", f"the graph {entry.name!r} takes text only")
+        elif entry.images:
+            images = ImageInput("content")
+        return BuiltAgent(graph, graph_input, untrusted=True, images=images)
+
+    async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:
+        server = self._resources.mcp.server_of(name)
+        if server is not None and name not in self._resources.tools.names():
+            offered = {tool.name: tool for tool in await self._resources.mcp.tools(server, keep=self._resources.keep)}
+            if name not in offered:
+                raise UnknownTool(name, known=offered)
+            tool = offered[name]
+        else:
+            tool = langchain_tool(self._resources.tools.find(name), keep=self._resources.keep)
+        effect = effect_of(tool)
+        if effect not in effects:
+            raise SpecError(effect_refused(f"{agent.name!r} has the tool {name!r}", effect, effects))
+        return tool
+
+
+def _with_resolved_aliases(agent: CompleteAgent, names: Mapping[str, str]) -> CompleteAgent:
+    """The agent with aliases of tools in its rules resolved; a rule for an unknown tool is an error."""
+    own = {schema.name for schema in agent.tool_schemas} | {_name(use) for use in agent.agents_as_tools}
+    mine = {names.get(name, name) for name in own} | own
+    changes = {}
+    for setting in BY_TOOL:
+        rules: dict[str, object] = getattr(agent.config, setting)
+        named = {name if name in own else names.get(name, name): rule for name, rule in rules.items()}
+        for name in sorted(named.keys() - mine - (set(rules) if agent.kind == "deep" else set())):
+            hint = Suggestions().did_you_mean(name, mine)
+            raise SpecError(f"{setting} of agent {agent.name!r} names {name!r}, which is no tool of it; {hint}")
+        changes[setting] = named
+    return agent.model_copy(update={"config": agent.config.model_copy(update=changes)})
+
+
+def _offered(agent: CompleteAgent, use: AgentAsTool, built: BuiltAgent) -> BaseTool:
+    async def inner() -> BuiltAgent:
+        return built
+
+    shared = _has_checklist(agent) and _has_checklist(use.agent)
+    return agent_tool(use.agent, name=_name(use), inner=inner, shares_checklist=shared)
+
+
+def _known(tools: Sequence[BaseTool], below: Sequence[tuple[AgentAsTool, BuiltAgent]]) -> dict[str, ToolTraits]:
+    """The traits of tools and sub-agents, by name; a graph of the operator may do anything."""
+    known = {tool.name: ToolTraits(effect_of(tool), is_untrusted(tool)) for tool in tools}
+    known[GENERAL_PURPOSE] = ToolTraits(None, any(each.untrusted for each in known.values()))
+    for use, built in below:
+        if any(tool.name == _name(use) for tool in tools):
+            raise SpecError(f"{_name(use)!r} is the name of a tool and of a sub-agent; give the sub-agent another one")
+        known[_name(use)] = ToolTraits("external" if use.agent.kind == "graph" else None, built.untrusted)
+    return known
+
+
+def _name(use: AgentAsTool) -> str:
+    return use.name or use.agent.name
+
+
+def _has_checklist(agent: CompleteAgent) -> bool:
+    """Whether the agent, or a sub-agent below it, has checklist tools."""
+    own = any(schema.name in CHECKLIST_TOOLS for schema in agent.tool_schemas)
+    return agent.kind != "graph" and (own or any(_has_checklist(use.agent) for use in agent.agents_as_tools))

@@ -1,0 +1,214 @@
+"""Chat models: builds the model that a spec describes, with the API key of its provider.
+
+Base URLs come from the operator only, and redirects are not followed: a conversation goes nowhere
+else. Retries are left to our middleware, which knows whether a token was streamed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import structlog
+from langchain.chat_models import init_chat_model
+
+# Private, but the only list of providers and their packages; a test pins it.
+from langchain.chat_models.base import _BUILTIN_PROVIDERS
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr, ValidationError
+
+from stellwerk.agents.runtime.images import ImageInput, takes_images
+from stellwerk.agents.scripted.model import ScriptedModel
+from stellwerk.agents.scripted.schema_prompting import SchemaPrompted
+from stellwerk.errors import MissingPackage, MissingSecret, SettingsError, SpecError, UnknownProvider
+from stellwerk.spec.catalogue import plain
+from stellwerk.spec.model import ModelSpec
+from stellwerk.spec.operator import Provider
+
+logger = structlog.get_logger(__name__)
+
+SCRIPTED = "scripted"
+_EXTRAS = {"langchain_openai": "path/to/stellwerk[openai]"}
+_SETTINGS = ("temperature", "top_p", "max_tokens")
+_SILENCE = 600.0
+"""Default read timeout of a provider, in seconds; LangChain has none."""
+_NO_KEY = SecretStr("none")
+"""For a provider without keys: LangChain would otherwise send the key that it finds in the environment."""
+_CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")
+"""Attributes in which models such as those of langchain-openai and langchain-anthropic keep the vendor's client, which
+has the HTTP client in ``_client``. No public way changes nothing else; a test pins this one."""
+_NO_REDIRECTS: Mapping[str, Any] = {"client_args": {"follow_redirects": False, "allow_redirects": False}}
+"""For Google's client, which passes them to httpx and aiohttp."""
+
+
+def refuse_redirects(model: BaseChatModel) -> None:
+    """In all HTTP clients of the model, once if models share a client."""
+    for name in _CLIENTS:
+        http: Any = getattr(getattr(model, name, None), "_client", None)
+        if getattr(http, "follow_redirects", False):
+            http.follow_redirects = False
+            hook = _warn_async if name.endswith("async_client") else _warn
+            http.event_hooks = {**http.event_hooks, "response": [*http.event_hooks.get("response", ()), hook]}
+
+
+def _warn(response: Any) -> None:
+    if response.has_redirect_location:
+        said = "Redirect to {} not followed; use that URL as the base_url if it is the intended server"
+        logger.warning("redirect_refused", url=str(response.url), reason=said.format(response.headers["location"]))
+
+
+async def _warn_async(response: Any) -> None:
+    _warn(response)
+
+
+class SecretSource(Protocol):
+    def find(self, secret: str) -> str | None:
+        """The value of a secret for the current tenant; None if it is not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSecrets:
+    """Local mode: the operator's keys, read once by the settings."""
+
+    found: Mapping[str, SecretStr]
+
+    def find(self, secret: str) -> str | None:
+        value = self.found.get(secret)
+        return None if value is None else value.get_secret_value()
+
+
+def chat_model(spec: ModelSpec, *, providers: Mapping[str, Provider], keys: SecretSource) -> BaseChatModel:
+    """Make the model that a spec describes.
+
+    Raises:
+        UnknownProvider: neither LangChain nor the operator knows the provider.
+        MissingSecret: the API key is not stored.
+        MissingPackage: the provider's package is not installed.
+    """
+    if plain(spec.provider) == SCRIPTED:  # needs neither a key nor schemas of tools
+        return _profiled(ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace), spec)
+    model = _profiled(_served_model(spec, _provider(spec, providers), _key(spec, providers, keys)), spec)
+    return SchemaPrompted(inner=model, profile=model.profile) if spec.tool_calling == "schema" else model
+
+
+def _profiled(model: BaseChatModel, spec: ModelSpec) -> BaseChatModel:
+    """The model with the capabilities of the spec, which override LangChain's profile."""
+    if spec.images is not None:
+        model.profile = {**(model.profile or {}), "image_inputs": spec.images}
+    return model
+
+
+def needed_secret(spec: ModelSpec, *, providers: Mapping[str, Provider]) -> str | None:
+    """The secret that the model needs; None if it needs none."""
+    if plain(spec.provider) == SCRIPTED or not _provider(spec, providers).needs_key:
+        return None
+    return f"{plain(spec.provider)}_api_key"
+
+
+def known_providers(providers: Mapping[str, Provider]) -> dict[str, str | None]:
+    """Every provider that a model may name, normalised, and the secret that it needs.
+
+    Raises:
+        SettingsError: two providers of the operator have the same normalised name.
+    """
+    names = {SCRIPTED, *_BUILTIN_PROVIDERS, *_named(providers)}
+    return {name: needed_secret(ModelSpec(provider=name), providers=providers) for name in sorted(names)}
+
+
+def provider_kinds() -> list[str]:
+    """The providers that LangChain supports, if their package is installed."""
+    return sorted(_BUILTIN_PROVIDERS)
+
+
+def missing_packages(providers: Mapping[str, Provider]) -> dict[str, str]:
+    """Every provider whose package is not installed, and what to install with pip."""
+    kinds = {name: name for name in _BUILTIN_PROVIDERS}
+    kinds |= {name: plain(provider.kind) for name, provider in _named(providers).items()}
+    installs = {kind: _install(kind) for kind in _BUILTIN_PROVIDERS if find_spec(_module(kind)) is None}
+    return {name: installs[kind] for name, kind in kinds.items() if kind in installs}
+
+
+def _module(kind: str) -> str:
+    return _BUILTIN_PROVIDERS[kind][0].partition(".")[0]
+
+
+def _install(kind: str) -> str:
+    return _EXTRAS.get(_module(kind), _module(kind).replace("_", "-"))
+
+
+def _provider(spec: ModelSpec, providers: Mapping[str, Provider]) -> Provider:
+    """Names of the operator have precedence, so that a known name can get another base URL."""
+    named = _named(providers)
+    found = named.get(plain(spec.provider), Provider(kind=spec.provider))
+    if plain(found.kind) not in _BUILTIN_PROVIDERS:
+        # A name that the operator gave is not a kind.
+        names = set() if plain(spec.provider) in named else {*named, SCRIPTED}
+        raise UnknownProvider(found.kind, known={*_BUILTIN_PROVIDERS, *names})
+    return found
+
+
+def _named(providers: Mapping[str, Provider]) -> dict[str, Provider]:
+    """By normalised name: ``OpenAI`` must not bypass ``openai``."""
+    spellings = {SCRIPTED: "the scripted model"}
+    for name in providers:
+        if (taken := spellings.setdefault(plain(name), repr(name))) != repr(name):
+            raise SettingsError(
+                f"the provider {name!r} has the same name as {taken}, since dashes and capitals do not matter; "
+                "give it another name"
+            )
+    return {plain(name): provider for name, provider in providers.items()}
+
+
+def _key(spec: ModelSpec, providers: Mapping[str, Provider], keys: SecretSource) -> SecretStr:
+    secret = needed_secret(spec, providers=providers)
+    if secret is None:
+        return _NO_KEY
+    value = keys.find(secret)
+    if not value:
+        raise MissingSecret(secret, user=f"the model {spec.model!r} of {spec.provider!r}")
+    return SecretStr(value)
+
+
+def _served_model(spec: ModelSpec, provider: Provider, key: SecretStr) -> BaseChatModel:
+    kind = plain(provider.kind)
+    user = f"the model {spec.model!r} of {spec.provider!r}"
+    options = {name: getattr(spec, name) for name in _SETTINGS if getattr(spec, name) is not None}
+    options |= _provider_options(kind, provider, spec.timeout or _SILENCE)
+    try:
+        # The key goes in wrapped: an error of pydantic shows what it was given.
+        model: BaseChatModel = init_chat_model(spec.model, model_provider=kind, api_key=key, **options)
+    except ImportError as error:
+        raise MissingPackage(user, install=_install(kind)) from error
+    except ValidationError as error:
+        wrong = "; ".join(found["msg"] for found in error.errors(include_input=False, include_context=False))
+        raise SpecError(f"{user} cannot be made: {wrong}") from None
+    refuse_redirects(model)
+    return model
+
+
+def _provider_options(kind: str, provider: Provider, silence: float) -> dict[str, Any]:
+    """Options that depend on the provider."""
+    # For Google's client 0 retries means its own default, and 1 means a single attempt.
+    options: dict[str, Any] = {"timeout": silence, "max_retries": 1 if kind == "google_genai" else 0}
+    if provider.base_url is not None:
+        options["base_url"] = provider.base_url
+    if kind == "google_genai":
+        options |= _NO_REDIRECTS
+    if kind == "openai":
+        options["stream_usage"] = True  # with another base URL the default is off, and tokens would not be counted
+        options["stream_chunk_timeout"] = silence  # keep-alive lines count as silence
+        if provider.base_url is not None:
+            options["use_responses_api"] = False  # compatible servers have chat completions only
+    return options
+
+
+def image_input(spec: ModelSpec, model: BaseChatModel) -> ImageInput:
+    """How an agent of ours with this model takes images."""
+    if takes_images(model):
+        return ImageInput("reference")
+    known = "takes no images" if "image_inputs" in (model.profile or {}) else "is not known to take images"
+    return ImageInput(
+        "none",
+        f"the model {spec.model!r} of {spec.provider!r} {known}; choose one that does, "
+        "or write `images: true` at the agent's model if this one does",
+    )

@@ -1,0 +1,102 @@
+"""Resources: everything that agents are built from: tools, graphs, MCP servers, providers, keys, saver, store."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+
+from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_tools
+from stellwerk.agents.build.models import EnvironmentSecrets, SecretSource, known_providers, missing_packages
+from stellwerk.agents.graphs.input import Graph, final_state_schema
+from stellwerk.agents.graphs.registry import Builder, GraphEntry, Graphs, open_graph
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.tools.call import SaveFiles
+from stellwerk.agents.tools.inventory import inventory
+from stellwerk.agents.tools.registry import ARTIFACT_KEY, Tools, discover
+from stellwerk.agents.tools.spec import DescribedTool
+from stellwerk.errors import McpUnreachable
+from stellwerk.logs import get_logger
+from stellwerk.settings import provider_keys
+from stellwerk.spec.catalogue import Catalogue
+from stellwerk.spec.operator import Provider
+
+logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Resources:
+    tools: Tools = field(default_factory=discover)
+    graphs: Graphs = field(default_factory=Graphs)
+    mcp: McpServers = field(default_factory=lambda: McpServers({}))
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    keys: SecretSource = field(default_factory=lambda: EnvironmentSecrets(provider_keys()))
+    environment: bool = True
+    """Whether environment variables of the process can be API keys."""
+    saver: BaseCheckpointSaver[Any] | None = None
+    store: BaseStore = field(default_factory=InMemoryStore)
+    keep: SaveFiles | None = None
+    """Stores the files that tools return."""
+    exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """Closes what factories of graphs have opened."""
+
+    _opened: dict[str, Graph | Builder] = field(default_factory=dict)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def opened(self, entry: GraphEntry) -> Graph | Builder:
+        """The graph of an entry; its factory is called once for all systems."""
+        async with self._opening:
+            if entry.name not in self._opened:
+                self._opened[entry.name] = await open_graph(entry, self.exit_stack, store=self.store)
+            return self._opened[entry.name]
+
+    def free(self, offered: Iterable[BaseTool]) -> list[BaseTool]:
+        """The tools of MCP servers whose names are free: no server can replace a registered tool."""
+        ours = {*CHECKLIST_TOOLS, *self.tools.names()}
+        free: list[BaseTool] = []
+        for tool in offered:
+            if tool.name in ours:
+                logger.warning("mcp_name_is_ours", tool=tool.name)
+            else:
+                free.append(tool)
+        return free
+
+    async def inventory(self) -> list[DescribedTool]:
+        """Registered tools, checklist tools, and the tools of all reachable MCP servers."""
+        return inventory(self.tools.specs(), [*checklist_tools("agent"), *self.free(await self.mcp.all_tools())])
+
+    async def catalogue(self, named: Collection[str] = ()) -> Catalogue:
+        """What an agent system may name here; only MCP servers of ``named`` tools are asked for their tools."""
+        servers = sorted({server for name in named if (server := self.mcp.server_of(name))})
+        asked = await asyncio.gather(*(self.mcp.tools(server) for server in servers), return_exceptions=True)
+        gone = [server for server, tools in zip(servers, asked, strict=True) if isinstance(tools, McpUnreachable)]
+        offered = self.free(tool for tools in asked if isinstance(tools, list) for tool in tools)
+        own = {name: name for name in (*(tool.name for tool in offered), *CHECKLIST_TOOLS)}
+        providers = known_providers(self.providers)
+        keyed = [name for name, secret in providers.items() if secret is None or self.keys.find(secret)]
+        return Catalogue(
+            tools={**own, **self.tools.names()},
+            mcp_servers=gone,
+            graphs=self.graphs.names(),
+            output_schema=lambda name: final_state_schema(self._opened.get(name) or self.graphs.find(name).source),
+            providers=list(providers),
+            keys=keyed,
+            environment=self.environment,
+            effects={**{tool.name: effect_of(tool) for tool in offered}, **self.tools.effects()},
+            packages=missing_packages(self.providers),
+        )
+
+
+def effect_of(tool: BaseTool) -> str:
+    """The declared effect of a tool; ``external``, the strongest, by default."""
+    return str((tool.metadata or {}).get(ARTIFACT_KEY, {}).get("effects", "external"))
+
+
+def is_untrusted(tool: BaseTool) -> bool:
+    """Whether the results of a tool may contain untrusted content."""
+    return bool((tool.metadata or {}).get(ARTIFACT_KEY, {}).get("untrusted"))

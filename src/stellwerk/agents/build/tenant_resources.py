@@ -1,0 +1,100 @@
+"""Tenant resources: isolates tenants. Each has its own MCP connections, opened graphs, LangGraph store and saver.
+
+Tools, graphs and providers of the operator are shared.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.saver import DurableSaver
+from stellwerk.agents.checkpoints.serde import StrictSerializer
+from stellwerk.agents.graphs.registry import Graphs
+from stellwerk.agents.graphs.store import open_store
+from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.tools.call import SaveFiles
+from stellwerk.agents.tools.registry import Tools
+from stellwerk.agents.tools.spec import DescribedTool
+from stellwerk.database.port import Database
+from stellwerk.redaction.redactor import Redactors
+from stellwerk.settings import provider_keys
+from stellwerk.spec.operator import Operator
+from stellwerk.tenants.principals import LOCAL_TENANT
+from stellwerk.tenants.secrets import Secrets
+from stellwerk.tenants.tenants import folder_of
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSecrets:
+    """Secrets of an agent system, of its tenant, or, for the operator's tenant, of the environment."""
+
+    secrets: Secrets
+    tenant: str
+    system: str = ""
+    environment: Mapping[str, SecretStr] = field(default_factory=dict)
+
+    def find(self, secret: str) -> str | None:
+        stored = self.secrets.find(self.tenant, self.system, secret)
+        if stored is not None or secret not in self.environment:
+            return stored
+        return self.environment[secret].get_secret_value()
+
+
+@dataclass(frozen=True, slots=True)
+class TenantResources:
+    database: Database
+    data: Path
+    operator: Operator
+    tools: Tools
+    graphs: Graphs
+    keep: SaveFiles
+    secrets: Secrets
+    redactors: Redactors
+    opened: AsyncExitStack
+    """Closes all resources with the server."""
+    environment: Mapping[str, SecretStr] = field(default_factory=provider_keys)
+    _made: dict[str, Resources] = field(default_factory=dict)
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def of(self, tenant: str) -> Resources:
+        async with self._making:
+            if tenant not in self._made:
+                self._made[tenant] = await self._resources(tenant)
+            return self._made[tenant]
+
+    async def factory(self, tenant: str, system: str) -> AgentFactory:
+        """For one agent system, which may have its own keys."""
+        resources = await self.of(tenant)
+        return AgentFactory(replace(resources, keys=self._keys(tenant, system)))
+
+    async def inventory(self, tenant: str) -> list[DescribedTool]:
+        """All tools that an agent system of this tenant may name."""
+        return await (await self.of(tenant)).inventory()
+
+    def _keys(self, tenant: str, system: str = "") -> TenantSecrets:
+        return TenantSecrets(self.secrets, tenant, system, self.environment if tenant == LOCAL_TENANT else {})
+
+    async def _resources(self, tenant: str) -> Resources:
+        keys = self._keys(tenant)
+        redactor = self.redactors.of(tenant)
+        path = folder_of(self.data, tenant) / "store.db"
+        mcp = McpServers(self.operator.mcp_servers, keys=keys)
+        self.opened.push_async_callback(mcp.close)
+        return Resources(
+            tools=self.tools,
+            graphs=self.graphs,
+            mcp=mcp,
+            providers=self.operator.providers,
+            keys=keys,
+            environment=tenant == LOCAL_TENANT,
+            saver=DurableSaver(self.database, tenant=tenant, serde=StrictSerializer(redactor)),
+            store=await self.opened.enter_async_context(open_store(path, redactor)),
+            keep=self.keep,
+            exit_stack=self.opened,
+        )

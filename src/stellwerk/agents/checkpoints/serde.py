@@ -1,0 +1,212 @@
+"""Strict deserialisation of checkpoints, and redaction of secrets before they are stored.
+
+LangGraph's serialiser imports and calls whatever a stored blob names, unless it is strict; a strict
+one replaces a blocked type with plain data and continues. Here a blocked type is an error that
+names it, if possible before it is stored. Nothing is ever unpickled or revived from JSON.
+"""
+
+import logging
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
+from msgspec.msgpack import Ext
+
+from stellwerk.errors import CorruptStore, SettingsError
+from stellwerk.langgraph_env import STRICT_MSGPACK
+from stellwerk.redaction.redactor import Redactor
+
+MSGPACK = "msgpack"
+_FORMATS = frozenset({"null", "bytes", "bytearray", MSGPACK})
+_BLOCKED = frozenset({"msgpack_blocked", "msgpack_method_blocked"})
+
+_BASE_TYPES = frozenset(
+    {type(None), bool, int, float, str, bytes, list, tuple, dict, HumanMessage, AIMessage, ToolMessage}
+)
+
+_blocked_events: ContextVar[list[SerdeEvent] | None] = ContextVar("blocked", default=None)
+
+
+def _record_blocked(event: SerdeEvent) -> None:
+    """LangGraph swallows a listener's errors: this one records, and ``loads_typed`` raises."""
+    seen = _blocked_events.get()
+    if seen is not None and event["kind"] in _BLOCKED:
+        seen.append(event)
+
+
+register_serde_event_listener(_record_blocked)
+
+
+class StrictSerializer(JsonPlusSerializer):
+    """LangGraph's serialiser with an allowlist of types.
+
+    It allows LangGraph's safe types (messages, dates, …) and those that ``with_msgpack_allowlist``
+    adds; LangGraph adds those of a graph's state schema. Secrets of ``redactor`` are not stored.
+    """
+
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=())
+        self._verified: set[type] = set(_BASE_TYPES)
+        self._redactor = Redactor() if redactor is None else redactor  # it may learn secrets later
+
+    def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> JsonPlusSerializer:
+        clone = super().with_msgpack_allowlist(extra_allowlist)
+        if clone is not self and isinstance(clone, StrictSerializer):
+            clone._verified = set(_BASE_TYPES)
+        return clone
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Serialise a value. A new type is read back once, so that every stored value can be read.
+
+        Raises:
+            CorruptStore: the type is not allowed.
+        """
+        typed = without_secrets(super().dumps_typed(obj), self._redactor)
+        elements = obj.values() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()
+        if unknown := {type(obj), *map(type, elements)} - self._verified:
+            self.loads_typed(typed)
+            self._verified |= unknown
+        return typed
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Rebuild a value.
+
+        Raises:
+            CorruptStore: it has a type that is not allowed, or a format that is never written.
+        """
+        if data[0] not in _FORMATS:
+            raise CorruptStore(f"a stored value has the form {data[0][:40]!r}, which is never written; do not trust it")
+        seen: list[SerdeEvent] = []
+        token = _blocked_events.set(seen)
+        try:
+            value = super().loads_typed(data)
+        except ValueError as error:
+            raise CorruptStore(f"a stored value is damaged ({error}); restore it from a backup") from error
+        finally:
+            _blocked_events.reset(token)
+        if seen:
+            raise _not_allowed(seen[0])
+        return value
+
+
+def _not_allowed(event: SerdeEvent) -> CorruptStore:
+    module, name = event["module"], event["name"]
+    if method := event.get("method"):
+        return CorruptStore(f"stored state wants to call {module}.{name}.{method}, which is never allowed")
+    return CorruptStore(
+        f"the type {module}.{name} is not allowed in stored state; name it in the state schema of the graph, "
+        f"or compile the graph with saver.with_allowlist([({module!r}, {name!r})])"
+    )
+
+
+def without_secrets(typed: tuple[str, bytes], redactor: Redactor) -> tuple[str, bytes]:
+    """Redact known secrets in a serialised value.
+
+    Raises:
+        CorruptStore: it contains a secret that cannot be removed.
+    """
+    format_, data = typed
+    if not redactor or not redactor.finds(bytes(data).decode(errors="replace")):
+        return typed
+    if format_ != MSGPACK:
+        return format_, _text_or_bytes(bytes(data), redactor)
+    try:
+        return format_, msgspec.msgpack.encode(_redacted(msgspec.msgpack.decode(data), redactor))
+    except (msgspec.MsgspecError, TypeError, RecursionError) as error:
+        raise CorruptStore("there is a secret in the state, in a form in which it cannot be taken out") from error
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    match value:
+        case str():
+            return redactor.redact_text(value)
+        case bytes():
+            return _text_or_bytes(value, redactor)
+        case list() | tuple():
+            return [_redacted(item, redactor) for item in value]
+        case dict():
+            return {
+                redactor.redact_text(key) if isinstance(key, str) else key: _redacted(item, redactor)
+                for key, item in value.items()
+            }
+        case Ext(code=code, data=packed):
+            inner = msgspec.msgpack.decode(packed)
+            match inner:
+                case [str() as module, str() as name, *rest]:  # these two do not come from a tenant
+                    redacted = [module, name, *(_redacted(part, redactor) for part in rest)]
+                case _:
+                    redacted = _redacted(inner, redactor)
+            return Ext(code, msgspec.msgpack.encode(redacted))
+        case _:
+            return value
+
+
+def _text_or_bytes(data: bytes, redactor: Redactor) -> bytes:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data
+    return redactor.redact_text(text).encode()
+
+
+_trapped_calls: list[object] = []
+
+
+def _trap(*args: object, **kwargs: object) -> None:
+    """The function that the crafted blobs try to call."""
+    _trapped_calls.append((args, kwargs))
+
+
+def prove_strict() -> None:
+    """Try to run code from crafted blobs, through our reader and through LangGraph's own.
+
+    Raises:
+        SettingsError: a blob ran code, or was not refused; the server must not start.
+    """
+    warnings = logging.getLogger(JsonPlusSerializer.__module__)
+    muted, warnings.disabled = warnings.disabled, True
+    try:
+        refused = all(_refuses(kind, argument) for kind, argument in _CRAFTED.items())
+    finally:
+        warnings.disabled = muted
+    if _trapped_calls or not refused:
+        _trapped_calls.clear()
+        raise SettingsError(
+            f"a crafted checkpoint could run code here: LangGraph was imported before {STRICT_MSGPACK}=true was set; "
+            "import stellwerk.settings first, or set it in the environment"
+        )
+
+
+def _refuses(kind: int, argument: object) -> bool:
+    call = msgspec.msgpack.encode((__name__, _trap.__name__, argument, "__call__"))
+    blob = msgspec.msgpack.encode([msgspec.msgpack.Ext(kind, call)])
+    # LangGraph's store and cache read like this.
+    JsonPlusSerializer().loads_typed((MSGPACK, blob))
+    try:
+        StrictSerializer().loads_typed((MSGPACK, blob))
+    except CorruptStore:
+        return True
+    return False
+
+
+# Every extension type that LangGraph's serialiser turns into a call.
+_CRAFTED: dict[int, object] = {
+    EXT_CONSTRUCTOR_SINGLE_ARG: "x",
+    EXT_CONSTRUCTOR_POS_ARGS: ["x"],
+    EXT_CONSTRUCTOR_KW_ARGS: {"x": 1},
+    EXT_METHOD_SINGLE_ARG: "x",
+    EXT_PYDANTIC_V1: {"x": 1},
+    EXT_PYDANTIC_V2: {"x": 1},
+}

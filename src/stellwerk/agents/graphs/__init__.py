@@ -1,0 +1,1 @@
+"""The operator's own LangGraph graphs: found, imported, checked and recompiled."""

@@ -1,0 +1,163 @@
+"""Import references: loads the object that ``path/to/file.py:name`` or ``package.module:name`` refers to.
+
+Only the operator refers to code, on the command line or in the operator's file; it is trusted like
+installed packages. A file needs no package: modules next to it can be imported, absolutely or
+relatively.
+"""
+
+import importlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import stellwerk
+from stellwerk.errors import BrokenReference, StellwerkError
+from stellwerk.ids import digest_id
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+_FORM = "write it as path/to/file.py:name or package.module:name"
+_LISTED = 10
+"""The most names that an error lists."""
+_OURS = str(Path(stellwerk.__file__).parent)
+
+
+def load_reference(reference: str) -> Any:
+    """Import the object of a reference; each module is imported once.
+
+    Raises:
+        BrokenReference: there is no such file, module or name, or the import failed.
+    """
+    place, _, name = reference.rpartition(":")
+    if not place or not name.isidentifier():
+        raise BrokenReference(reference, _FORM)
+    module = _from_file(reference, Path(place)) if place.endswith(".py") else _from_package(reference, place)
+    if not hasattr(module, name):
+        raise BrokenReference(reference, f"there is no {name!r} in it; {_hint(name, _own_names(module))}")
+    return getattr(module, name)
+
+
+def absolute_reference(folder: Path, reference: str) -> str:
+    """The reference with the path of its file, if it has one, relative to the folder no more."""
+    place, _, name = reference.rpartition(":")
+    return f"{folder / Path(place).expanduser()}:{name}" if place.endswith(".py") else reference
+
+
+def load_all(items: Iterable[Item], load: Callable[[Item], Made]) -> list[Made]:
+    """Load every item; errors are raised together, after the last one."""
+    made: list[Made] = []
+    broken: list[BrokenReference] = []
+    for item in items:
+        try:
+            made.append(load(item))
+        except BrokenReference as error:
+            broken.append(error)
+    if broken:
+        raise BrokenReference.together(broken) from broken[0]
+    return made
+
+
+@contextmanager
+def operator_code(reference: str, doing: str, *, folder: Path | None = None) -> Iterator[None]:
+    """A block in which code of the operator runs: its exceptions become a BrokenReference with their location.
+
+    The folder is on ``sys.path`` only inside the block.
+    """
+    if folder is not None:
+        sys.path.insert(0, str(folder))
+    try:
+        yield
+    except BrokenReference:
+        raise
+    except (Exception, SystemExit) as error:
+        raise BrokenReference(reference, f"{doing} failed: {_last_line(error)}") from error
+    finally:
+        if folder is not None and str(folder) in sys.path:
+            sys.path.remove(str(folder))
+
+
+def _from_package(reference: str, name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise BrokenReference(reference, _FORM)
+    with operator_code(reference, "importing it"):
+        return importlib.import_module(name)
+
+
+def _from_file(reference: str, path: Path) -> ModuleType:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise BrokenReference(reference, f"there is no file {path}; {_beside(path)}")
+    if "." in path.stem:
+        raise BrokenReference(reference, "a module cannot have a dot in its name; rename the file")
+    root, name = _module_name(path)
+    importlib.invalidate_caches()
+    with operator_code(reference, "importing it", folder=root):
+        module = importlib.import_module(name)
+    if module.__file__ is None or Path(module.__file__).resolve() != path:
+        raise BrokenReference(reference, f"the module {name} is loaded already, from {module.__file__}; rename one")
+    return module
+
+
+def _module_name(path: Path) -> tuple[Path, str]:
+    """The folder to import from, and the module name: in its package, or in one created for its folder.
+
+    The name depends on the path alone, so that stored state finds its types after a restart.
+    """
+    folder, parts = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if len(parts) == 1:
+        parts.insert(0, _package_around(folder))
+    return folder, ".".join(parts)
+
+
+def _package_around(folder: Path) -> str:
+    name = f"{re.sub(r'[^A-Za-z0-9]', '_', folder.name)}_{digest_id(str(folder))[:8]}"
+    package = ModuleType(name, f"What lies in {folder}.")
+    package.__path__ = [str(folder)]
+    sys.modules.setdefault(name, package)
+    return name
+
+
+def _beside(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"nor is there a folder {path.parent}"
+    siblings = [file.name for file in path.parent.glob("*.py")]
+    return _hint(path.name, siblings) if siblings else "there is no .py file in that folder"
+
+
+def _own_names(module: ModuleType) -> list[str]:
+    """The functions of a module, and its objects, graphs among them; without imported functions, types and texts."""
+    values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return [
+        name
+        for name, value in values.items()
+        if not isinstance(value, ModuleType | type | str)
+        and (not hasattr(value, "__qualname__") or value.__module__ == module.__name__)
+    ]
+
+
+def _hint(name: str, known: list[str]) -> str:
+    if near := get_close_matches(name, known, n=1):
+        return f"did you mean {near[0]!r}?"
+    return f"there are: {', '.join(sorted(known)[:_LISTED])}" if known else "it has no names at all"
+
+
+def _last_line(error: BaseException) -> str:
+    """The last line of the traceback, and the innermost location in the operator's code."""
+    line = error.message if isinstance(error, StellwerkError) else traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, ModuleNotFoundError):
+        line += "; install it into this environment"
+    if isinstance(error, SyntaxError):
+        return f"{line} ({error.filename}, line {error.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen importlib"))]
+    return f"{line} ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else line

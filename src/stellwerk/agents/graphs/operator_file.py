@@ -1,0 +1,67 @@
+"""Reader of the operator's file; relative paths in it are relative to its folder."""
+
+from collections.abc import Iterable
+from os.path import isfile
+from pathlib import Path
+from typing import Any
+
+from stellwerk.agents.build.models import provider_kinds
+from stellwerk.agents.graphs.import_reference import absolute_reference
+from stellwerk.agents.graphs.serve_targets import content_of, names_system
+from stellwerk.errors import SettingsError
+from stellwerk.redaction.redactor import Redactors
+from stellwerk.settings import provider_keys
+from stellwerk.spec.load import load_operator
+from stellwerk.spec.operator import McpServer, Operator
+
+BESIDE = "operator.yaml"
+
+
+def operator_beside(targets: Iterable[str]) -> Path | None:
+    """The operator's file next to the agent systems on the command line, if there is one.
+
+    Raises:
+        SettingsError: more than one of their folders has such a file.
+    """
+    places = dict.fromkeys(Path(target).parent / BESIDE for target in targets if names_system(target))
+    found = [place for place in places if isfile(place)]
+    if len(found) > 1:
+        raise SettingsError(f"there is more than one {BESIDE}: {', '.join(map(str, found))}; name one with --config")
+    return found[0] if found else None
+
+
+def read_operator(config: Path | None) -> Operator:
+    """The content of the file, with absolute paths; the defaults without a file.
+
+    Raises:
+        SettingsError: it cannot be read.
+        SpecError: it is malformed; lists everything that is wrong.
+    """
+    if config is None:
+        return Operator()
+    text = content_of(str(config), forms="name another file with --config")
+    operator = load_operator(text, source=str(config), kinds=provider_kinds())
+    folder = config.absolute().parent
+    changes: dict[str, Any] = {
+        "tools": [absolute_reference(folder, reference) for reference in operator.tools],
+        "graphs": {name: absolute_reference(folder, reference) for name, reference in operator.graphs.items()},
+        "mcp_servers": {name: _server(folder, server) for name, server in operator.mcp_servers.items()},
+    }
+    if operator.tokens is not None:
+        jwks = _absolute(folder, operator.tokens.jwks)
+        changes["tokens"] = operator.tokens.model_copy(update={"jwks": jwks})
+    return operator.model_copy(update=changes)
+
+
+def redactors_of(operator: Operator) -> Redactors:
+    """Redacts the operator's secrets: API keys of models, and secrets of MCP servers."""
+    secrets = [value for server in operator.mcp_servers.values() for value in server.literal_secrets()]
+    return Redactors([*secrets, *(key.get_secret_value() for key in provider_keys().values())])
+
+
+def _server(folder: Path, server: McpServer) -> McpServer:
+    return server if server.command is None else server.model_copy(update={"cwd": _absolute(folder, server.cwd or ".")})
+
+
+def _absolute(folder: Path, written: str) -> str:
+    return str(folder / Path(written).expanduser())

@@ -1,0 +1,147 @@
+"""Targets of `stellwerk serve` and `run`: a graph in a file, an agent system, or a LangGraph project."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from os.path import isfile
+from pathlib import Path
+
+from stellwerk.agents.graphs.langgraph_json import read_langgraph_json
+from stellwerk.errors import SettingsError, SpecError, StellwerkError
+from stellwerk.logs import get_logger
+from stellwerk.spec.load import load_system
+from stellwerk.spec.yaml import SIZE_LIMIT
+
+logger = get_logger(__name__)
+
+DEMO = "demo"
+_FORMS = """write one of these:
+  path/to/file.py:graph or package.module:graph   a graph of yours, called like its file
+  name=path/to/file.py:graph                      the same, called as you like
+  system.yaml, .yml or .json                      an agent system
+  langgraph.json                                  the graphs of a LangGraph project"""
+_SYSTEM = (".yaml", ".yml", ".json")
+_GRAPH = re.compile(r"(?:(?P<name>[^=/]*)=)?(?P<reference>(?P<place>[^:]+):[A-Za-z_]\w*)")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def systems_of(targets: Sequence[str]) -> dict[str, str]:
+    """The systems that the targets refer to, by name: the reference of a graph, or the file of an agent system.
+
+    The modules and variables of a LangGraph project are adopted.
+
+    Raises:
+        SettingsError: two systems have one name, or a target cannot be read.
+        SpecError: an agent system is too malformed to have a name.
+    """
+    found: dict[str, str] = {}
+    for target in targets:
+        for name, place in _systems(target).items():
+            if name in found:
+                raise SettingsError(_twice(name, found[name], place))
+            found[name] = place
+    return found
+
+
+def names_system(target: str) -> bool:
+    """Whether the target is the file of an agent system, by its name and content."""
+    return target.endswith(_SYSTEM) and isfile(target) and not is_project(target)
+
+
+def graphs_among(systems: Mapping[str, str]) -> dict[str, str]:
+    return {name: place for name, place in systems.items() if not place.endswith(_SYSTEM)}
+
+
+def served(own: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:
+    """Every system to serve beside the demo: those of the command line, and each graph of the operator's file.
+
+    An agent system may have the name of a registered graph, and then replaces it.
+
+    Raises:
+        SettingsError: two graphs have one name, or a system has the name of the demo.
+    """
+    for name, place in graphs_among(own).items():
+        if name in registered:
+            raise SettingsError(_twice(name, f"{registered[name]} of the operator's file", place))
+    for name, place in {**registered, **own}.items():
+        if name == DEMO:
+            remedy = "choose another system.name" if place.endswith(_SYSTEM) else _another_name(place)
+            raise SettingsError(f"{place} would be called {name!r}, like the demo system; {remedy}")
+    return {**own, **{name: place for name, place in registered.items() if name not in own}}
+
+
+def text_of(name: str, place: str) -> str:
+    """The text of the agent system to register."""
+    return content_of(place).decode(errors="surrogateescape") if place.endswith(_SYSTEM) else system_of(name)
+
+
+def system_of(graph: str) -> str:
+    """The agent system of a graph that is served as it is."""
+    agent = {"id": graph, "kind": "graph", "graph": graph}
+    return json.dumps({"version": 1, "system": {"name": graph}, "agents": [agent]})
+
+
+def build_failure(name: str, text: bytes, error: StellwerkError) -> str:
+    """Why a registered system cannot be built; with a remedy if an earlier `stellwerk serve` made it of a graph."""
+    if not isinstance(error, SpecError) or text != system_of(name).encode():
+        return error.message
+    remedy = f"start it with `{name}=path/file.py:graph` again, or remove the system"
+    return f"the server was started without its graph; {remedy}"
+
+
+def _systems(target: str) -> Mapping[str, str]:
+    if target.endswith(_SYSTEM) and not _GRAPH.fullmatch(target):
+        if is_project(target):
+            return _graphs_of_project(target)
+        return {load_system(content_of(target), source=target).system.system.name: target}
+    graph = _GRAPH.fullmatch(target)
+    if graph is None:
+        raise SettingsError(f"{target!r} is nothing that can be run; {_FORMS}")
+    name, place = graph["name"], graph["place"]
+    if name is None:
+        stem = Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).lstrip("_-")[:64] or "graph"
+    elif not _NAME.fullmatch(name):
+        raise SettingsError(f"{target!r} cannot be called {name!r}: a name has at most 64 letters, digits, - and _")
+    return {name: graph["reference"]}
+
+
+def _graphs_of_project(target: str) -> Mapping[str, str]:
+    project = read_langgraph_json(Path(target))
+    for note in project.notes:
+        logger.warning("langgraph_json", file=target, note=note)
+    project.adopt()
+    return project.graphs
+
+
+def is_project(target: str) -> bool:
+    """Whether a JSON file is a LangGraph project and not an agent system; its reader reports what is invalid."""
+    if not target.endswith(".json"):
+        return False
+    try:
+        found = json.loads(content_of(target))
+    except (ValueError, RecursionError):
+        return Path(target).name == "langgraph.json"
+    return not isinstance(found, dict) or "graphs" in found or not found.keys() & {"version", "system", "agents"}
+
+
+def content_of(target: str, *, forms: str = _FORMS) -> bytes:
+    """
+    Raises:
+        SettingsError: it cannot be read; ``forms`` describes valid targets.
+    """
+    try:
+        with Path(target).open("rb") as file:
+            return file.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise SettingsError(f"cannot read {target}: {error.strerror}; {forms}") from error
+
+
+def _twice(name: str, one: str, other: str) -> str:
+    return f"both {one} and {other} would be called {name!r}; {_another_name(other)}"
+
+
+def _another_name(place: str) -> str:
+    if place.endswith(_SYSTEM):
+        return "choose another system.name"
+    return f"give it another name, such as my-{Path(place.rpartition(':')[0]).stem}={place}"

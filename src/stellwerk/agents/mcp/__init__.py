@@ -1,0 +1,1 @@
+"""Tools of MCP servers: sessions, transports, calls and results."""

@@ -1,0 +1,1 @@
+"""Recorded streams of LangChain and LangGraph as facts and envelopes."""

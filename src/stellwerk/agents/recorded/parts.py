@@ -1,0 +1,239 @@
+"""Recorded ``astream`` (version 2) parts as facts.
+
+Parts have no run ids: a task is known by its own id, a tool by the task that
+runs it, a model call by the id of its message. Namespaces name the tasks around
+and so give the parents.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+
+from stellwerk.agents.recorded import reader
+from stellwerk.agents.recorded.reader import Item, StreamReader, rows, table
+from stellwerk.agents.runtime.shapes import ACCEPTED, facts_of, plain_id, tool_started
+from stellwerk.agents.tools.registry import ARTIFACT_KEY
+from stellwerk.envelope.to_json import canonical, canonical_json
+from stellwerk.ids import digest_id
+from stellwerk.stream import facts as f
+from stellwerk.stream.calls import graph_of
+from stellwerk.stream.model_calls import message_id_of
+
+MODES = ("messages", "updates", "custom", "tools", "tasks", "checkpoints")
+"""Stream modes that are read; together they give all facts."""
+_BY_MODEL = message_id_of("")
+"""The prefix of ids of messages that a model call made."""
+
+
+@dataclass
+class _Task:
+    id: str
+    space: str
+    node: str
+    agent: str | None
+    tools: dict[str, str] = field(default_factory=dict)
+    """Running tools, by tool_call_id."""
+    models: set[str] = field(default_factory=set)
+
+    @property
+    def metadata(self) -> Item:
+        """What LangGraph states about a call inside it."""
+        return {"langgraph_checkpoint_ns": self.space, "langgraph_node": self.node, "lc_agent_name": self.agent}
+
+
+class PartsReader(StreamReader):
+    """Reads parts of ``subgraphs=True``; ``tools``: metadata of tools that run agents, by name."""
+
+    def __init__(self, agent: str, tools: Mapping[str, Item]) -> None:
+        super().__init__(agent)
+        self._about = tools
+        self._tasks: dict[str, _Task] = {}
+        """Running tasks, by their namespace."""
+        self._ran: dict[tuple[str, str], _Task] = {}
+        """The task of a tool call, by the graph's namespace and the call's id."""
+        self._models: dict[str, list[AIMessageChunk]] = {}
+        """The chunks of each model call."""
+        self._saved: set[str] = set()
+        self._output: Any = None
+        self._readers: dict[str, Callable[[str, Any], Iterator[f.Fact]]] = {
+            "tasks": self._task,
+            "tools": self._tool,
+            "messages": self._message,
+            "updates": self._update,
+            "custom": self._custom,
+            "checkpoints": self._checkpoint,
+        }
+
+    def _read(self, part: Item) -> Iterator[f.Fact]:
+        kind = str(part.get("type"))
+        if kind in self._readers:
+            yield from self._readers[kind]("|".join(map(str, rows(part.get("ns")))), part.get("data"))
+        else:
+            yield self._unknown(f"part {kind[:100]}")
+
+    def finish(self) -> Iterator[f.Fact]:
+        if self._output is not None:
+            yield f.OutputGiven(self.ts, self._output)
+
+    def _around(self, space: str) -> _Task | None:
+        """Return the task around a graph; the namespace of its second graph ends in a number."""
+        while space and space not in self._tasks:
+            space = graph_of(space)
+        return self._tasks.get(space)
+
+    def _parent(self, space: str) -> str | None:
+        """Return the tool that runs in the task, if it is the only one; else the task itself."""
+        task = self._around(space)
+        if task is None:
+            return None
+        return next(iter(task.tools.values())) if len(task.tools) == 1 else task.id
+
+    def _task(self, space: str, data: Any) -> Iterator[f.Fact]:
+        found = table(data)
+        node = str(found.get("name") or "")
+        task_id = str(found.get("id") or "")
+        own = f"{space}|{node}:{task_id}" if space else f"{node}:{task_id}"
+        if "input" not in found:
+            yield from self._task_ended(space, own, found)
+            return
+        agent = table(found.get("metadata")).get("lc_agent_name")
+        task = self._tasks[own] = _Task(task_id, own, node, agent)
+        for _, tool_call_id in reader.requested_calls(found["input"]):
+            self._ran[space, tool_call_id] = task
+        yield f.StepStarted(task_id, self._parent(space), node, own, node, self.ts, reader.step_input(found["input"]))
+
+    def _task_ended(self, space: str, own: str, data: Item) -> Iterator[f.Fact]:
+        task = self._tasks.pop(own, None)
+        asked = rows(data.get("interrupts"))
+        if task is None:
+            return
+        if asked:
+            for run in (*task.tools.values(), task.id):
+                yield f.CallPaused(run, reader.ask_ids(asked))
+            for question in map(table, asked):
+                value, schema = question.get("value"), question.get("response_schema")
+                yield f.Interrupted(self.ts, str(question.get("id") or ""), value, schema, space)
+            return
+        error = table(data.get("error"))
+        kind = str(error.get("class", "Exception")) if data.get("error") is not None else None
+        for run in sorted(task.models) if kind else ():
+            yield f.CallFailed(self.ts, run, kind or "", str(error.get("message", "")))
+        yield f.StepEnded(self.ts, task.id, kind)
+
+    def _tool(self, space: str, data: Any) -> Iterator[f.Fact]:
+        found = table(data)
+        tool_call_id = str(found.get("tool_call_id") or "")
+        task = self._ran.get((space, tool_call_id)) or self._last_in(space)
+        run = f"{task.id if task else space} {tool_call_id}"
+        match found.get("event"):
+            case "tool-started":
+                yield self._tool_began(run, task, tool_call_id, found)
+                if task:
+                    task.tools[tool_call_id] = run
+                return
+            case "tool-output-delta":
+                yield f.ToolOutputDelta(self.ts, run, found.get("delta"))
+                return
+            case "tool-finished":
+                yield self._tool_finished(run, found.get("output"))
+            case "tool-error":
+                yield f.CallFailed(self.ts, run, "Exception", str(found.get("message") or ""))
+            case other:
+                yield self._unknown(f"tools part {str(other)[:100]}")
+        if task:
+            task.tools.pop(tool_call_id, None)
+
+    def _last_in(self, space: str) -> _Task | None:
+        """Return the task that started last: it calls a tool that no step was started for."""
+        return next((task for task in reversed(self._tasks.values()) if graph_of(task.space) == space), None)
+
+    def _tool_began(self, run: str, task: _Task | None, tool_call_id: str, data: Item) -> f.ToolStarted:
+        called = {"name": str(data.get("tool_name") or "tool"), "tool_call_id": tool_call_id}
+        about = {ARTIFACT_KEY: self._about.get(called["name"]), **(task.metadata if task else {})}
+        args = dict(table(data.get("input")))
+        return tool_started(self.ts, run, args, about, parent=task.id if task else None, **called)
+
+    def _message(self, space: str, data: Any) -> Iterator[f.Fact]:
+        found, about = (data[0], table(data[1])) if len(rows(data)) == 2 else (None, {})
+        message = reader.message_from(found)
+        if not isinstance(message, AIMessage):
+            return
+        run = _run_of(message)
+        # A whole message of a model that does not stream; messages of nodes have no model metadata.
+        if not isinstance(message, AIMessageChunk) and ("ls_model_type" not in about or run in self._models):
+            return
+        if run not in self._models:
+            yield self._model_started(run, message, about)
+        if not isinstance(message, AIMessageChunk):
+            yield self._model_ended(run, message)
+            return
+        yield from self._deltas(run, message)
+        chunks = self._models[run]
+        chunks.append(message)
+        if message.chunk_position == "last":
+            yield self._model_ended(run, chunks[0] + chunks[1:] if len(chunks) > 1 else message)
+
+    def _model_started(self, run: str, message: AIMessage, about: Item) -> f.ModelStarted:
+        space = str(about.get("langgraph_checkpoint_ns", ""))
+        task = self._around(space)
+        self._models[run] = []
+        if task:
+            task.models.add(run)
+        named = about.get("ls_model_name") or message.response_metadata.get("model_name")
+        agent, node = about.get("lc_agent_name"), about.get("langgraph_node")
+        return f.ModelStarted(
+            self.ts, run, self._parent(space), str(named or "unknown"), agent, node, reader.params_of(about)
+        )
+
+    def _model_ended(self, run: str, message: AIMessage) -> f.ModelFinished:
+        for task in self._tasks.values():
+            task.models.discard(run)
+        return self._model_finished(run, message)
+
+    def _update(self, space: str, data: Any) -> Iterator[f.Fact]:
+        # Questions wait for the end of their task: only then is it known which tool asks.
+        for node, update in table(data).items():
+            changes = update if isinstance(update, list) else [update]
+            is_held = any(ACCEPTED in table(change) for change in changes)
+            for message in (message for change in changes for message in reader.messages_of(change)):
+                if isinstance(message, AIMessage):
+                    yield from self._unstreamed(space, str(node), message, is_held)
+        yield from self._updates(space, table(data))
+
+    def _unstreamed(self, space: str, node: str, message: AIMessage, is_held: bool) -> Iterator[f.Fact]:
+        """Read a message of a model call that was not streamed: held, or silent."""
+        run = _run_of(message)
+        message_id = plain_id(message.id)
+        task = next((t for t in self._tasks.values() if (graph_of(t.space), t.node) == (space, node)), None)
+        if run == message_id or run in self._models or message_id in self._known or not task:
+            return
+        self._models[run] = []
+        model = str(message.response_metadata.get("model_name") or "unknown")
+        voice: f.Voice = "held" if is_held else "silent"
+        yield f.ModelStarted(self.ts, run, self._parent(task.space), model, task.agent, node, {}, voice)
+        yield self._model_finished(run, message)
+
+    def _custom(self, space: str, data: Any) -> Iterator[f.Fact]:
+        return facts_of({"type": "custom", "ns": [space], "data": data}, self, self._agent)
+
+    def _checkpoint(self, space: str, data: Any) -> Iterator[f.Fact]:
+        found = table(data)
+        is_first = space not in self._saved
+        self._saved.add(space)
+        values = found.get("values")
+        if not space:
+            self._know(values)
+            self._output = None if found.get("next") else reader.output_of(values)
+        # A resumed graph first reports the checkpoint it resumes from, recorded before.
+        if is_first and table(found.get("metadata")).get("source") != "input":
+            return
+        id_ = table(table(found.get("config")).get("configurable")).get("checkpoint_id")
+        digest = digest_id(canonical_json(canonical(values).value).decode())
+        yield f.CheckpointSaved(self.ts, str(id_ or ""), space, digest)
+
+
+def _run_of(message: AIMessage) -> str:
+    """The id of the model call; that of the message if no model call made it."""
+    return plain_id(message.id).removeprefix(_BY_MODEL)

@@ -1,0 +1,289 @@
+"""LangChain callback handler of a run: model calls, tool calls and steps become facts, in order.
+
+Each kind of fact has one source: calls come from this handler, which runs inline and costs no task
+per token; node updates come from ``astream``; checkpoints come from the saver. With two sources for
+one kind, tokens of an inner call could arrive before its start.
+"""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
+from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, ParentCommand
+
+# Private, but what `runtime.emit_output_delta` reads; a canary test pins it.
+from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
+
+from stellwerk.agents.runtime.context import Pause
+from stellwerk.agents.runtime.shapes import (
+    FINAL,
+    ask_ids,
+    graph_input_of,
+    model_finished,
+    plain_message,
+    text_deltas,
+    tool_call_deltas,
+    tool_finished,
+    tool_started,
+    voice_of,
+)
+from stellwerk.agents.runtime.write_ahead import on_loop
+from stellwerk.ids import Clock, digest_id
+from stellwerk.stream.facts import (
+    CallFailed,
+    CallPaused,
+    CustomEvent,
+    Fact,
+    ModelStarted,
+    ModelToken,
+    StepEnded,
+    StepStarted,
+    ToolArgsDelta,
+    ToolOutputDelta,
+)
+from stellwerk.tenants.quotas import RunUsage
+
+EmitFact = Callable[[Fact], None]
+_PARAMS = ("temperature", "top_p", "max_tokens", "stop")
+
+
+class RunCallbackHandler(BaseCallbackHandler):
+    """Emits a fact for every model call, tool call and step of a run, at any depth.
+
+    The two ``tap_output`` methods make LangChain stream even where a node only invokes its model; a
+    canary test pins this. The class must not inherit LangChain's tracer for it: LangGraph would
+    then run whole nodes differently.
+    """
+
+    run_inline = True
+    raise_error = True
+
+    def __init__(
+        self,
+        emit: EmitFact,
+        clock: Clock,
+        *,
+        prompts: bool = False,
+        usage: RunUsage | None = None,
+        pause: Pause | None = None,
+    ) -> None:
+        self._emit_here = emit
+        self._clock = clock
+        self._prompts = prompts
+        self._usage = usage
+        self._pause = pause
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._steps: set[UUID] = set()
+        """Graphs, nodes and other chains in progress."""
+        self._all_over = asyncio.Event()
+        self.model_messages: set[str] = set()
+        """Ids of the messages that model calls returned."""
+        self.first_tokens: Counter[UUID | None] = Counter()
+        """Model calls with a token, which cannot be retried, counted by their graph step."""
+        self._calls: dict[tuple[str, str], int] = {}
+        """How often each node has called each tool directly."""
+        self._writers: dict[UUID, ToolCallWriter | None] = {}
+        """The writer to restore at the end of each open tool call."""
+        self._streaming: tuple[UUID | None, str] = (None, "")
+        """The call of the last token, with its id as text: to convert it is half of the cost."""
+        self._writing: tuple[UUID | None, str] = (None, "")
+        """The same for the last tool arguments.
+
+        They are no first token: a call that has written nothing but arguments is retried.
+        """
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        return output
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[Any]) -> Iterator[Any]:
+        return output
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any],
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._steps.add(run_id)
+        about = kwargs.get("metadata") or {}
+        node = about.get("langgraph_node")
+        # A node is the chain that has the node's name; chains inside it carry the same metadata.
+        name = str(kwargs.get("name") or "")
+        named = node if name == node else None
+        space = str(about.get("langgraph_checkpoint_ns", ""))
+        given = graph_input_of(inputs) if space and named is None else None
+        self._emit(StepStarted(str(run_id), _name(parent_run_id), named, space, name, self._clock.now(), given))
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self._step_over(run_id)
+        self._emit(StepEnded(self._clock.now(), str(run_id)))
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        self._step_over(run_id)
+        if isinstance(error, GraphInterrupt | GraphDrained):
+            self._emit(CallPaused(str(run_id), ask_ids(error)))
+        elif not self._is_cut_off(error):  # a command for the parent graph is no failure either
+            failed = None if isinstance(error, GraphBubbleUp) else type(error).__name__
+            self._emit(StepEnded(self._clock.now(), str(run_id), failed))
+
+    def _step_over(self, run_id: UUID) -> None:
+        self._steps.discard(run_id)
+        if not self._steps:
+            self._loop.call_soon_threadsafe(self._all_over.set)
+
+    async def all_over(self) -> None:
+        """Wait for graphs that outlive the run: a tool may have started several at once."""
+        while self._steps:
+            self._all_over.clear()
+            await self._all_over.wait()
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        about = kwargs.get("metadata") or {}
+        given = kwargs.get("invocation_params") or {}
+        model = given.get("model") or about.get("ls_model_name") or given.get("_type") or "unknown"
+        self._emit(
+            ModelStarted(
+                self._clock.now(),
+                str(run_id),
+                _name(parent_run_id),
+                str(model),
+                about.get("lc_agent_name"),
+                about.get("langgraph_node"),
+                {key: given[key] for key in _PARAMS if given.get(key) is not None},
+                voice_of(kwargs.get("tags") or ()),
+                [plain_message(message) for message in messages[0]] if self._prompts else None,
+            )
+        )
+
+    def on_llm_start(self, *_given: Any, **_about: Any) -> None:
+        """A model for texts only. It is not recorded, but its calls count."""
+        if self._usage is not None:
+            self._usage.check()
+            on_loop(self._loop, self._usage.step)
+
+    def on_llm_new_token(
+        self,
+        token: str | list[str | dict[str, Any]] = "",
+        *,
+        chunk: GenerationChunk | ChatGenerationChunk | None = None,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if token and isinstance(token, str):
+            self._emit(ModelToken(self._clock.now(), self._named(run_id, parent_run_id), token))
+        else:
+            for kind, block, text in text_deltas(token, chunk):
+                self._emit(ModelToken(self._clock.now(), self._named(run_id, parent_run_id), text, kind, block))
+        if (pieces := tool_call_deltas(chunk)) and FINAL not in (kwargs.get("tags") or ()):
+            if run_id is not self._writing[0]:
+                self._writing = (run_id, str(run_id))
+            for piece in pieces:
+                name, id_, text = piece["name"], piece["id"], piece["args"] or ""
+                self._emit(ToolArgsDelta(self._clock.now(), self._writing[1], piece["index"], text, id_, name))
+
+    def _named(self, run_id: UUID, parent_run_id: UUID | None) -> str:
+        """The call's id as text, read once: parallel threads may emit tokens in between."""
+        streaming = self._streaming
+        if run_id is not streaming[0]:
+            self._streaming = streaming = (run_id, str(run_id))
+            self.first_tokens[parent_run_id] += 1
+        return streaming[1]
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        made = response.generations[0] if response.generations else []
+        message = getattr(made[0], "message", None) if made else None
+        if not isinstance(message, AIMessage):
+            self._emit(CallFailed(self._clock.now(), str(run_id), "EmptyAnswer", "the model gave no message"))
+            return
+        usage = message.usage_metadata
+        if self._usage is not None and usage is not None:
+            on_loop(self._loop, self._usage.spend, usage["input_tokens"] + usage["output_tokens"])
+        # The final call offers no tools; tool calls that the model makes regardless are dropped.
+        calls = [] if FINAL in (kwargs.get("tags") or ()) else message.tool_calls
+        finished = model_finished(self._clock.now(), str(run_id), message, calls)
+        self.model_messages.add(finished.message_id)
+        self._emit(finished)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        if not self._is_cut_off(error):
+            self._emit(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any],
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if self._usage is not None:
+            self._usage.check()  # before the call is recorded
+        about = metadata or {}
+        run = str(run_id)
+        space = str(about.get("langgraph_checkpoint_ns", ""))
+        name = str((serialized or {}).get("name") or "tool")
+        # `runtime.emit_output_delta` writes to it; LangGraph's own listener would get all tokens.
+        self._writers[run_id] = _tool_call_writer.get()
+        _tool_call_writer.set(lambda delta: self._emit(ToolOutputDelta(self._clock.now(), run, delta)))
+        tool_call_id = str(kwargs.get("tool_call_id") or self._direct(space, name))
+        args = inputs if inputs is not None else {"input": input_str} if input_str else {}
+        called = {"name": name, "tool_call_id": tool_call_id}
+        self._emit(tool_started(self._clock.now(), run, args, about, parent=_name(parent_run_id), **called))
+
+    def _direct(self, space: str, name: str) -> str:
+        """The id of a tool call made directly by a node; the same when the node runs again."""
+        number = self._calls[space, name] = self._calls.get((space, name), 0) + 1
+        return f"direct_{digest_id(space, name, str(number))[:12]}"
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        _tool_call_writer.set(self._writers.pop(run_id, None))
+        self._emit(tool_finished(self._clock.now(), str(run_id), output))
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        _tool_call_writer.set(self._writers.pop(run_id, None))
+        if isinstance(error, GraphInterrupt | GraphDrained):  # interrupt or pause, no error
+            self._emit(CallPaused(str(run_id), ask_ids(error)))
+        elif isinstance(error, ParentCommand):
+            self._emit(tool_finished(self._clock.now(), str(run_id), error.args[0]))
+        else:
+            self._emit(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+
+    def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self._emit(CustomEvent(self._clock.now(), "", {"name": name, "data": data}, run=str(run_id)))
+
+    def _is_cut_off(self, error: BaseException) -> bool:
+        """Whether a shutdown cancelled the call: it stays open, and the next start decides."""
+        paused = self._pause is not None and self._pause.drain_requested
+        return paused and isinstance(error, asyncio.CancelledError)
+
+    def _emit(self, fact: Fact) -> None:
+        if threading.get_ident() == self._thread:
+            self._emit_here(fact)
+        else:  # a synchronous node, tool or sub-agent in another thread
+            self._loop.call_soon_threadsafe(self._emit_here, fact)
+
+
+def _name(run_id: UUID | None) -> str | None:
+    return None if run_id is None else str(run_id)

@@ -1,0 +1,205 @@
+"""The context of a run: its input, what the server offers to code in a graph, and agent state.
+
+The runner sets a ``RunContext`` around the graph; savers, tools and middleware find it there.
+Without a server there is none, and nothing is offered.
+
+``config["configurable"]["user_id"]`` is the user of the session. A graph whose context schema has
+a field ``user_id`` also gets it in its context.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NotRequired, Protocol
+
+from langchain.agents import AgentState
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+from langgraph.runtime import RunControl
+
+from stellwerk.agents.graphs.state_types import hints_of
+from stellwerk.database.port import Database, Operation
+from stellwerk.documents.store import DocumentStore
+from stellwerk.envelope.introspection import Blob
+from stellwerk.envelope.model import Message
+from stellwerk.envelope.payloads import FilePart, TextPart
+from stellwerk.envelope.results import ToolResult
+from stellwerk.errors import CorruptStore, NotFound
+from stellwerk.settings import Settings
+from stellwerk.spec.model import ChatMessage
+from stellwerk.stream.facts import CheckpointSaved
+from stellwerk.tenants.quotas import RunUsage
+from stellwerk.timings import Timings
+
+Pause = RunControl
+"""Asks a running graph to finish its step and stop."""
+USER_ID = "user_id"
+_FILES = "files"
+
+
+class Journal(Protocol):
+    """Commits checkpoints and files of tools together with the run's envelopes.
+
+    A checkpoint, its envelope and all earlier envelopes of the run are one transaction, so log and
+    checkpoints can never disagree.
+    """
+
+    async def commit_with(
+        self,
+        operation: Operation[Any, Any],
+        item: Any,
+        fact: CheckpointSaved | None,
+    ) -> None:
+        """Commit the item together with the fact and all facts before it."""
+
+    async def stored(self) -> None:
+        """Return when all facts so far are stored."""
+
+    async def keep(self, result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
+        """Store the files of a result, and return the result with references to them."""
+
+
+@dataclass
+class SessionDocuments:
+    """The documents of the session in which a graph runs."""
+
+    database: Database
+    store: DocumentStore
+    tenant: str
+    session_id: str
+    extensions: dict[type, Any] = field(default_factory=dict)
+    """One object of each type that plug-ins keep for the length of a run."""
+
+    async def size(self, document_id: str) -> int | None:
+        """Bytes of a document that a message of this session names; None if it is gone."""
+        found = await self.store.find(self.tenant, document_id)
+        return None if found is None else found.size
+
+    async def original(self, document_id: str) -> bytes | None:
+        """The bytes of a document that a message of this session names; None if they are gone."""
+        try:
+            return await self.store.read(self.tenant, document_id)
+        except (NotFound, CorruptStore):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    journal: Journal | None = None
+    documents: SessionDocuments | None = None
+    usage: RunUsage | None = None
+    """Counts what the run uses, and knows the quotas of its tenant and session."""
+    data: Path | None = None
+    """The data folder of the tenant."""
+    timings: Timings = Timings()
+
+
+_NO_SERVER = RunContext()
+_current: ContextVar[RunContext] = ContextVar("stellwerk_run", default=_NO_SERVER)
+
+
+def run_context() -> RunContext:
+    return _current.get()
+
+
+@contextmanager
+def running_in(context: RunContext) -> Iterator[None]:
+    """Code inside the block finds this context."""
+    token = _current.set(context)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
+    """Store the files of a tool's result with the current run; outside of a run, do not."""
+    journal = run_context().journal
+    return result if journal is None else await journal.keep(result, blobs)
+
+
+def check_quotas() -> None:
+    """
+    Raises:
+        QuotaExceeded: the quota of the tenant or the session is used up; the run ends as failed.
+    """
+    if (usage := run_context().usage) is not None:
+        usage.check()
+
+
+def data_folder() -> Path:
+    """Where tools keep files of their own: an absolute path below the server's data folder.
+
+    Without a server, as in `stellwerk run`, it is below the folder that the settings name.
+    """
+    return (run_context().data or Settings().data).absolute() / _FILES
+
+
+def wants_user_id(graph: Pregel[Any, Any, Any, Any]) -> bool:
+    """Whether the context schema of the graph (formerly ``config_schema``) has a user id."""
+    return USER_ID in hints_of(graph.context_schema)
+
+
+def graph_context(graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> dict[str, Any] | None:
+    """The context argument of a graph call; None if the graph has no context schema."""
+    if graph.context_schema is None:
+        return None
+    user_id = (config.get("configurable") or {}).get(USER_ID)
+    return {USER_ID: user_id} if user_id is not None and wants_user_id(graph) else {}
+
+
+class CustomStateShared(AgentState[Any]):
+    """The state of an agent beside its conversation."""
+
+    validated_agent_output: NotRequired[str]
+    """The answer that validation accepted; empty while there is none for the current input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message, answers to open questions, or a request to continue an interrupted run."""
+
+    session_id: str
+    epoch: int | None = None
+    """The fencing token of the lease under which the run may write; None without a server."""
+    user_id: str | None = None
+    """The session's user, for graphs that keep data for each user."""
+    message_id: str = ""
+    """The user's message, also for a run that continues an earlier one."""
+    text: str = ""
+    files: Sequence[FilePart] = ()
+    warned: bool = False
+    """The log already has the warning about images that no model is shown."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """The resume value of each question, by ask_id."""
+    earlier: Sequence[ChatMessage] = ()
+    """The history of a conversation that is not stored here."""
+    unheard: Sequence[Message] = ()
+    """Messages of stopped or failed runs; the state may lack some of them."""
+    from_checkpoint: str | None = None
+    """Start from this checkpoint instead of the last one."""
+    goes_on: bool = False
+    """The graph's state already has the input: continue from its last checkpoint."""
+    pause: Pause | None = None
+    """On request the graph finishes its step, stores its state, and ``Paused`` is raised."""
+
+    def of_message(self, message: Message) -> "Turn":
+        """The turn with this message as its input."""
+        return replace(self, message_id=message.payload.message_id, text=text_of(message), files=files_of(message))
+
+
+def chat_message_of(message: Message) -> ChatMessage:
+    return ChatMessage.model_validate({"role": message.payload.role, "content": text_of(message)})
+
+
+def text_of(message: Message) -> str:
+    """The text that the agent reads: the message, and the names of its files."""
+    parts = message.payload.content
+    files = [part.as_text for part in files_of(message)]
+    return "\n".join([*(part.text for part in parts if isinstance(part, TextPart)), *files])
+
+
+def files_of(message: Message) -> list[FilePart]:
+    return [part for part in message.payload.content if isinstance(part, FilePart)]

@@ -1,0 +1,223 @@
+"""Queries on a conversation: its current input, documents, cost and taint marks."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+
+from stellwerk.envelope.payloads import ATTACHED
+
+VALIDATOR = "validator"
+"""The author of remarks of the validation; such a message is no new input."""
+SERVER_WRITTEN = "stellwerk_said"
+"""In the metadata of an AI message that no model wrote: the reason for it."""
+SPENT = "stellwerk_spent"
+"""In a message's metadata: its cost beside the call that wrote it, by sub-agents or a judge."""
+SECONDS = "stellwerk_seconds"
+"""In the metadata of a message: the running time of its run by then."""
+REFUSED = "stellwerk_refused"
+"""In the metadata of a tool message: the call was beyond a limit and did not run."""
+STEP = "stellwerk_step"
+"""In the metadata of an AI message that no model wrote: an intermediate message, not the answer."""
+DOCUMENTS = "stellwerk_documents"
+"""In the metadata of a message: ids of its files."""
+INPUT_NOTE = "stellwerk_given"
+"""In a task's or request's metadata: id and extension of its documents, and if a task made them.
+
+Of a task also the length of the request in its text. The rest of the text lists the documents,
+in words that strangers may have written.
+"""
+TAINT = "stellwerk_read"
+"""In the metadata of a message: the names of the untrusted sources that were read before it."""
+ATTACHED_FILES = "attached files"
+"""A source: strangers may have named the files."""
+EARLIER_MESSAGES = "what was said before"
+"""A source: what an agent said in a conversation that the client keeps."""
+TASK = "task"
+"""The one tool through which a deep agent calls all its sub-agents."""
+GENERAL_PURPOSE = "general-purpose"
+"""The sub-agent that every deep agent has: it works with the agent's own tools."""
+
+_inherited_taint: ContextVar[tuple[str, ...]] = ContextVar("stellwerk_read_above", default=())
+
+Spoken = TypeVar("Spoken", bound=BaseMessage)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What agents have used up: model calls, tokens, and calls of limited tools."""
+
+    steps: int = 0
+    tokens: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    """Of limited tools, by name."""
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.steps + other.steps, self.tokens + other.tokens, self.calls + other.calls)
+
+    def beyond(self, other: "Cost") -> "Cost":
+        """What this exceeds the other by."""
+        steps = max(0, self.steps - other.steps)
+        tokens = max(0, self.tokens - other.tokens)
+        return Cost(steps, tokens, self.calls - other.calls)
+
+    def to_json(self) -> dict[str, Any]:
+        calls = {"calls": dict(self.calls)} if self.calls else {}
+        return {"steps": self.steps, "tokens": self.tokens, **calls}
+
+
+def since_input(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """The messages after the user's last one."""
+    last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage) and m.name != VALIDATOR), default=-1)
+    return messages[last + 1 :]
+
+
+def input_text(messages: Sequence[BaseMessage]) -> str:
+    asked = _asked(messages)
+    return "" if asked is None else str(asked.text)
+
+
+def request_text(messages: Sequence[BaseMessage]) -> str:
+    """The request of the user or the plan, without the list of its files."""
+    asked = _asked(messages)
+    if asked is None:
+        return ""
+    if "wish" in (given := asked.response_metadata.get(INPUT_NOTE, {})):
+        return str(asked.text)[: given["wish"]]
+    return f"\n{asked.text}".partition(f"\n{ATTACHED}")[0].removeprefix("\n")
+
+
+def input_documents(
+    messages: Sequence[BaseMessage],
+    extensions: Collection[str],
+    *,
+    made: bool = True,
+) -> list[str]:
+    """Ids of the input's documents that have one of these extensions; all if none is given.
+
+    With ``made=False``, documents that a task made are left out.
+    """
+    asked = _asked(messages)
+    given = [] if asked is None else asked.response_metadata.get(INPUT_NOTE, {}).get("documents", [])
+    fitting = [each for each in given if not extensions or "*" in extensions or each["ext"] in extensions]
+    return [each["id"] for each in fitting if made or not each.get("made")]
+
+
+def _asked(messages: Sequence[BaseMessage]) -> BaseMessage | None:
+    begin = len(messages) - len(since_input(messages)) - 1
+    return messages[begin] if begin >= 0 else None
+
+
+def names_of(call: ToolCall) -> tuple[str, ...]:
+    """The names that a rule for a call may use: the tool's, and that of the sub-agent behind it."""
+    agent = call["args"].get("subagent_type") if call["name"] == TASK else None
+    return (call["name"], agent) if isinstance(agent, str) else (call["name"],)
+
+
+def by_model(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and SERVER_WRITTEN not in message.response_metadata
+
+
+def with_notes(message: Spoken, **notes: Any) -> Spoken:
+    """The message with more metadata, which is stored with it and not sent to models."""
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, **notes}})
+
+
+def cost_in(messages: Sequence[BaseMessage]) -> Cost:
+    """The cost of these messages, including that of sub-agents and judges."""
+    steps = tokens = 0
+    calls: Counter[str] = Counter()
+    for message in messages:
+        if isinstance(message, AIMessage) and by_model(message):
+            steps += 1
+            tokens += message.usage_metadata["total_tokens"] if message.usage_metadata else 0
+        if beside := message.response_metadata.get(SPENT):
+            steps += beside["steps"]
+            tokens += beside["tokens"]
+            calls.update(beside.get("calls", {}))
+    return Cost(steps, tokens, calls)
+
+
+def seconds_in(messages: Sequence[BaseMessage]) -> float:
+    """The running time of the run at the last of these messages; 0 if it was not recorded."""
+    return max((float(message.response_metadata.get(SECONDS, 0)) for message in messages), default=0.0)
+
+
+def ran_in(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    """The tool calls that have a result, except refused ones."""
+    ran: list[ToolCall] = []
+    open_calls: dict[str | None, ToolCall] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            call = open_calls.get(message.tool_call_id)
+            if call is not None and REFUSED not in message.response_metadata:
+                ran.append(call)
+        elif isinstance(message, AIMessage):  # ids may repeat over rounds
+            open_calls = {call["id"]: call for call in message.tool_calls}
+    return ran
+
+
+def with_missing_results(
+    messages: Iterable[BaseMessage],
+    text: str,
+    *,
+    unnamed: str = "unknown",
+) -> Iterator[Any]:
+    """The conversation with an error result right behind each tool call that has no result.
+
+    ``text`` is formatted with the name of the tool.
+    """
+    missing: dict[str, ToolMessage] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            missing.pop(message.tool_call_id, None)
+        else:  # ids may repeat over rounds, so a result counts only up to the next other message
+            yield from missing.values()
+            calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+            missing = {
+                call_id: ToolMessage(
+                    text.format(call["name"] or unnamed),
+                    tool_call_id=call_id,
+                    name=call["name"] or "unknown",
+                    status="error",
+                )
+                for call in calls
+                if (call_id := call["id"])
+            }
+        yield message
+    yield from missing.values()
+
+
+def taint_sources(messages: Sequence[BaseMessage]) -> list[str]:
+    """The untrusted sources that this conversation's agent, or an agent that called it, has read.
+
+    A taint mark is stored in the metadata of a message, so it survives a restart, goes along with a
+    fork, and stays when a tool result is shortened or removed.
+    """
+    own = (name for message in messages for name in _marks(message))
+    return list(dict.fromkeys([*_inherited_taint.get(), *own]))
+
+
+def _marks(message: BaseMessage) -> Collection[str]:
+    if isinstance(message, HumanMessage) and f"\n{ATTACHED}" in f"\n{message.text}":
+        return (ATTACHED_FILES,)
+    return list(message.response_metadata.get(TAINT, ()))
+
+
+def taint_note(sources: Sequence[str]) -> dict[str, Any]:
+    """Metadata for a message that contains, or follows, content of these sources."""
+    return {TAINT: list(sources)} if sources else {}
+
+
+@contextmanager
+def tainted_by(sources: Sequence[str]) -> Iterator[None]:
+    """Agents that run inside the block inherit these sources, as their task may quote them."""
+    token = _inherited_taint.set(tuple(dict.fromkeys([*_inherited_taint.get(), *sources])))
+    try:
+        yield
+    finally:
+        _inherited_taint.reset(token)

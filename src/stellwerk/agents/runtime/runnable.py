@@ -1,0 +1,343 @@
+"""RunnableAgent: a compiled graph that can be run, and emits a fact for all that happens in it.
+
+The server runs it with ``drive`` and stores the facts. As a library it needs no server: ``run``
+returns the answer, ``envelopes`` the whole run.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import GraphDrained
+from langgraph.pregel._loop import PregelLoop
+from langgraph.types import Command, StreamMode
+
+from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure
+from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
+from stellwerk.agents.graphs.answer import FinishedRun, answer_facts
+from stellwerk.agents.graphs.input import Graph, GraphInput
+from stellwerk.agents.graphs.repair import CLOSED, repair, results_in
+from stellwerk.agents.runtime.budget import spending
+from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler
+from stellwerk.agents.runtime.context import (
+    USER_ID,
+    CustomStateShared,
+    Turn,
+    chat_message_of,
+    files_of,
+    graph_context,
+    run_context,
+    text_of,
+    wants_user_id,
+)
+from stellwerk.agents.runtime.conversation import EARLIER_MESSAGES, taint_note
+from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
+from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
+from stellwerk.agents.runtime.shapes import MODES, facts_of, plain_id
+from stellwerk.agents.runtime.write_ahead import call_gate
+from stellwerk.dialects import chunks
+from stellwerk.dialects.base import translate
+from stellwerk.envelope.model import Envelope, Message, RunEnd
+from stellwerk.envelope.payloads import RunEnded
+from stellwerk.errors import InvalidInput, Paused, StellwerkError
+from stellwerk.ids import Clock
+from stellwerk.spec.model import ChatMessage, Quotas
+from stellwerk.stream.facts import Declined, MessageReturned, NodeUpdated, StateDecides, Warned
+from stellwerk.views.questions import GoOn
+
+MESSAGES = GraphInput("messages", "messages", own_graph=False)
+USER_REMEDY = (
+    "its sessions share what it keeps under the default of its user_id; send user_id with POST /sessions, "
+    "or give each user an API key or token of their own"
+)
+PARALLEL = 100
+"""Tasks of one run that work at the same time; a model may ask for any number of tools."""
+_KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
+
+
+class _Stored:
+    """The checkpoint LangGraph waits for: a future in a thread, an awaitable on the event loop."""
+
+    def result(self) -> None:
+        return None
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+# Allows ``durability="sync"`` where some graphs have no checkpointer. Private; a test pins it.
+PregelLoop._put_checkpoint_fut = _Stored()  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Settings of an agent system that apply to whole runs."""
+
+    window: float | None = None
+    quotas: Quotas = Quotas()
+    store_prompts: bool = False
+    images: ImageInput = ImageInput()
+
+
+class RunnableAgent:
+    """``as_tool`` makes a tool of this agent, with fewer tools or another mission if wanted."""
+
+    def __init__(
+        self,
+        name: str,
+        graph: Graph,
+        *,
+        graph_input: GraphInput = MESSAGES,
+        initial_state: CustomStateShared | None = None,
+        options: RunOptions | None = None,
+        as_tool: "Callable[[str | None, Sequence[str] | None, str | None], BaseTool] | None" = None,
+    ) -> None:
+        self.name, self.graph, self.graph_input = name, graph, graph_input
+        self.initial_state: CustomStateShared = initial_state or cast(CustomStateShared, {})
+        self.options = options or RunOptions()
+        self._as_tool = as_tool
+
+    async def run(self, messages: str | Sequence[ChatMessage], *, session_id: str | None = None) -> str:
+        """The answer to the last message, unstreamed; a ``session_id`` keeps the conversation.
+
+        Raises:
+            StellwerkError: the run failed, or waits for an answer to a question.
+        """
+        end: RunEnded | None = None
+        async for envelope in self.envelopes(messages, session_id=session_id):
+            if isinstance(envelope, RunEnd):
+                end = envelope.payload
+        if end is None or end.status != "completed":
+            reason = end.reason if end else None
+            raise StellwerkError(reason or "the agent asks its user; use envelopes() with a session_id, and answer")
+        return end.result or ""
+
+    def envelopes(
+        self,
+        messages: str | Sequence[ChatMessage] = (),
+        *,
+        session_id: str | None = None,
+        answers: Mapping[str, QuestionAnswer] | None = None,
+        history: Sequence[Envelope] = (),
+    ) -> AsyncIterator[Envelope]:
+        """One run, as the log has it: of a message, or of ``answers`` to questions in ``history``.
+
+        ``history`` is all envelopes of this session so far. A run without a ``session_id`` is
+        forgotten when it ends.
+        """
+        given = [ChatMessage(content=messages)] if isinstance(messages, str) else messages
+        return LibraryRun(self, session_id, given, answers or {}, history).envelopes()
+
+    async def outer_astream(
+        self, messages: str | Sequence[ChatMessage], *, session_id: str | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """The same run as NDJSON for a front end, with inner agents, StreamChunk by StreamChunk."""
+        translator = chunks.DIALECT.translator(session_id or "")
+        position = 0
+        async with aclosing(
+            cast(AsyncGenerator[Envelope, None], self.envelopes(messages, session_id=session_id))
+        ) as envelopes:
+            async for envelope in envelopes:
+                position += 1
+                for cursor, chunk in translate(translator, [(position, envelope)]):
+                    yield chunks.DIALECT.frame(cursor, chunk)
+
+    def to_tool(
+        self,
+        name: str | None = None,
+        allowed_tools: Sequence[str] | None = None,
+        mission_override: str | None = None,
+    ) -> BaseTool:
+        """This agent as a tool of another one; ``allowed_tools`` can only take tools away."""
+        if self._as_tool is None:
+            raise StellwerkError(f"{self.name} was not built by the factory; build it from a CompleteAgent")
+        return self._as_tool(name, allowed_tools, mission_override)
+
+    async def drive(self, turn: Turn, emit: EmitFact, clock: Clock) -> None:
+        """Run the graph for one turn and emit every fact, until it ends or waits for the user."""
+        if any(isinstance(given, GoOn) and not given.goes_on for given in turn.answers.values()):
+            emit(Declined())
+            return
+        if self.graph_input.own_graph and self.graph_input.form == "messages":
+            emit(StateDecides())
+        is_new = not turn.answers and not turn.goes_on
+        if is_new and self.initial_state:
+            emit(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
+        prompts = self.options.store_prompts
+        handler = RunCallbackHandler(emit, clock, prompts=prompts, usage=run_context().usage, pause=turn.pause)
+        returned: set[str] = set()
+        with call_gate() as gate, spending(quotas=self.options.quotas) as budget:
+            config = _config(turn, [handler, *gate])
+            if is_new:
+                turn = replace(turn, unheard=await self._missing(turn, config))
+                given = await self._new_input(turn, config, emit, clock)
+            else:
+                given = self._resume_input(turn)
+            # Always closed: a generator that is left to the garbage collector outlives the run.
+            async with (
+                budget.in_time(),
+                _pausing(handler),
+                aclosing(self._stream(turn, given, config)) as parts,
+            ):
+                async for part in parts:
+                    for fact in facts_of(part, clock, self.name):
+                        if isinstance(fact, MessageReturned):
+                            is_model_message = fact.message_id in handler.model_messages
+                            # A node may return messages that were in its input.
+                            if not is_model_message and fact.message_id in await self._known(turn, config):
+                                continue
+                            returned.add(fact.message_id)
+                        emit(fact)
+        if self.graph_input.own_graph and self.graph.checkpointer:
+            await self._emit_answer(turn, emit, clock, handler.model_messages | returned)
+
+    @property
+    def _saver(self) -> BaseCheckpointSaver[Any] | None:
+        saver = self.graph.checkpointer
+        return saver if isinstance(saver, BaseCheckpointSaver) else None
+
+    @property
+    def wants_user_id(self) -> bool:
+        """Whether the graph declares that it reads a user id."""
+        return wants_user_id(self.graph)
+
+    async def settled(self, session_id: str, checkpoints: Collection[str]) -> set[str]:
+        """The tool calls whose results are stored as writes of a run's latest checkpoints."""
+        found = set[str]()
+        if self._saver is not None:
+            listed = cast(AsyncGenerator[Any, None], self._saver.alist({"configurable": {"thread_id": session_id}}))
+            async with aclosing(listed):
+                async for saved in listed:
+                    if saved.checkpoint["id"] not in checkpoints:
+                        break  # newest first: the rest is older than the run
+                    written = results_in(write for _, _, write in saved.pending_writes or ())
+                    found |= {result.tool_call_id for result in written}
+        return found
+
+    async def forget(self, session_id: str) -> None:
+        """Delete the checkpoints of a session."""
+        if self._saver is not None:
+            await self._saver.adelete_thread(session_id)
+
+    async def prepare_erasure(self, session_id: str, erasure: StateErasure) -> RewrittenStates | None:
+        """Compute the changes to a session's checkpoints; the caller stores them."""
+        saver = self.graph.checkpointer
+        return await saver.prepare_erasure(session_id, erasure) if isinstance(saver, DurableSaver) else None
+
+    def _resume_input(self, turn: Turn) -> Command[Any] | None:
+        if turn.answers and not self.graph.checkpointer:
+            raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from Resources with a saver")
+        # A breakpoint takes no value: a value would answer the next question of the graph.
+        answers = {ask_id: given for ask_id, given in turn.answers.items() if not isinstance(given, GoOn)}
+        return Command(resume=answers) if answers else None
+
+    async def _new_input(self, turn: Turn, config: RunnableConfig, emit: EmitFact, clock: Clock) -> Any:
+        """The messages that the state lacks, and the message of the turn, with their images."""
+        said = await self._repaired(config, emit, clock)
+        said += [_spoken(f"{turn.message_id}-{n}", message) for n, message in enumerate(turn.earlier)]
+        left_out: list[str] = []
+        for message in turn.unheard:
+            if message.payload.role == "user":
+                given = (text_of(message), message.payload.message_id, files_of(message))
+                said.append(await message_with_images(*given, self.options.images, left_out))
+            else:
+                said.append(_spoken(message.payload.message_id, chat_message_of(message)))
+        own = (turn.text, turn.message_id, turn.files)
+        said.append(await message_with_images(*own, self.options.images, left_out))
+        if left_out and not turn.warned:
+            emit(Warned(clock.now(), NOT_SHOWN, "; ".join(f"The model is not shown {each}" for each in left_out)))
+        state = self.graph_input.to_input(said)
+        return {**self.initial_state, **state} if isinstance(state, dict) else state
+
+    async def _repaired(self, config: RunnableConfig, emit: EmitFact, clock: Clock) -> list[BaseMessage]:
+        """Results for dangling tool calls in an operator's graph, to go before the message."""
+        if not self.graph_input.own_graph or self._saver is None:
+            return []
+        repaired = repair(self.graph, self.graph_input, await self._saver.aget_tuple(config))
+        if repaired is None:
+            return []
+        emit(Warned(clock.now(), CLOSED, repaired.warning))
+        return repaired.messages
+
+    def _stream(self, turn: Turn, given: Any, config: RunnableConfig) -> AsyncGenerator[Any, None]:
+        options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
+        if turn.pause is not None:
+            options["control"] = turn.pause
+        if (context := graph_context(self.graph, config)) is not None:
+            options["context"] = context
+        modes = cast(list[StreamMode], list(MODES))
+        parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
+        return cast(AsyncGenerator[Any, None], parts)
+
+    async def _missing(self, turn: Turn, config: RunnableConfig) -> Sequence[Message]:
+        """The unheard messages that the state lacks: their run ended before it stored them."""
+        if not turn.unheard or self.graph_input.form != "messages" or self._saver is None:
+            return ()
+        saved = await self._saver.aget_tuple(config)
+        if saved is None:
+            return turn.unheard
+        # By its id, because pending writes behind it are dropped when a new message comes.
+        state = await self.graph.aget_state(saved.config)
+        # The return value of a function of the functional API has any shape.
+        held = state.values.get(self.graph_input.key or "") if isinstance(state.values, dict) else state.values
+        held_messages = [m for m in held if isinstance(m, BaseMessage)] if isinstance(held, list) else []
+        known = {plain_id(m.id) for m in held_messages}
+        # A message that a node made without an id was recorded under another one.
+        known_answers = {str(m.text) for m in held_messages if isinstance(m, AIMessage)}
+        return [
+            message
+            for message in turn.unheard
+            if message.payload.message_id not in known
+            and not (message.payload.role == "assistant" and text_of(message) in known_answers)
+        ]
+
+    async def _known(self, turn: Turn, config: RunnableConfig) -> set[str]:
+        """Ids of messages in the state before this step, whose stored writes are not applied."""
+        given = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
+        given |= {message.payload.message_id for message in turn.unheard}
+        saved = await self._saver.aget_tuple(config) if self._saver is not None else None
+        found = saved.checkpoint["channel_values"].get("messages", []) if saved else []
+        held = found if isinstance(found, list) else []
+        return given | {plain_id(message.id) for message in held if isinstance(message, BaseMessage)}
+
+    async def _emit_answer(self, turn: Turn, emit: EmitFact, clock: Clock, messages: Collection[str]) -> None:
+        """The answer in the final state of an operator's graph; nothing while interrupted."""
+        state = await self.graph.aget_state({"configurable": {"thread_id": turn.session_id}})
+        if not state.next:
+            finished = FinishedRun(turn.message_id, messages, self.name, clock)
+            for fact in answer_facts(self.graph, self.graph_input, state, finished):
+                emit(fact)
+
+
+def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
+    # A message of an agent may quote untrusted content; the client's history has no taint marks.
+    notes = taint_note([EARLIER_MESSAGES]) if said.role == "assistant" else {}
+    return _KINDS[said.role](said.content, id=message_id, response_metadata=notes)
+
+
+def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
+    where: dict[str, Any] = {} if turn.epoch is None else {EPOCH: turn.epoch}
+    if turn.from_checkpoint is not None:
+        where["checkpoint_id"] = turn.from_checkpoint
+    if turn.user_id is not None:
+        where[USER_ID] = turn.user_id
+    return {
+        "configurable": {"thread_id": turn.session_id, **where},
+        "callbacks": callbacks,
+        "max_concurrency": PARALLEL,
+    }
+
+
+@asynccontextmanager
+async def _pausing(handler: RunCallbackHandler) -> AsyncIterator[None]:
+    try:
+        yield
+    except GraphDrained as drained:
+        await handler.all_over()
+        raise Paused from drained

@@ -1,0 +1,133 @@
+"""Write-ahead of tool calls: a tool starts only after its start is stored in the log.
+
+A crash can therefore never hide that a tool had started. LangChain calls the handler where the tool
+is called: on the event loop, where it is awaited, or in the thread of a synchronous tool or node,
+which blocks meanwhile. The same handler refuses model calls beyond a quota.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import contextmanager
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+
+from stellwerk.agents.runtime.context import RunContext, run_context
+from stellwerk.agents.runtime.shapes import agent_behind
+from stellwerk.agents.tools.registry import ARTIFACT_KEY
+from stellwerk.logs import get_logger
+
+logger = get_logger(__name__)
+
+_TOO_LATE = "the run is over, nothing more is begun in it"
+
+
+@contextmanager
+def call_gate() -> Iterator[list[BaseCallbackHandler]]:
+    """The callbacks to add behind the run's own callback handler; none outside of a server."""
+    context = run_context()
+    if context.journal is None and context.usage is None:
+        yield []
+        return
+    gate = _CallGate(context)
+    try:
+        yield [gate]
+    finally:
+        gate.close()
+
+
+class _CallGate(BaseCallbackHandler):
+    """Delays non-idempotent tool calls until all facts are stored, and refuses model calls.
+
+    A model call beyond a quota is refused here, behind all other handlers: LangChain creates a
+    coroutine for each handler first, and an exception leaves the later ones never awaited. The gate
+    gets no tokens.
+    """
+
+    run_inline = True
+    raise_error = True
+    ignore_llm = ignore_chain = ignore_retriever = ignore_retry = ignore_custom_event = True
+
+    def __init__(self, context: RunContext) -> None:
+        self._journal = context.journal
+        self._usage = context.usage
+        self._timeout = context.timings.blocked_loop
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._held: set[Future[None]] = set()
+        self._over = False
+        self._loop_answered = threading.Event()
+        self._loop_answered.set()
+        self._deadline = 0.0
+
+    def on_chat_model_start(self, *_given: Any, **_about: Any) -> None:
+        if self._usage is not None:
+            self._usage.check()
+            on_loop(self._loop, self._usage.step)
+
+    def close(self) -> None:
+        """The run is over: release every blocked thread without starting its tool."""
+        self._over = True
+        for waiting in list(self._held):
+            waiting.cancel()
+
+    @property
+    def on_tool_start(self) -> Callable[..., Any]:
+        """LangChain awaits this on the loop only; in a thread it would swallow exceptions."""
+        return self._awaited if threading.get_ident() == self._thread else self._in_thread
+
+    async def _awaited(self, serialized: dict[str, Any] | None, _given: str, **about: Any) -> None:
+        # On another loop: a synchronous tool was called on ours, blocked until the tool returns.
+        journal = self._journal
+        if journal and _must_wait(serialized, about) and asyncio.get_running_loop() is self._loop:
+            await journal.stored()
+            if self._over:
+                raise RuntimeError(_TOO_LATE)
+
+    def _in_thread(self, serialized: dict[str, Any] | None, _given: str, **about: Any) -> None:
+        if self._journal is None or not _must_wait(serialized, about):
+            return
+        waiting = asyncio.run_coroutine_threadsafe(self._journal.stored(), self._loop)
+        self._held.add(waiting)
+        if self._over:
+            waiting.cancel()
+        try:
+            while not waiting.done() and self._loop_runs():
+                wait([waiting], self._timeout)
+            if waiting.done():
+                waiting.result()
+            else:
+                logger.warning("loop_stands_still", tool=(serialized or {}).get("name"), seconds=self._timeout)
+        except CancelledError:
+            raise RuntimeError(_TOO_LATE) from None
+        finally:
+            self._held.discard(waiting)
+
+    def _loop_runs(self) -> bool:
+        """Whether the loop responds. Threads share one probe, so timeouts do not add up."""
+        if self._loop_answered.is_set():
+            self._loop_answered = threading.Event()
+            self._deadline = self._loop.time() + self._timeout
+            self._loop.call_soon_threadsafe(self._loop_answered.set)
+        return self._loop_answered.wait(max(0.0, self._deadline - self._loop.time()))
+
+
+def _must_wait(serialized: dict[str, Any] | None, about: dict[str, Any]) -> bool:
+    """False for idempotent tools, and for agents, whose own tools are checked instead."""
+    ours = (about.get("metadata") or {}).get(ARTIFACT_KEY) or {}
+    agent, _ = agent_behind(str((serialized or {}).get("name")), about.get("inputs") or {}, ours)
+    return agent is None and not ours.get("idempotent")
+
+
+def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+    """Call it on the event loop; directly, unless a synchronous node or tool is in a thread."""
+    try:
+        is_here = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        is_here = False
+    if is_here:
+        function(*args)
+    else:
+        loop.call_soon_threadsafe(function, *args)

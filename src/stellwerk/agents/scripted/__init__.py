@@ -1,0 +1,1 @@
+"""The scripted model: plays a script instead of calling a provider."""

@@ -1,0 +1,1 @@
+"""Tools: how a function becomes one, and how a call is checked, run, timed out and typed."""

@@ -1,0 +1,1 @@
+"""HTTP below the routes: server, authentication, CORS, timeouts, problems, audit."""

@@ -1,0 +1,71 @@
+"""CORS and security headers: which origins may read a response, and what a browser may do with it.
+
+Only origins that the operator lists in STELLWERK_ORIGINS may read responses. Cookies
+are never used, so credentials are not allowed. Pure ASGI, because streams pass through
+here; outside of the guard, so that its refusals can be read as well. The
+Content-Security-Policy is set on our own responses only: a host app decides for its pages.
+"""
+
+from collections.abc import Collection, Iterable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_SENT = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID"
+_READ = "Content-Disposition, ETag, Link, Location, Retry-After, Stellwerk-Session, WWW-Authenticate"
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": _SENT,
+    "Access-Control-Max-Age": "600",
+}
+
+
+def endpoints(routes: Iterable[BaseRoute]) -> frozenset[int]:
+    """The identities of the endpoints of these routes: functions, and mounted apps, which need not be hashable."""
+    return frozenset(id(getattr(route, "endpoint", None) or getattr(route, "app", None)) for route in routes)
+
+
+class CorsMiddleware:
+    def __init__(self, app: ASGIApp, *, origins: Collection[str]) -> None:
+        self._app, self._origins = app, frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        asked = Headers(scope=scope)
+        own_endpoints = scope["app"].state.own_endpoints
+        before = scope.get("endpoint")  # this app, if a host has mounted it; routing writes another one
+        allowed_origin = asked["origin"] if asked.get("origin") in self._origins else None
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                self._set_headers(answer, allowed_origin)
+                reached = scope.get("endpoint")
+                if reached is before or id(reached) in own_endpoints:
+                    answer.setdefault("Content-Security-Policy", _POLICY)
+            await send(message)
+
+        if allowed_origin and scope["method"] == "OPTIONS" and "access-control-request-method" in asked:
+            await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, with_headers)
+        else:
+            await self._app(scope, receive, with_headers)
+
+    def _set_headers(self, answer: MutableHeaders, allowed_origin: str | None) -> None:
+        for name, value in _ALWAYS.items():
+            answer.setdefault(name, value)
+        answer.setdefault("Cache-Control", "private, no-cache" if "etag" in answer else "no-store")
+        if self._origins:
+            answer.add_vary_header("Origin")
+        if allowed_origin is not None:
+            answer["Access-Control-Allow-Origin"] = allowed_origin
+            answer["Access-Control-Expose-Headers"] = _READ

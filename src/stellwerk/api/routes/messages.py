@@ -1,0 +1,75 @@
+"""/sessions/{sid}/messages, answers, regenerate, stop: what is said to a session.
+
+The WebSocket does the same by the same functions.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header
+from starlette.responses import Response
+
+from stellwerk.api.http.auth import RequireRun
+from stellwerk.api.schema.openapi import BODY, BUSY, STORED, UNASKED, UNUSABLE, Described, documented_router, returns
+from stellwerk.api.schema.requests import NewAnswer, NewMessage, SessionId, StopOptions
+from stellwerk.api.schema.responses import Json
+from stellwerk.api.services import Services
+from stellwerk.runs.commands import Accepted, Stopped
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="the same request with the same key is executed once, however often it is sent",
+    ),
+]
+
+
+def routes(services: Services) -> APIRouter:
+    router = documented_router("conversation", "/sessions/{sid}")
+
+    @router.post("/messages", **_accepts("interrupted", *BODY, *BUSY, "unknown_file"))
+    async def send(who: RequireRun, sid: SessionId, body: NewMessage, key: Key = None) -> Response:
+        """Send a message; it starts the next round.
+
+        `after` in the response is the cursor that shows the run whole. While one question is open, a message is its
+        answer. If it interrupts a round, enqueued messages are withdrawn; `withdrawn` has their texts and files.
+        """
+        text = body.checked_text()
+        sending = services.sessions.send(who.tenant, sid, text, documents=body.documents, if_busy=body.if_busy, key=key)
+        return Json(await sending, 202)
+
+    @router.post("/answers", **_accepts("answered", *BODY, *UNASKED, "unknown_file"))
+    async def answer(who: RequireRun, sid: SessionId, body: NewAnswer, key: Key = None) -> Response:
+        """Answer a question; the round continues.
+
+        If several questions are open, each answer is stored (`noted`), and the round continues with the last.
+        """
+        accepted = await services.sessions.answer(who.tenant, sid, body.to_payload(), documents=body.documents, key=key)
+        return Json(accepted, 202)
+
+    @router.post("/regenerate", **_accepts("", *BUSY, "nothing_said", "invalid_idempotency_key"))
+    async def regenerate(who: RequireRun, sid: SessionId, key: Key = None) -> Response:
+        """Regenerate the answer to the last message.
+
+        A new round replaces the last one.
+        """
+        return Json(await services.sessions.regenerate(who.tenant, sid, key=key), 202)
+
+    @router.post("/stop", **returns(200, Stopped, "No run is active", *BODY, "unknown_session", *STORED))
+    async def stop(who: RequireRun, sid: SessionId, body: StopOptions | None = None) -> Response:
+        """Stop the current run, if there is one.
+
+        When the response arrives, the run has ended for all readers, and no other starts. Enqueued messages are
+        withdrawn; `withdrawn` has their texts and files, so that they can be sent again.
+        """
+        reason = body.clean_reason() if body else None
+        return Json(await services.sessions.stop(who.tenant, sid, reason=reason))
+
+    return router
+
+
+def _accepts(example: str, *problems: str) -> Described:
+    always = ("unknown_session", "key_reused", *UNUSABLE, "overloaded", *STORED)
+    return returns(202, Accepted, "It is in the log", *problems, *always, example=example)

@@ -1,0 +1,1 @@
+"""Response types, their examples, and the OpenAPI document."""

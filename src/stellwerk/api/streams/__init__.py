@@ -1,0 +1,1 @@
+"""Readers of a live session: cursors, frames, heartbeats, translations."""

@@ -1,0 +1,417 @@
+"""Commands of an administrator: tenants, limits, API keys, secrets, usage, audit log; backup and restore."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stellwerk.cli.shared import WHERE, AsJson, Tenant, Url, group, in_home, local_time, print_lines, print_rows, talk
+
+if TYPE_CHECKING:
+    from stellwerk.client.client import Client
+
+_TENANTS = ("NAME", "NUMBER", "MADE", "STATE")
+_KEYS = ("ID", "NAME", "USER", "ROLE", "SCOPES", "STATE", "LAST USED")
+_SECRETS = ("NAME", "AGENT SYSTEM", "MADE", "CHANGED", "STATE")
+_AUDIT = ("NUMBER", "WHEN", "WHO", "WHAT", "ON", "OUTCOME", "FROM")
+_USAGE = ("DAY", "USER", "SYSTEM", "MODEL", "RUNS", "SECONDS", "MODEL CALLS", "TOKENS IN", "OUT", "TOOL CALLS")
+_PAGE = 500
+
+Fields = dict[str, Any]
+Row = Callable[[Fields], tuple[str, ...]]
+TenantName = Annotated[str, typer.Argument(help="Of the tenant.")]
+SecretName = Annotated[str, typer.Argument(help="What it is for, such as openai_api_key.")]
+Data = Annotated[Path, typer.Option(help="The data folder of the server.", callback=in_home)]
+System = Annotated[str | None, typer.Option("--system", help="That of one agent system. [default: of the tenant]")]
+
+tenant_commands = group("Tenants: teams that share a server and see nothing of each other.")
+key_commands = group("API keys: access to a server, and its scopes.")
+secret_commands = group("Secrets: keys that agents use, and that cannot be read back.")
+audit_commands = group("Audit: a tamper-evident log of who did what.")
+usage_commands = typer.Typer()
+data_commands = typer.Typer()
+
+
+@tenant_commands.command("list", epilog=WHERE)
+def list_tenants(url: Url = None, as_json: AsJson = False) -> None:
+    """List the tenants of a server."""
+    _list(url, "tenants", _TENANTS, _tenant_row, as_json=as_json)
+
+
+@tenant_commands.command("create", epilog=WHERE)
+def create_tenant(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and dashes.")], url: Url = None
+) -> None:
+    """Create a tenant. For the operator of the server: needs a key of an admin of the tenant local."""
+    first = f"stellwerk keys create NAME --tenant {name} --role admin"
+    done = f"made the tenant {name}; now make a key for its admin: {first}"
+    _do(url, "POST", "tenants", done=done, json={"name": name})
+
+
+@tenant_commands.command("lock", epilog=WHERE)
+def lock_tenant(name: TenantName, url: Url = None) -> None:
+    """Lock a tenant out: its keys and tokens are rejected, its streams end, its runs are stopped."""
+    _do(url, "PUT", "tenants", name, "lock", done=f"the tenant {name} is locked")
+
+
+@tenant_commands.command("unlock", epilog=WHERE)
+def unlock_tenant(name: TenantName, url: Url = None) -> None:
+    """Unlock a tenant; its keys are valid again."""
+    _do(url, "DELETE", "tenants", name, "lock", done=f"the tenant {name} is not locked")
+
+
+@tenant_commands.command("limits", epilog=WHERE)
+def limits(  # noqa: PLR0913  an option for each limit
+    context: typer.Context,
+    name: TenantName,
+    requests: Annotated[int | None, typer.Option(help="Requests of the tenant in a minute.", min=1)] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs that are under way or wait.", min=0)] = None,
+    streams: Annotated[int | None, typer.Option(help="Streams that are open.", min=0)] = None,
+    bytes: Annotated[int | None, typer.Option(help="Bytes of its sessions and files.", min=0)] = None,
+    steps: Annotated[int | None, typer.Option(help="Calls of models in a day.", min=0)] = None,
+    tokens: Annotated[int | None, typer.Option(help="Tokens in a day, those that go in included.", min=0)] = None,
+    seconds: Annotated[int | None, typer.Option(help="Seconds in a day in which runs are under way.", min=0)] = None,
+    session_requests: Annotated[int | None, typer.Option(help="Requests to one session in a minute.", min=1)] = None,
+    session_streams: Annotated[int | None, typer.Option(help="Streams of one session.", min=0)] = None,
+    session_bytes: Annotated[int | None, typer.Option(help="Bytes of one session and its files.", min=0)] = None,
+    session_steps: Annotated[int | None, typer.Option(help="Calls of models in one session.", min=0)] = None,
+    session_tokens: Annotated[int | None, typer.Option(help="Tokens in one session.", min=0)] = None,
+    session_seconds: Annotated[int | None, typer.Option(help="Seconds of the runs of one session.", min=0)] = None,
+    none: Annotated[bool, typer.Option("--none", help="Remove all limits.")] = False,
+    url: Url = None,
+) -> None:
+    """Limit the use of a tenant, and of each of its sessions; what is not named is not limited.
+
+    For the operator of the server: needs a key of an admin of the tenant local.
+
+    \b
+      stellwerk tenants limits acme                      print the limits
+      stellwerk tenants limits acme --requests 600 --runs 5 --tokens 1000000
+      stellwerk tenants limits acme --none               remove all limits
+    """
+    others = ("name", "none", "url")
+    given = {key: value for key, value in context.params.items() if key not in others and value is not None}
+    if none and given:
+        raise typer.BadParameter("--none takes all limits away; leave it out to set some")
+    if given or none:
+        limits = ", ".join(f"{limit} {number}" for limit, number in given.items()) or "nothing is limited"
+        return _do(url, "PUT", "tenants", name, "limits", done=f"from now on, of {name}: {limits}", json=given)
+
+    async def show(client: "Client") -> None:
+        page = await client.ask(Fields, "GET", "/usage", params={"tenant": name, "limit": 1})
+        print_lines(_limit_lines(page) or ["nothing is limited"])
+
+    talk(url, show)
+
+
+@usage_commands.command(epilog=WHERE)
+def usage(
+    url: Url = None,
+    days: Annotated[int, typer.Option(help="How many, today included.", min=1)] = 30,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the usage of a tenant by day (UTC), user, system and model, the newest day first.
+
+    The limits follow, each with how much of it is used.
+    """
+
+    async def work(client: "Client") -> None:
+        query: Fields = {"days": days, "limit": _PAGE, **_named(tenant)}
+        page = await client.ask(Fields, "GET", "/usage", params=query)
+        rows = page["usage"]
+        while page["next"] is not None:
+            page = await client.ask(Fields, "GET", "/usage", params={**query, "after": page["next"]})
+            rows += page["usage"]
+        limits = [] if as_json else _limit_lines(page)
+        print_rows(rows, _USAGE, _usage_row, as_json=as_json)
+        print_lines(["", *limits] if limits else [])
+
+    talk(url, work)
+
+
+@key_commands.command("list", epilog=WHERE)
+def list_keys(tenant: Tenant = None, url: Url = None, as_json: AsJson = False) -> None:
+    """List the keys of your tenant, without their secrets."""
+    _list(url, "keys", _KEYS, _key_row, as_json=as_json, tenant=tenant)
+
+
+@key_commands.command("create", epilog=WHERE)
+def create_key(  # noqa: PLR0913  an option for each field of a key
+    name: Annotated[str, typer.Argument(help="What it is for. Two keys of one name can be valid at a time.")],
+    role: Annotated[str, typer.Option(help="reader, member or admin.")] = "member",
+    user: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="Less than the role may: read, run, register, administer, metrics; repeat it."),
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option(help="Days after which it expires. [default: never]", min=1, max=3660)
+    ] = None,
+    tenant: Tenant = None,
+    url: Url = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Instead of asking a server: the data folder of one that is not running.", callback=in_home),
+    ] = None,
+) -> None:
+    """Create a key and print it, this once; nothing else goes to standard output.
+
+    The first key of a server must be an admin's. From then on every request needs a key.
+
+    \b
+      stellwerk keys create me --role admin              on a server without keys, on this machine
+      stellwerk keys create me --role admin --data data  before it was ever started
+      stellwerk keys create ci --scope run --days 90     one that can only run things
+
+    To rotate a key: create another of the same name, use it, then `stellwerk keys revoke` the old
+    one.
+    """
+    wanted: Fields = {"name": name, "role": role, "user": user, "scopes": scope or None, "tenant": tenant}
+    wanted["expires_in"] = None if days is None else days * 86_400
+
+    if data is not None:
+        import asyncio
+
+        from stellwerk.ops.offline import make_key
+
+        key, token = asyncio.run(make_key(data, wanted))
+        return _print_key(key.id, token)
+
+    async def work(client: "Client") -> None:
+        made = await client.ask(Fields, "POST", "/keys", json=wanted)
+        _print_key(made["id"], made["token"])
+
+    talk(url, work)
+
+
+@key_commands.command("revoke", epilog=WHERE)
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Its id; `stellwerk keys list` lists them.")],
+    tenant: Tenant = None,
+    last: Annotated[bool, typer.Option("--last", help="Even if no other key of an admin is valid.")] = False,
+    url: Url = None,
+) -> None:
+    """Revoke a key: it is rejected from now on, and the streams that it has opened are closed.
+
+    The last key of an admin is kept unless --last is given: its tenant could create no other. For
+    the tenant local, `stellwerk keys create NAME --role admin --data FOLDER` creates one while the
+    server is stopped.
+    """
+    query = _named(tenant) | ({"last": "true"} if last else {})
+    _do(url, "DELETE", "keys", key_id, done=f"key {key_id} is revoked", params=query)
+
+
+@secret_commands.command("list", epilog=WHERE)
+def list_secrets(url: Url = None, as_json: AsJson = False) -> None:
+    """List the secrets of your tenant, without their values."""
+    _list(url, "secrets", _SECRETS, _secret_row, as_json=as_json)
+
+
+@secret_commands.command("set", epilog=WHERE)
+def set_secret(name: SecretName, system: System = None, url: Url = None) -> None:
+    """Store a secret, or replace its value. The value is asked for, or read from a pipe.
+
+    \b
+      stellwerk secrets set openai_api_key                    asks for it
+      stellwerk secrets set openai_api_key < key.txt          reads it
+      stellwerk secrets set openai_api_key --system helpdesk  for one agent system alone
+    """
+    can_ask = sys.stdin is not None and sys.stdin.isatty()
+    value = typer.prompt("Value", hide_input=True, err=True) if can_ask else sys.stdin.read()
+    done = f"stored {name}{_for_system(system)}; the next run uses it"
+    _do(url, "PUT", "secrets", name, done=done, json={"value": value, "agent_system_id": system})
+
+
+@secret_commands.command("delete", epilog=WHERE)
+def delete_secret(name: SecretName, system: System = None, url: Url = None) -> None:
+    """Delete a secret; the next run does without it."""
+    query = {} if system is None else {"agent_system_id": system}
+    _do(url, "DELETE", "secrets", name, done=f"deleted {name}{_for_system(system)}", params=query)
+
+
+@secret_commands.command("rotate", epilog=WHERE)
+def rotate_master_key(url: Url = None) -> None:
+    """Encrypt all secrets of a server with another master key, while it runs.
+
+    For the operator of the server: needs a key of an admin of the tenant local.
+    """
+
+    async def work(client: "Client") -> None:
+        done = await client.ask(Fields, "POST", "/secrets/rotation")
+        changed = f"{done['sealed']} secrets are sealed with the master key {done['key']} now"
+        same = f"nothing changed: {done['key']} is still the master key; let the command print a new one first"
+        sys.stderr.write(f"{changed if done['changed'] else same}\n")
+        if done["left"]:
+            sys.stderr.write(f"{done['left']} could not be opened; as long as they are there, keep the old keys\n")
+
+    talk(url, work)
+
+
+@audit_commands.command("show", epilog=WHERE)
+def show_audit(
+    url: Url = None,
+    after: Annotated[int, typer.Option(help="Leave out entries up to this number.", min=0)] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Print the audit log of your tenant, the oldest entry first."""
+
+    async def work(client: "Client") -> None:
+        position: int | None = after
+        while position is not None:
+            page = await client.ask(Fields, "GET", "/audit", params={"after": position, "limit": _PAGE})
+            print_rows(page["entries"], _AUDIT, _audit_row, as_json=as_json)
+            position = page["next"]
+
+    talk(url, work)
+
+
+@audit_commands.command("verify")
+def verify_audit(
+    data: Annotated[
+        Path, typer.Option(help="The data folder of the server, which may be running.", callback=in_home)
+    ] = Path("data"),
+) -> None:
+    """Verify the hash chain of every tenant's audit log in a data folder, entry by entry.
+
+    The exit code is 0 if all are intact, and 1 if an entry was changed, removed or inserted.
+    Entries cut off at the end cannot be detected: compare the number and hash of the last entry
+    with those of the previous check.
+    """
+
+    from stellwerk.ops.offline import verified
+
+    found = verified(data)
+    for each in found:
+        state = "whole" if each.whole else f"BROKEN at entry {each.entries + 1}"
+        entries = f"{each.entries} entries hold, the last with hash {each.hash.hex()}"
+        print_lines([f"{each.tenant}: {state}; {entries}"])
+    if not found:
+        print_lines([f"the audit log in {data} has no entries"])
+    raise typer.Exit(0 if all(each.whole for each in found) else 1)
+
+
+@data_commands.command("backup")
+def make_backup(
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="TARGET", help="A folder that is empty, or not there yet.", callback=in_home),
+    ],
+    data: Data = Path("data"),
+) -> None:
+    """Copy a data folder, also while its server runs.
+
+    Every session is complete up to a position, with every document that it names. Keep the copy as
+    safe as the original: it holds every message.
+    """
+    from stellwerk.database.folder import MASTER_KEY
+    from stellwerk.ops.backup import backup
+
+    documents = backup(data, target)
+    left_out = f", but not {MASTER_KEY}: keep that elsewhere" if (data / MASTER_KEY).exists() else ""
+    print_lines([f"{target} holds {data} with {documents} documents{left_out}"])
+
+
+@data_commands.command("restore")
+def restore_backup(
+    source: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="What `stellwerk backup` has made.", callback=in_home)
+    ],
+    data: Data = Path("data"),
+) -> None:
+    """Put a backup into an empty data folder.
+
+    Runs that were in progress at the time of the backup resume, or end as failed, when the server
+    starts.
+    """
+    from stellwerk.ops.backup import restore
+
+    documents = restore(source, data)
+    print_lines([f"{data} holds what {source} held, with {documents} documents; start it with --data {data}"])
+
+
+def _do(url: str | None, method: str, *path: str, done: str, **more: Any) -> None:
+    """Send a request, and print a line if it succeeds."""
+
+    async def work(client: "Client") -> None:
+        from stellwerk.client.client import part
+
+        await client.request(method, "".join(f"/{part(each)}" for each in path), **more)
+        sys.stderr.write(f"{done}\n")
+
+    talk(url, work)
+
+
+def _list(
+    url: str | None, name: str, headings: tuple[str, ...], row: Row, *, as_json: bool, tenant: str | None = None
+) -> None:
+    async def work(client: "Client") -> None:
+        found = (await client.ask(Fields, "GET", f"/{name}", params=_named(tenant)))[name]
+        print_rows(found, headings, row, as_json=as_json)
+
+    talk(url, work)
+
+
+def _named(tenant: str | None) -> Fields:
+    return {} if tenant is None else {"tenant": tenant}
+
+
+def _for_system(system: str | None) -> str:
+    return "" if system is None else f" for {system}"
+
+
+def _print_key(key_id: str, token: str) -> None:
+    """Print the token alone to standard output, for a file or a variable."""
+    print_lines([token])
+    sys.stderr.write(f"this is key {key_id}; it is not shown again. Keep it as STELLWERK_KEY\n")
+
+
+def _limit_lines(page: Fields) -> list[str]:
+    """Each limit, with the use where that is known for the tenant as a whole."""
+    lines = []
+    for name, most in page["limits"].items():
+        used = page["used"].get(name)
+        if most is not None:
+            lines.append(f"{name}: {'at most' if used is None else f'{used:g} of'} {most}")
+    return lines
+
+
+def _tenant_row(tenant: Fields) -> tuple[str, ...]:
+    state = "locked" if tenant["locked"] else "-"
+    return tenant["name"], str(tenant["number"]), local_time(tenant["created_at"] or None), state
+
+
+def _key_row(key: Fields) -> tuple[str, ...]:
+    scopes = "all" if key["scopes"] is None else ",".join(key["scopes"])
+    user = key["user"] or "-"
+    return key["id"], key["name"], user, key["role"], scopes, _key_state(key), local_time(key["last_used"])
+
+
+def _key_state(key: Fields) -> str:
+    from stellwerk.ids import SystemClock
+
+    if key["revoked_at"] is not None:
+        return f"revoked {local_time(key['revoked_at'])}"
+    if key["expires_at"] is None:
+        return "valid"
+    return f"{'until' if key['expires_at'] > SystemClock().now() else 'expired'} {local_time(key['expires_at'])}"
+
+
+def _secret_row(secret: Fields) -> tuple[str, ...]:
+    system = secret["agent_system_id"] or "all"
+    state = "stored" if secret["readable"] else "UNREADABLE: store it again"
+    return secret["name"], system, local_time(secret["created_at"]), local_time(secret["updated_at"]), state
+
+
+def _audit_row(entry: Fields) -> tuple[str, ...]:
+    target = " ".join(f"{name}={value}" for name, value in entry.get("on", {}).items())
+    number, outcome = str(entry["number"]), str(entry["outcome"])
+    return number, local_time(entry["at"]), entry["who"], entry["what"], target, outcome, entry.get("origin", "")
+
+
+def _usage_row(row: Fields) -> tuple[str, ...]:
+    labels = (row["day"], row["user"] or "-", row["system"], row["model"] or "-")
+    counts = (row["model_calls"], row["input_tokens"], row["output_tokens"], row["tool_calls"])
+    return *labels, str(row["runs"]), f"{row['seconds']:.1f}", *map(str, counts)

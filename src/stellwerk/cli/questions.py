@@ -1,0 +1,220 @@
+"""Questions of a run: asked at the keyboard, or answered by their defaults without a user."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stellwerk.cli.render.screen import Screen
+from stellwerk.cli.render.text import cut, one_line, value, visible
+from stellwerk.cli.terminal import Keyboard
+from stellwerk.envelope.model import AskUser
+from stellwerk.envelope.payloads import Answered, Asked
+from stellwerk.errors import InvalidField
+from stellwerk.spec.model import DECISIONS
+from stellwerk.views.questions import check_answer
+
+_TRUE = ("yes", "y", "true")
+_FALSE = ("no", "n", "false")
+_PLAIN = ("string", "number", "integer", "boolean")
+_TYPE_HINTS = {"boolean": "yes or no", "integer": "a whole number", "number": "a number", "string": ""}
+_REFUSE = "/refuse"
+_PROMPT = "> "
+_ALWAYS_ASKED = "Tool execution requires approval"
+"""LangChain's reason for a tool that always needs approval: it adds nothing."""
+
+Given = Mapping[str, Answered]
+"""Answers by the id of their question."""
+
+
+def answered(asked: Asked, given: Any) -> Answered:
+    """A text is a text; anything else is data."""
+    if isinstance(given, str):
+        return Answered(ask_id=asked.ask_id, text=given)
+    return Answered(ask_id=asked.ask_id, data=given)
+
+
+def chosen(options: Sequence[Any], typed: str) -> Any:
+    """The option whose number, name or beginning was typed.
+
+    Raises:
+        InvalidField: it is none of them, or could be several.
+    """
+    text = typed.strip().lower()
+    if text.isdecimal() and 1 <= int(text) <= len(options):
+        return options[int(text) - 1]
+    exact = [option for option in options if value(option).lower() == text]
+    near = exact or [option for option in options if text and value(option).lower().startswith(text)]
+    if len(near) != 1:
+        raise InvalidField(f"type a number from 1 to {len(options)}, or its name", field="text")
+    return near[0]
+
+
+def typed_as(schema: Mapping[str, Any], typed: str) -> Any:
+    """The typed text as a value of the schema's type; the text itself if it is none."""
+    kind, text = schema.get("type"), typed.strip()
+    if isinstance(schema.get("enum"), list):
+        return chosen(schema["enum"], typed)
+    if kind == "boolean" and text.lower() in _TRUE + _FALSE:
+        return text.lower() in _TRUE
+    if kind == "string":
+        return typed
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return typed
+
+
+def fields(schema: Any) -> dict[str, Mapping[str, Any]] | None:
+    """The fields of a form, if the schema is one: an object of plain values."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return None
+    found = schema.get("properties")
+    if not isinstance(found, dict) or not found:
+        return None
+    plain = all(isinstance(one, dict) and (one.get("type") in _PLAIN or "enum" in one) for one in found.values())
+    return found if plain else None
+
+
+def hint(schema: Mapping[str, Any]) -> str:
+    """A schema in a few words."""
+    if isinstance(schema.get("enum"), list):
+        return " | ".join(value(option) for option in schema["enum"])
+    kind = _TYPE_HINTS.get(str(schema.get("type")), f"JSON: {value(schema)}")
+    if "minimum" in schema or "maximum" in schema:
+        return f"{kind} {schema.get('minimum', '')}…{schema.get('maximum', '')}".strip()
+    return kind
+
+
+class Questions:
+    """Asks at the keyboard; without a user, takes the defaults of the questions and prints them."""
+
+    def __init__(self, screen: Screen, keyboard: Keyboard, agent: str, *, has_user: bool) -> None:
+        """``agent`` is the outermost one; any other that asks is named."""
+        self._screen = screen
+        self._line = keyboard.line
+        self._agent = agent
+        self._has_user = has_user
+
+    async def answers(self, asks: Sequence[AskUser]) -> Given | None:
+        """One answer for each question; None if one of them stays open."""
+        self._screen.settle()  # a status line would cover the prompt
+        given: dict[str, Answered] = {}
+        for number, ask in enumerate(asks, 1):
+            before = f"({number} of {len(asks)}) " if len(asks) > 1 else ""
+            before += f"{one_line(ask.agent)} asks: " if ask.agent not in (None, self._agent) else ""
+            answer = await self._typed(ask.payload, before) if self._has_user else self._default(ask.payload)
+            if answer is None:
+                return None
+            given[ask.payload.ask_id] = answer
+        return given
+
+    def _default(self, asked: Asked) -> Answered | None:
+        if asked.default is not None:
+            answer = answered(asked, asked.default)
+            try:
+                check_answer(asked, answer)
+                self._screen.say(f"? {one_line(asked.question)}  {value(asked.default)} (its default)", "warn")
+                return answer
+            except InvalidField as error:
+                self._screen.say(f"! its default is {value(asked.default)}, but {error.message}", "warn")
+        self._screen.say(f"? {asked.question}", "warn")
+        self._screen.say(
+            "stellwerk: the run asks this, and there is no user to answer it; run it in a terminal, "
+            "without a pipe and without --json, or give the question a default"
+        )
+        return None
+
+    async def _typed(self, asked: Asked, before: str) -> Answered | None:
+        while True:
+            try:
+                answer = await self._ask(asked, before)
+                check_answer(asked, answer)
+                return answer
+            except InvalidField as error:
+                self._screen.say(f"! {error.message}", "bad")
+            except EOFError:
+                self._screen.say("stellwerk: no answer, so the run ends at its question")
+                return None
+
+    async def _ask(self, asked: Asked, before: str) -> Answered:
+        if asked.kind == "approval":
+            return await self._approval(asked, before)
+        self._screen.say(f"? {before}{asked.question}", "bold")
+        if form := fields(asked.schema):
+            return await self._form(asked, form)
+        if asked.kind == "elicitation":
+            self._screen.say(f"  ({_REFUSE} refuses)", "dim")
+        if asked.options:
+            given = await self._choice(asked.options, asked.default)
+        else:
+            given = await self._value(asked.schema or {"type": "string"}, asked.default)
+        refused = asked.kind == "elicitation" and given == _REFUSE
+        return Answered(ask_id=asked.ask_id, refused=True) if refused else answered(asked, given)
+
+    async def _choice(self, options: Sequence[Any], default: Any) -> Any:
+        for number, option in enumerate(options, 1):
+            self._screen.say(f"  {number}) {value(option)}")
+        if default is not None:
+            self._screen.say(f"  ({_default_hint(default)})", "dim")
+        typed = await self._line(_PROMPT)
+        return default if not typed.strip() and default is not None else chosen(options, typed)
+
+    async def _value(self, schema: Mapping[str, Any], default: Any) -> Any:
+        hints = "; ".join(note for note in (hint(schema), _default_hint(default)) if note)
+        if hints:
+            self._screen.say(f"  ({hints})", "dim")
+        typed = await self._line(_PROMPT)
+        if typed.strip():
+            return typed_as(schema, typed)
+        if default is None:
+            raise InvalidField("an answer is needed", field="text")
+        return default
+
+    async def _form(self, asked: Asked, form: Mapping[str, Mapping[str, Any]]) -> Answered:
+        needed = asked.schema.get("required", ())
+        self._screen.say(f"  ({_REFUSE} refuses)" if asked.kind == "elicitation" else "  (* is needed)", "dim")
+        data: dict[str, Any] = {}
+        for name, schema in form.items():
+            typed = await self._line(_label(name, schema, name in needed))
+            if typed.strip() == _REFUSE and asked.kind == "elicitation":
+                return Answered(ask_id=asked.ask_id, refused=True)
+            if typed.strip():
+                data[name] = typed_as(schema, typed)
+            elif schema.get("default") is not None:
+                data[name] = schema["default"]
+        return Answered(ask_id=asked.ask_id, data=data)
+
+    async def _approval(self, asked: Asked, before: str) -> Answered:
+        """Ask for approval, with the arguments in full."""
+        tool = one_line(asked.tool_name or "a tool")
+        self._screen.say(f"? {before}May {tool} run?", "bold")
+        why = asked.question.partition("\n\nTool: ")[0]
+        if why != _ALWAYS_ASKED:
+            self._screen.say(f"  {why}", "warn")
+        shown = visible(json.dumps(asked.args, indent=2, ensure_ascii=False)).splitlines() if asked.args else []
+        for line in shown:
+            self._screen.say(f"  {line}")
+        decision = str(await self._choice(asked.options or DECISIONS, asked.default))
+        if decision == "reject":
+            reason = await self._line("Why? (enter gives no reason) ")
+            return Answered(ask_id=asked.ask_id, refused=True, text=reason.strip() or None)
+        data: dict[str, Any] = {"type": decision}
+        if decision == "respond":
+            data["message"] = await self._line("The answer in its place: ")
+        elif decision == "edit":
+            args = typed_as({"type": "object"}, await self._line("Arguments to run it with, as JSON: "))
+            if not isinstance(args, dict):
+                raise InvalidField('write the arguments as a JSON object, such as {"city": "Berlin"}', field="data")
+            data["edited_action"] = {"name": asked.tool_name, "args": args}
+        return Answered(ask_id=asked.ask_id, data=data)
+
+
+def _label(name: str, schema: Mapping[str, Any], needed: bool) -> str:
+    about = one_line(str(schema.get("description") or schema.get("title") or ""))
+    default = _default_hint(schema.get("default"))
+    notes = "; ".join(note for note in (cut(about, 60), hint(schema), default) if note)
+    return f"{one_line(name)}{'*' * needed}{f' ({notes})' if notes else ''}: "
+
+
+def _default_hint(default: Any) -> str:
+    return "" if default is None else f"enter takes {value(default)}"

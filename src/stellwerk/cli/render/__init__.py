@@ -1,0 +1,1 @@
+"""Rendering of a session on a terminal."""

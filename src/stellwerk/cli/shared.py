@@ -1,0 +1,113 @@
+"""Shared by the commands: options, tables, the operator's file, the server. Heavy imports wait for their use."""
+
+import io
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from stellwerk.client.client import Client
+
+REFUSED, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+"""Exit codes: an error that was foreseen, Ctrl-C, and a reader of the output that has gone."""
+WHERE = "The server is found by --url or STELLWERK_URL; STELLWERK_KEY is sent to one that asks for a bearer token."
+_UNAUTHORIZED = 401
+
+Url = Annotated[str | None, typer.Option(help="The server. [default: http://127.0.0.1:8000]")]
+Tenant = Annotated[str | None, typer.Option(help="Another tenant than yours, if you run the server.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+Config = Annotated[Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")]
+
+
+def prepare_streams() -> None:
+    """Make the standard streams take any text, also if they are closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def in_home(path: Path | None) -> Path | None:
+    """For options that name a folder: a shell leaves a quoted ``~`` as it is."""
+    return None if path is None else Path(os.path.expanduser(path))
+
+
+def group(help: str) -> typer.Typer:
+    return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+
+
+def refuse(reason: str) -> NoReturn:
+    typer.echo(f"stellwerk: {reason}", err=True)
+    raise typer.Exit(REFUSED)
+
+
+def chosen_config(config: Path | None, targets: Iterable[str], *, say: bool = True) -> Path | None:
+    """The operator's file that was named, or the one beside the agent systems."""
+    from stellwerk.agents.graphs.operator_file import operator_beside
+
+    if config is not None:
+        return config
+    found = operator_beside(targets)
+    if found is not None and say:
+        typer.echo(f"stellwerk: using {found}, which lies beside it", err=True)
+    return found
+
+
+def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, None]]) -> None:
+    """Do the work of a command with a client of the server."""
+    import asyncio
+
+    from stellwerk.client.client import Client
+    from stellwerk.client.responses import Problem
+    from stellwerk.settings import Settings
+
+    settings = Settings()
+    key = None if settings.key is None else settings.key.get_secret_value()
+
+    async def connected() -> None:
+        async with Client(url or settings.url, key) as client:
+            try:
+                await work(client)
+            except Problem as problem:
+                if problem.code == "unknown_session":
+                    detail = f"{problem.detail.partition(';')[0]}; `stellwerk sessions` lists those of {client.url}"
+                elif problem.status == _UNAUTHORIZED and key is None:
+                    detail = f"{client.url} asks who you are; put your key into the variable STELLWERK_KEY"
+                else:
+                    raise
+                raise Problem(problem.status, problem.code, detail) from problem
+
+    asyncio.run(connected())
+
+
+def print_rows(
+    found: Sequence[Any], headings: Sequence[str], row: Callable[[Any], Sequence[str]], *, as_json: bool
+) -> None:
+    """Print a table with headings, or each object as a line of JSON."""
+    import msgspec
+
+    from stellwerk.cli.render.text import one_line
+
+    if as_json:
+        print_lines(msgspec.json.encode(each).decode() for each in found)
+        return
+    rows = [headings, *(tuple(map(one_line, row(each))) for each in found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print_lines("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    from stellwerk.cli.terminal import StandardOutput
+
+    StandardOutput().write("".join(f"{line}\n" for line in lines))
+
+
+def local_time(at: float | None) -> str:
+    return "-" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,1 @@
+"""AG-UI, the protocol of CopilotKit and others."""

@@ -1,0 +1,229 @@
+"""AG-UI 1.x: the protocol of CopilotKit, assistant-ui and other AG-UI clients.
+
+Feed it from the start of the session: a run shares the state of earlier runs and
+may resume their calls. Fed from a later run the stream stays valid but lacks
+everything earlier. Every log in valid order gives a stream in valid order;
+``docs/reference/ag-ui.md`` has the mapping.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from stellwerk.dialects.agui import events
+from stellwerk.dialects.agui.calls import ModelMessages, ToolCallEvents
+from stellwerk.dialects.agui.client_state import MessageList, SharedState
+from stellwerk.dialects.agui.events import event, text_of
+from stellwerk.dialects.base import Chunk, Dialect, sse
+from stellwerk.envelope import model as m
+
+PROTOCOL_VERSION = "1.0"
+
+
+@dataclass
+class AguiTranslator:
+    session_id: str
+    _running: bool = False
+    _starting: m.RunStart | None = None
+    """A run whose RUN_STARTED waits for its input."""
+    _given: dict[str, Chunk] = field(default_factory=dict)
+    """Messages and answers of the user that no run has started with yet, by id."""
+    _own: list[str] = field(default_factory=list)
+    """Those with the run_id of the run that starts."""
+    _earlier: list[Chunk] = field(default_factory=list)
+    """Messages from before the session."""
+    _later: list[Chunk] = field(default_factory=list)
+    """Events between runs, which clients do not accept; they are sent in the next run."""
+    _asks: dict[str, tuple[str | None, Chunk]] = field(default_factory=dict)
+    """Open interrupts by id, each with its trace."""
+    _broken: dict[str | None, list[str]] = field(default_factory=dict)
+    """Messages of model calls that failed or were interrupted, by the call around them.
+
+    They are retracted when the next model call starts there, or when the run completes;
+    otherwise the client keeps the partial text.
+    """
+    _whole: bool | None = None
+    """It was fed from the start of the session, so it knows all messages of the client."""
+    _calls: ToolCallEvents = field(default_factory=ToolCallEvents)
+    _models: ModelMessages = field(default_factory=ModelMessages)
+    _state: SharedState = field(default_factory=SharedState)
+    _messages_sent: MessageList = field(default_factory=MessageList)
+
+    def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
+        for chunk in self._translated(envelope):
+            if self._running:
+                self._messages_sent.take(chunk)
+                yield chunk
+            else:
+                self._later.append(chunk)
+
+    def _translated(self, envelope: m.Envelope) -> Iterator[Chunk]:
+        is_input = self._take_input(envelope)
+        start = self._starting
+        if start is not None and not (is_input and self._lacks_input(start)):
+            self._starting = None
+            yield from self._run_starts(start)
+        if not is_input:
+            yield from self._happened(envelope)
+
+    def _take_input(self, envelope: m.Envelope) -> bool:
+        """Collect the input of a run: RUN_STARTED repeats it for clients that did not send it."""
+        match envelope:
+            case m.RunStart():
+                self._starting = envelope
+            case m.Message(run_id=None, payload=said) if said.status != "first" and said.action == "added":
+                self._earlier.append(events.whole_message(said))
+            case m.Message(payload=said) if said.role == "user" and said.action == "added":
+                self._given[said.message_id] = events.whole_message(said)
+                self._own += [said.message_id] * (envelope.run_id is not None)
+            case m.UserAnswer(payload=answered):
+                self._given[answered.ask_id] = events.resume_entry(answered)
+                self._asks.pop(answered.ask_id, None)
+            case _:
+                return False
+        return True
+
+    def _lacks_input(self, start: m.RunStart) -> bool:
+        named = _input_ids(start)
+        return any(id_ not in self._given for id_ in named) or (
+            start.payload.trigger == "message" and not named and not self._own
+        )
+
+    def _happened(self, envelope: m.Envelope) -> Iterator[Chunk]:
+        match envelope:
+            case m.LlmToken():
+                yield from self._models.token(envelope)
+            case m.LlmStart() | m.LlmEnd():
+                yield from self._model_call(envelope)
+            case m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
+                yield from self._tool_call(envelope)
+            case m.Message() | m.AskUser():
+                yield from self._said(envelope)
+            case m.State() | m.Document():
+                yield from self._shared(envelope)
+            case m.Log() | m.Warning() | m.Error():
+                yield from self._remark(envelope)
+            case m.RunEnd():
+                yield from self._run_ends(envelope)
+            case m.RunStart() | m.UserAnswer():
+                """Taken as input."""
+            case m.Update() | m.SubgraphCheckpoint() | m.SubgraphResume() | m.StopRequest():
+                """Nothing for a client: state, resumed sub-agents and the outcome cover it."""
+            case _:
+                assert_never(envelope)
+
+    def _run_starts(self, start: m.RunStart) -> Iterator[Chunk]:
+        self._running = True
+        self._whole = start.payload.round == 1 if self._whole is None else self._whole
+        self._broken.clear()
+        ids = {"threadId": self.session_id, "runId": start.call_id}
+        named = dict.fromkeys([*_input_ids(start), *self._own])
+        given = self._earlier + [self._given.pop(id_) for id_ in named if id_ in self._given]
+        self._earlier, self._own = [], []
+        messages, answers = [g for g in given if "role" in g], [g for g in given if "role" not in g]
+        # Clients before 1.0 want the lists of tools and context, though they are empty.
+        repeated = {**ids, "messages": messages, "tools": [], "context": [], **({"resume": answers} if answers else {})}
+        about = {**ids, "protocolVersion": PROTOCOL_VERSION}
+        yield event("RUN_STARTED", start, **about, input=repeated if given else None)
+        yield from self._state.run_starts(start)
+        yield from self._calls.run_starts(start)
+        if start.payload.replaces is not None and self._messages_sent.drop_answer(start.payload.replaces):
+            yield self._messages(start)
+        later, self._later = self._later, []
+        yield from later
+
+    def _run_ends(self, end: m.RunEnd) -> Iterator[Chunk]:
+        asks = [ask for trace, ask in self._asks.values() if trace == end.trace_id]
+        if end.payload.status in ("completed", "awaiting_user"):
+            yield from self._retract([each for broken in self._broken.values() for each in broken], end)
+        yield from self._calls.run_ends(end, [(ask["id"], ask.get("subagentRunId")) for ask in asks])
+        yield self._last(end, asks)
+        self._running = False
+
+    def _last(self, end: m.RunEnd, asks: list[Chunk]) -> Chunk:
+        done, usage = end.payload, events.usage_entries(end.payload.usage)
+        if done.status == "failed":
+            message = done.reason or "The run failed."
+            return event("RUN_ERROR", end, message=message, code=done.code, usage=usage)
+        outcome: Chunk = {"type": "cancelled" if done.status == "stopped" else "success"}
+        if done.status == "awaiting_user" and asks:
+            outcome = {"type": "interrupt", "interrupts": asks}
+        ids = {"threadId": self.session_id, "runId": end.call_id}
+        return event("RUN_FINISHED", end, **ids, outcome=outcome, result=done.result, usage=usage)
+
+    def _model_call(self, envelope: m.LlmStart | m.LlmEnd) -> Iterator[Chunk]:
+        if isinstance(envelope, m.LlmStart):
+            yield from self._retract(self._broken.pop(envelope.parent_id, []), envelope)
+            self._models.started(envelope, self._calls.owner(envelope.parent_id))
+            return
+        done = envelope.payload
+        message_id = self._models.message_of(envelope.call_id) or done.message_id
+        yield from self._models.ended(envelope)
+        yield from self._calls.wanted(envelope, message_id)
+        if done.status == "error" or done.synthesized:
+            self._broken.setdefault(envelope.parent_id, []).append(message_id)
+        elif done.status == "abandoned":
+            yield from self._retract([message_id], envelope)
+
+    def _tool_call(self, envelope: m.ToolStart | m.ToolUpdate | m.ToolEnd) -> Iterator[Chunk]:
+        match envelope:
+            case m.ToolStart():
+                yield from self._calls.started(envelope)
+            case m.ToolUpdate() if envelope.payload.phase == "args":
+                yield from self._calls.written(envelope, self._models.message_of(envelope.call_id))
+            case m.ToolUpdate():
+                yield from self._calls.updated(envelope)
+            case m.ToolEnd():
+                yield from self._calls.ended(envelope)
+
+    def _said(self, envelope: m.Message | m.AskUser) -> Iterator[Chunk]:
+        owner = self._calls.owner(envelope.parent_id)
+        if isinstance(envelope, m.AskUser):
+            tool_call_id, announcement = self._calls.asked(envelope)
+            self._asks[envelope.payload.ask_id] = (envelope.trace_id, events.interrupt(envelope, owner, tool_call_id))
+            yield from announcement
+            return
+        said, text = envelope.payload, text_of(envelope.payload)
+        if said.action == "removed":
+            yield from self._retract([said.message_id], envelope)
+        elif said.role != "tool" and text and not self._models.was_sent(said.message_id):
+            # A node returned it without a model call, or an operator wrote it.
+            yield event("TEXT_MESSAGE_START", envelope, owner, messageId=said.message_id, role=said.role)
+            yield event("TEXT_MESSAGE_CONTENT", envelope, owner, messageId=said.message_id, delta=text)
+            yield event("TEXT_MESSAGE_END", envelope, owner, messageId=said.message_id)
+
+    def _shared(self, envelope: m.State | m.Document) -> Iterator[Chunk]:
+        owner = self._calls.owner(envelope.parent_id)
+        if isinstance(envelope, m.State):
+            yield from self._state.feed(envelope, owner)
+            return
+        place = {"messageId": f"artifact-{envelope.payload.document_id}", "activityType": "ARTIFACT"}
+        yield event(
+            "ACTIVITY_SNAPSHOT", envelope, owner, **place, content=events.artifact(envelope.payload), replace=True
+        )
+
+    def _remark(self, envelope: m.Log | m.Warning | m.Error) -> Iterator[Chunk]:
+        if isinstance(envelope, m.Error) and envelope.payload.fatal:
+            return  # the end of the run has it
+        owner = self._calls.owner(envelope.parent_id)
+        yield event("CUSTOM", envelope, owner, name=m.type_of(envelope), value=msgspec.to_builtins(envelope.payload))
+
+    def _retract(self, message_ids: list[str], cause: m.Envelope) -> Iterator[Chunk]:
+        gone = [message_id for message_id in message_ids if self._messages_sent.drop(message_id)]
+        if gone and self._whole:
+            yield self._messages(cause)
+        elif gone:  # a partial list would make the client drop earlier messages, too
+            yield event("CUSTOM", cause, name="retracted", value={"messageIds": gone})
+
+    def _messages(self, cause: m.Envelope) -> Chunk:
+        return event("MESSAGES_SNAPSHOT", cause, messages=self._messages_sent.snapshot())
+
+
+def _input_ids(start: m.RunStart) -> list[str]:
+    given = start.payload
+    return given.ask_ids or ([given.message_id] if given.message_id is not None else [])
+
+
+DIALECT = Dialect("ag-ui", "text/event-stream", AguiTranslator, sse)

@@ -1,0 +1,1 @@
+"""LangGraph's own stream protocols."""

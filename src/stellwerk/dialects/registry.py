@@ -1,0 +1,20 @@
+"""The registry of dialects: every protocol that envelopes are translated to, by name."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from stellwerk.dialects import chunks, events
+from stellwerk.dialects.agui import dialect as agui
+from stellwerk.dialects.base import Dialect
+from stellwerk.dialects.langgraph import runs, threads
+
+DialectName = Literal["chunks", "chunks-live", "events", "ag-ui", "langgraph", "langgraph-threads"]
+
+DIALECTS: Mapping[str, Dialect] = {
+    "chunks": chunks.DIALECT,
+    "chunks-live": chunks.LIVE,
+    "events": events.DIALECT,
+    "ag-ui": agui.DIALECT,
+    "langgraph": runs.DIALECT,
+    "langgraph-threads": threads.DIALECT,
+}

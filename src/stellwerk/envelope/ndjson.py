@@ -1,0 +1,77 @@
+"""NDJSON: one JSON value per line, and a line buffer for streams cut anywhere.
+
+A line ends at LF and nowhere else. Some readers also break at U+0085, U+2028
+and U+2029, so these three are always escaped.
+"""
+
+from collections.abc import Iterator
+
+MAX_LINE = 4 * 1024 * 1024
+
+_BREAKS = (
+    ("\u0085".encode(), b"\\u0085"),
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+)
+_BLANK = b" \t\r"
+
+
+class LineTooLong(ValueError):
+    """A line of the stream exceeds the limit; perhaps the stream is not NDJSON."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(
+            f"a line is longer than {limit} bytes; is the other side sending NDJSON? If so, raise max_line."
+        )
+
+
+def one_line(data: bytes) -> bytes:
+    """Escape the line breaks of compact JSON; without any, return ``data`` itself."""
+    if data.isascii():
+        return data
+    for char, escaped in _BREAKS:
+        data = data.replace(char, escaped)
+    return data
+
+
+class LineBuffer:
+    """Splits a stream into lines, however its bytes were cut.
+
+    Blank lines are heartbeats and are skipped. Every byte is looked at once.
+    """
+
+    def __init__(self, *, max_line: int = MAX_LINE) -> None:
+        self._max_line = max_line
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Take in ``chunk`` and iterate over the lines it completed, without their line ends.
+
+        Raises:
+            LineTooLong: while iterating, after the lines before it; the stream cannot go on.
+        """
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = bytes(self._rest + lines[0])
+            self._rest.clear()
+        self._rest += rest
+        return self._checked(lines)
+
+    def close(self) -> bytes | None:
+        """Return the last line if the stream ended without LF after it, else None."""
+        rest = bytes(self._rest)
+        self._rest.clear()
+        return rest if rest.strip(_BLANK) else None
+
+    def _checked(self, lines: list[bytes]) -> Iterator[bytes]:
+        for line in lines:
+            self._measure(line)
+            if line.strip(_BLANK):
+                yield line
+        self._measure(self._rest)
+
+    def _measure(self, line: bytes | bytearray) -> None:
+        if len(line) > self._max_line:
+            self._rest.clear()
+            raise LineTooLong(self._max_line)

@@ -1,0 +1,133 @@
+"""Start the server: the app on a socket, in a process of its own, until a signal ends it."""
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NoReturn
+
+import structlog
+import uvloop
+
+import stellwerk
+from stellwerk import threads
+from stellwerk.agents.graphs.serve_targets import systems_of
+from stellwerk.api.http.server import Server, listener
+from stellwerk.app import Parts, check_reach, create_app
+from stellwerk.database.folder import refuse_lost_database
+from stellwerk.errors import SettingsError
+from stellwerk.logs import configure
+from stellwerk.ops.offline import asks_who
+from stellwerk.settings import LOOPBACK, Settings
+
+logger = structlog.get_logger(__name__)
+
+_GENERATIONS = (10_000, 5, 1_000_000)
+"""Only young objects are collected automatically: a full collection stops all runs."""
+_COLLECT = 300.0
+"""Seconds between full collections. A run leaves about 200 objects to them."""
+
+
+@asynccontextmanager
+async def serving(
+    settings: Settings, ready: Callable[[], None], *, own: Mapping[str, str] | None = None, parts: Parts = Parts()
+) -> AsyncIterator[Server]:
+    """Open the app, and give a server on which ``serve`` is still to be called."""
+    app = create_app(settings.model_copy(update={"demo": settings.demo is not False}), own=own, parts=parts)
+    async with app.router.lifespan_context(app):
+        yield Server(app, ready, body_limit=settings.body_limit)
+
+
+def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[str] = ()) -> None:
+    """Run the server until a signal ends it.
+
+    Raises:
+        SettingsError: it must not, or cannot, start like this.
+    """
+    refuse_lost_database(settings.data)
+    closed = asks_who(settings)
+    if settings.host not in LOOPBACK and not closed:
+        raise SettingsError(
+            f"will not listen on {settings.host}: there are no API keys, so anyone who reaches it could use it; "
+            f"make one with `stellwerk keys create me --role admin --data {settings.data}`, or use 127.0.0.1"
+        )
+    check_reach(settings, closed=closed)
+    configure(settings.logs)
+    with listener(settings.host, settings.port) as listening:
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        address = f"http://{host}:{listening.getsockname()[1]}"
+
+        own = systems_of(targets)
+        system = next(iter(own), None if settings.demo is False else "demo")
+
+        async def main() -> None:
+            asyncio.get_running_loop().set_task_factory(threads.exits_contained)
+            async with serving(settings, lambda: say(greeting(address, system, closed=closed)), own=own) as server:
+                collect_seldom(asyncio.get_running_loop())
+                for signum in (signal.SIGINT, signal.SIGTERM):
+                    asyncio.get_running_loop().add_signal_handler(signum, server.handle_exit, signum, None)
+                await server.serve(sockets=[listening])
+
+        uvloop.run(main())
+        if count := threads.left():
+            _leave(count)
+
+
+@asynccontextmanager
+async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncIterator[str]:
+    """Run a server in this process on a free port; its data is deleted with the block.
+
+    Raises:
+        SettingsError, SpecError: it cannot start like this.
+    """
+    ready = asyncio.Event()
+    with TemporaryDirectory(prefix="stellwerk-") as data, listener("127.0.0.1", 0) as listening:
+        settings = Settings(data=Path(data), config=config, hosts="", origins="", demo=True)
+        async with serving(settings, ready.set, own=own) as server:
+            running = asyncio.create_task(server.serve(sockets=[listening]))
+            try:
+                await ready.wait()
+                yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                await running
+
+
+def _leave(count: int) -> NoReturn:
+    """End the process, in which all is stored. Python would wait for threads that hang."""
+    logger.warning("ended_without_threads", threads=count)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
+
+
+def collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
+    """Freeze the objects of the start, and collect garbage in full only now and then."""
+    gc.set_threshold(*_GENERATIONS)
+    gc.collect()
+    gc.freeze()
+
+    def again() -> None:
+        gc.collect()
+        loop.call_later(_COLLECT, again)
+
+    loop.call_later(_COLLECT, again)
+
+
+def greeting(address: str, system: str | None, *, closed: bool) -> str:
+    """The address of the server, and a first request to try."""
+    key = " -H 'Authorization: Bearer sw_…'" if closed else ""
+    body = json.dumps({"agent_system_id": system})
+    hint = f"/sessions{key} -H 'Content-Type: application/json' -d '{body}'"
+    if system is None:
+        hint = f"/agent-systems{key} -H 'Content-Type: application/yaml' --data-binary @system.yaml"
+    return (
+        f"Stellwerk {stellwerk.__version__} is ready (process {os.getpid()}): open {address}/\n"
+        f"Try: curl -s {address}{hint}"
+    )

@@ -1,0 +1,1 @@
+"""Redaction of known secrets. Pure: text in, text out."""

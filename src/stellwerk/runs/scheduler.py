@@ -1,0 +1,262 @@
+"""The scheduler: which run starts next, at once or when a slot is free; its queue is a table.
+
+Every run ends, whatever happens to its driver: a run whose task ended too early
+is closed like one that a crash interrupted.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import structlog
+from msgspec import UNSET
+
+from stellwerk.agents.runtime.context import Pause
+from stellwerk.database.port import R, retry_storage
+from stellwerk.errors import Fenced, StorageFull, StorageGone
+from stellwerk.ids import AnchoredClock, Clock
+from stellwerk.log.log import Lease
+from stellwerk.runs import transactions
+from stellwerk.runs.accept import accept_many, stop_many
+from stellwerk.runs.commands import Accepted, RunCommand, Stop, Stopped
+from stellwerk.runs.resume import close
+from stellwerk.runs.storage import SessionStorage
+from stellwerk.runs.transactions import ClaimedRun
+
+logger = structlog.get_logger(__name__)
+
+Drive = Callable[[ClaimedRun, Pause, Clock], Coroutine[Any, Any, bool]]
+"""Drives a run to its end, or until it is paused; False if the run was not ended."""
+
+_GRACE = 3.0
+"""Seconds in which a cancelled driver may end; after that only its fence holds it."""
+
+
+class Scheduler:
+    def __init__(self, storage: SessionStorage, drive: Drive, clock: Clock, *, slots: int, waiting: int) -> None:
+        self._storage = storage
+        self._database = storage.database
+        self._log = storage.log
+        self._drive = drive
+        self._clock = clock
+        self._slots = slots
+        self._queue_limit = waiting
+        self._timings = storage.timings
+        self._retry = partial(retry_storage, every=storage.timings.storage_retry)
+        self._reserved = 0
+        self._running: dict[str, tuple[asyncio.Task[bool], Pause, Lease]] = {}
+        """By session, as a session has one run at a time."""
+        self._clocks: dict[str, Clock] = {}
+        """The clock of the run that is driven here, by session."""
+        self._cancelled: set[asyncio.Task[bool]] = set()
+        """Drivers whose run is over for everyone else; they hold no slot."""
+        self._stopping: dict[tuple[str, str], asyncio.Task[Stopped]] = {}
+        self._broken: set[str] = set()
+        """Sessions whose run is being closed, because its driver ended before the run."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._claiming = False
+        self._claim_again = False
+        self._closing = False
+        self._commit_in_doubt = False
+        """A commit may have succeeded although its acknowledgement was lost."""
+
+    async def accept(self, command: RunCommand) -> Accepted:
+        """Accept input: on return it is in the log, and its run will end visibly."""
+        # Shielded: a run that is stored is also started, even if the client is gone by then.
+        return await asyncio.shield(self._spawn(self._accept(command)))
+
+    async def stop(self, stop: Stop) -> Stopped:
+        """Stop the session's run: on return it is over, even if its driver still works."""
+        key = stop.tenant, stop.session_id
+        task = self._stopping.get(key)
+        if task is None:  # a second stop waits for the same end
+            task = self._stopping[key] = self._spawn(self._stop(stop))
+            task.add_done_callback(lambda _: self._stopping.pop(key))
+        return await asyncio.shield(task)
+
+    async def recover(self) -> None:
+        """Continue the runs that the last process left, then start those that wait."""
+        if await self._database.read(lambda tx: tx.row("runs_running")) is not None:
+            orphans = self._database.submit(transactions.claim_orphans, self._clock.now(), urgent=True)
+            for orphan in await orphans:
+                self._start(orphan)
+        self.claim()
+
+    async def close(self) -> None:
+        """Shut down. Runs finish their step if they can, and continue at the next start."""
+        self._closing = True
+        for _, pause, _ in self._running.values():
+            pause.request_drain()
+        drivers = [task for task, *_ in self._running.values()]
+        if under_way := [*drivers, *self._tasks]:
+            await asyncio.wait(under_way, timeout=self._timings.drain)
+        tasks = [*drivers, *self._cancelled, *self._tasks]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_GRACE)
+
+    async def abandon(self, session_id: str) -> None:
+        """Cancel the driver of a deleted session, if there is one; nothing more is logged."""
+        task = self._cancel_driver(session_id)
+        self.claim()  # its slot is free
+        if task is not None:
+            await asyncio.wait([task], timeout=_GRACE)
+
+    def claim(self) -> None:
+        """Start waiting runs, as far as there are free slots."""
+        self._claim_again = True  # a claim under way may have looked too early
+        if not self._claiming and not self._closing:
+            self._claiming = True
+            self._spawn(self._claim_waiting())
+
+    async def _accept(self, command: RunCommand) -> Accepted:
+        claim = len(self._running) + self._reserved < self._slots and not self._closing
+        self._reserved += claim
+        try:
+            limits = self._storage.quotas.limits(command.tenant)
+            item = replace(command, claim=claim, queue_limit=self._queue_limit, limits=limits)
+            commit = self._log.commit(accept_many, item, command.session_id, lambda done: done.stored)
+            accepted = await self._confirmed(commit)
+            if accepted.claimed is not None:
+                await self._start_or_release(accepted.claimed)
+        finally:
+            self._reserved -= claim
+            self.claim()  # a slot may be free now, or was reserved in vain
+        return accepted.answer
+
+    async def _confirmed(self, commit: "asyncio.Future[R]") -> R:
+        try:
+            return await commit
+        except StorageGone:
+            self._commit_in_doubt = True
+            self.claim()
+            raise
+
+    async def _stop(self, stop: Stop) -> Stopped:
+        clock = self._clocks.get(stop.session_id, self._clock)
+        stop = replace(stop, at=clock.now())
+        commit = self._log.commit(stop_many, stop, stop.session_id, lambda done: done.stored, urgent=True)
+        result = await self._confirmed(commit)
+        before = result.status
+        claimed = result.claimed
+        self._cancel_driver(stop.session_id)
+        stopped = partial(Stopped, withdrawn=result.withdrawn or UNSET)
+        if claimed is None:
+            head = await self._log.head(stop.tenant, stop.session_id)
+            return stopped(status=before.status, round=before.round, run_id=before.run_id, position=head.position)
+        try:
+            position = await self._retry(partial(close, self._database, self._log, clock, claimed))
+        except Fenced:
+            await self._log.head(stop.tenant, stop.session_id)  # raises NotFound if it was deleted
+            raise
+        self.claim()
+        own = claimed.lease.run_id != before.run_id
+        return stopped(status="stopped", round=before.round + own, run_id=claimed.lease.run_id, position=position)
+
+    def _cancel_driver(self, session_id: str) -> "asyncio.Task[bool] | None":
+        """Cancel a driver that has lost its run. It may take a while to end."""
+        task, *_ = self._running.pop(session_id, (None,))
+        if task is not None:
+            del self._clocks[session_id]
+            self._cancelled.add(task)
+            task.add_done_callback(self._cancelled.discard)
+            task.cancel()
+        return task
+
+    async def _claim_waiting(self) -> None:
+        try:
+            while self._claim_again:
+                self._claim_again = False
+                while not self._closing:
+                    free = max(0, self._slots - len(self._running) - self._reserved)
+                    if not (free or self._commit_in_doubt) or await self._claim_some(free) < free:
+                        break
+        finally:
+            self._claiming = False
+
+    async def _claim_some(self, free: int) -> int:
+        try:
+            if self._commit_in_doubt:
+                await self._release_undriven()
+            if await self._database.read(lambda tx: tx.row("runs_waiting", 1)) is None:
+                return 0
+            claimed = await self._database.submit(transactions.claim_many, (free, self._clock.now()))
+        except (StorageFull, StorageGone):
+            self._commit_in_doubt = True
+            await asyncio.sleep(self._timings.storage_retry)
+            return free
+        for run in claimed:
+            await self._start_or_release(run)
+        return len(claimed)
+
+    async def _release_undriven(self) -> None:
+        """Requeue claimed runs without a driver: the acknowledgement of their claim was lost."""
+        self._commit_in_doubt = False
+        # Read on the writer: every acknowledged claim has its driver by now.
+        running = await self._database.submit(transactions.running_many, None, urgent=True)
+        driven = {lease for *_, lease in self._running.values()}
+        busy = self._broken | {session_id for _, session_id in self._stopping}
+        lost = [lease for lease in running if lease not in driven and lease.session_id not in busy]
+        # Whether they were paused before that claim is unknown.
+        items = [transactions.Release(lease, self._clock.now(), paused=False) for lease in lost]
+        releases = [self._database.submit(transactions.release_many, item, urgent=True) for item in items]
+        for lease in lost:
+            logger.warning("run_unheard", session=lease.session_id, run=lease.run_id)
+            self._cancel_driver(lease.session_id)
+        await asyncio.gather(*releases)
+
+    async def _start_or_release(self, claimed: ClaimedRun) -> None:
+        """Drive the run, or leave it to the next process if this one is shutting down."""
+        if self._closing:
+            release = transactions.Release(claimed.lease, self._clock.now(), paused=not claimed.cut_off)
+            await self._database.submit(transactions.release_many, release, urgent=True)
+        else:
+            self._start(claimed)
+
+    def _start(self, claimed: ClaimedRun) -> None:
+        lease = claimed.lease
+        pause = Pause()
+        clock = AnchoredClock(self._clock)
+        task = asyncio.create_task(self._drive(claimed, pause, clock), name=f"run {lease.run_id}")
+        self._clocks[lease.session_id] = clock
+        self._running[lease.session_id] = task, pause, lease
+        slow = self._timings.slow_run
+        warn = partial(logger.warning, "run_lasts_long", session=lease.session_id, run=lease.run_id, seconds=slow)
+        watch = asyncio.get_running_loop().call_later(slow, warn)
+        task.add_done_callback(lambda done: self._ended(lease, done))
+        task.add_done_callback(lambda _: watch.cancel())
+
+    def _ended(self, lease: Lease, task: "asyncio.Task[bool]") -> None:
+        failure = None if task.cancelled() else task.exception()  # retrieved, or Python complains
+        if task in self._cancelled:
+            return
+        clock = self._clock
+        if self._running.get(lease.session_id, (None,))[0] is task:  # the next run may have begun
+            del self._running[lease.session_id]
+            clock = self._clocks.pop(lease.session_id)
+        if self._closing:
+            return
+        if task.cancelled() or failure is not None or not task.result():
+            logger.warning("driver_ended", session=lease.session_id, run=lease.run_id, exc_info=failure)
+            self._broken.add(lease.session_id)
+            self._spawn(self._close_broken(lease, clock))
+        self.claim()
+
+    async def _close_broken(self, lease: Lease, clock: Clock) -> None:
+        """Close a run whose driver ended before it, unless it was closed or claimed meanwhile."""
+        reclaim = partial(self._database.submit, transactions.reclaim_many, (lease, clock.now()), urgent=True)
+        for orphan in await self._retry(reclaim):
+            await self._retry(partial(close, self._database, self._log, clock, orphan))
+        self._broken.discard(lease.session_id)
+        self._commit_in_doubt = True
+        self.claim()
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Start a task and hold it, so that it is not garbage-collected half-way."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

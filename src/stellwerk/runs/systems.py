@@ -1,0 +1,368 @@
+"""The registered agent systems, their versions, and the agents built from them."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+import msgspec
+import structlog
+
+from stellwerk.agents.build.factory import AgentFactory
+from stellwerk.agents.graphs.serve_targets import build_failure
+from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.errors import (
+    Conflict,
+    McpUnreachable,
+    MissingSecret,
+    NotFound,
+    SettingsError,
+    SpecError,
+    SpecProblem,
+    SystemChanged,
+)
+from stellwerk.ids import Clock
+from stellwerk.spec.load import LoadedSystem, load_system
+from stellwerk.spec.model import SystemSpec
+from stellwerk.spec.resolve import Resolved
+from stellwerk.tenants.principals import LOCAL_TENANT
+from stellwerk.tenants.tenants import folder_of
+from stellwerk.threads import in_thread
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    tenant: str
+    name: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SystemInfo:
+    id: str
+    version: int
+    created_at: float
+    updated_at: float
+    description: str = ""
+
+
+def register_many(tx: Transaction, items: Sequence[Registration]) -> list[int | Exception]:
+    return [_register(tx, item) for item in items]
+
+
+def withdraw_many(tx: Transaction, systems: Sequence[tuple[str, str]]) -> list[bool | Exception]:
+    """Withdraw systems; False if none was there. Rows without a session are deleted at once."""
+    withdrawn: list[bool | Exception] = [tx.run("withdraw_system", tenant, name) > 0 for tenant, name in systems]
+    tx.run("purge_systems")
+    return withdrawn
+
+
+def purge(tx: Transaction, _items: Sequence[None]) -> list[int | Exception]:
+    """Remove withdrawn systems whose last session was deleted."""
+    return [tx.run("purge_systems")]
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _register(tx: Transaction, item: Registration) -> int:
+    """The version that has this text; the same text makes no new version."""
+    last = tx.row("last_system", item.tenant, item.name)
+    if last is not None and last[1] == digest(item.text):
+        tx.run("reinstate_system", item.tenant, item.name, last[0])
+        return int(last[0])
+    version = 1 if last is None else int(last[0]) + 1
+    tx.run("insert_system", item.tenant, item.name, version, digest(item.text), item.text.encode(), item.at)
+    return version
+
+
+logger = structlog.get_logger(__name__)
+
+_Key = tuple[str, str, int]
+Factories = Callable[[str, str], Awaitable[AgentFactory]]
+"""What builds the agents of a tenant's system."""
+
+KEPT = 200
+"""Agents that are held ready; any other is built again when it is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A version of a system, and what the server makes of it today."""
+
+    resolved: Resolved
+    warnings: tuple[SpecProblem, ...]
+    problems: tuple[SpecProblem, ...] = ()
+    """Why it could not be registered any more."""
+    version: int | None = None
+    """None as long as it is only checked."""
+    created_at: float | None = None
+    versions: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.resolved.name
+
+
+class Systems:
+    def __init__(self, database: Database, factories: Factories, clock: Clock, *, kept: int = KEPT) -> None:
+        self._database, self._factories, self._clock, self._kept = database, factories, clock, kept
+        self._agents: dict[_Key, RunnableAgent] = {}
+        """Those used last, the latest at the end. A run holds the agent that it drives."""
+        self._given: set[str] = set()
+        self._building: dict[_Key, asyncio.Lock] = {}
+        self._outdated: dict[str, int] = {}
+        """How often what the agents of a tenant are built with has changed."""
+
+    async def register(self, tenant: str, text: str, *, source: str) -> Registered:
+        """Check and store a system.
+
+        Raises:
+            SpecError: it cannot be built here; says everything that is wrong with it.
+            Conflict: the server was started with one of this name.
+        """
+        known = self._outdated.get(tenant)
+        loaded, resolved, agent = await self._load(tenant, text, source)
+        if self._owner(tenant, resolved.name) != tenant:
+            raise Conflict(
+                f"the server was started with the agent system {resolved.name!r}, for everybody; "
+                "register yours under another name",
+                code="system_given",
+            )
+        warnings = loaded.located(resolved.warnings)
+        for warning in warnings:
+            logger.warning("system_warning", system=resolved.name, field=warning.field, message=warning.message)
+        newest = await self._database.read(lambda tx: tx.row("newest_system", tenant, resolved.name))
+        if newest is not None and newest[1] == digest(text):
+            version = int(newest[0])  # nothing to write: a server on a full disk starts
+        else:
+            item = Registration(tenant, resolved.name, text, self._clock.now())
+            version = await self._database.submit(register_many, item)
+        if agent is not None:
+            self._keep((tenant, resolved.name, version), agent, known)
+        return Registered(resolved, warnings, version=version)
+
+    async def give(self, text: str, *, source: str) -> RunnableAgent | None:
+        """Register a system that the server starts with: every tenant has it, none withdraws it.
+
+        Returns its agent, if it can be built already.
+        """
+        registered = await self.register(LOCAL_TENANT, text, source=source)
+        self._given.add(registered.name)
+        return self._agents.get((LOCAL_TENANT, registered.name, registered.version or 0))
+
+    async def take_back(self, text: str, *, source: str) -> None:
+        """Withdraw a system that an earlier start gave, unless its text is another by now."""
+        loaded = await asyncio.to_thread(load_system, text, source=source)
+        name = loaded.system.system.name
+        row = await self._database.read(lambda tx: tx.row("newest_system", LOCAL_TENANT, name))
+        if row is not None and row[1] == digest(text):
+            await self._database.submit(withdraw_many, (LOCAL_TENANT, name), urgent=True)
+
+    def _owner(self, tenant: str, name: str) -> str:
+        """Whose rows a system is in."""
+        return LOCAL_TENANT if name in self._given else tenant
+
+    async def check(self, tenant: str, text: str, *, source: str) -> Registered:
+        """What registering would make of it; stores nothing, and raises like ``register``."""
+        loaded, resolved, _ = await self._load(tenant, text, source)
+        return Registered(resolved, loaded.located(resolved.warnings))
+
+    async def withdraw(self, tenant: str, name: str) -> None:
+        """No session can begin with it any more; versions stay while a session refers to them.
+
+        Raises:
+            NotFound: nothing is registered under this name.
+            Conflict: the server was started with it.
+        """
+        await self.newest(tenant, name)
+        if name in self._given:
+            raise Conflict(
+                f"the server was started with the agent system {name!r} and would register it again at its next start; "
+                "start it without, or leave it: an unused system costs nothing",
+                code="system_given",
+            )
+        await self._database.submit(withdraw_many, (tenant, name))
+        for key in [key for key in self._agents if key[:2] == (tenant, name)]:
+            del self._agents[key]  # its version numbers may be reused
+
+    async def newest(self, tenant: str, name: str) -> int:
+        """The version that a new session uses.
+
+        Raises:
+            NotFound: nothing is registered under this name.
+        """
+
+        def read(tx: Transaction) -> tuple[int | None, list[Row]]:
+            return self.newest_version(tx, tenant, name), tx.rows("system_names", tenant)
+
+        version, rows = await self._database.read(read)
+        if version is None:
+            known = sorted({*self._given, *(known for (known,) in rows)})
+            none = "none is registered; POST /agent-systems registers one"
+            raise NotFound("agent system", name, remedy=f"there are: {', '.join(known)}" if known else none)
+        return version
+
+    def newest_version(self, tx: Transaction, tenant: str, name: str) -> int | None:
+        """The version that the next round of a session uses; None if the system was withdrawn."""
+        row = tx.row("newest_system", self._owner(tenant, name), name)
+        return None if row is None else int(row[0])
+
+    async def usable(self, tenant: str, name: str, version: int | None) -> int:
+        """The version, after its agent was built.
+
+        Raises:
+            Conflict: the system was deleted.
+            SystemChanged, MissingSecret, McpUnreachable: it cannot be built here as things are.
+        """
+        if version is None:
+            raise Conflict(
+                f"the agent system {name!r} of this session was deleted; register it again with POST /agent-systems, "
+                "or begin a session with another",
+                code="system_gone",
+            )
+        await self.agent(tenant, name, version)
+        return version
+
+    async def list(self, tenant: str, *, after: str, limit: int) -> list[SystemInfo]:
+        """By name; ``after`` is the last one seen."""
+        given = msgspec.json.encode(sorted(self._given)).decode()
+
+        def read(tx: Transaction) -> list[tuple[Row, Row | None]]:
+            rows = tx.rows("systems", tenant, after, limit, LOCAL_TENANT, given)
+            return [(row, tx.row("system_version", self._owner(tenant, row[0]), row[0], row[1])) for row in rows]
+
+        found = await self._database.read(read)
+        return await in_thread(
+            lambda: [replace(SystemInfo(*row), description=_spec(row[0], stored).description) for row, stored in found]
+        )
+
+    async def describe(self, tenant: str, name: str, version: int | None = None) -> Registered:
+        """
+        Raises:
+            NotFound: there is no such system, or no such version of it.
+        """
+        chosen, row, versions = await self._stored(tenant, name, version)
+        loaded = await in_thread(load_system, bytes(row[0]), source=name)
+        resolved = await (await self._factories(tenant, name)).resolved(loaded)
+        problems = loaded.located((*resolved.problems, *resolved.missing))
+        return Registered(resolved, loaded.located(resolved.warnings), problems, chosen, row[1], versions)
+
+    async def text(self, tenant: str, name: str, version: int | None = None) -> str:
+        """As it was registered; raises like ``describe``."""
+        return bytes((await self._stored(tenant, name, version))[1][0]).decode("utf-8", "replace")
+
+    async def _stored(self, tenant: str, name: str, version: int | None) -> tuple[int, Row, tuple[int, ...]]:
+        newest = await self.newest(tenant, name)
+        chosen = newest if version is None else version
+        system = self._owner(tenant, name), name
+
+        def read(tx: Transaction) -> tuple[Row | None, list[Row]]:
+            return tx.row("system_version", *system, chosen), tx.rows("system_versions", *system)
+
+        row, rows = await self._database.read(read)
+        versions = tuple(number for (number,) in rows)
+        if row is None:
+            raise NotFound("version", str(chosen), remedy=f"of {name!r} there are: {', '.join(map(str, versions))}")
+        return chosen, row, versions
+
+    async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
+        """The agent of a version, built when it is not at hand.
+
+        Raises:
+            SystemChanged: it was registered, but can no longer be built here.
+        """
+        key = (tenant, name, version)
+        if key in self._agents:
+            return self._keep(key, self._agents[key], self._outdated.get(tenant))
+        async with self._building.setdefault(key, asyncio.Lock()):  # a slow one holds up no other
+            known = self._outdated.get(tenant)
+            try:
+                return self._keep(key, self._agents.get(key) or await self._built(tenant, name, version), known)
+            finally:
+                self._building.pop(key, None)
+
+    def forget(self, tenant: str) -> None:
+        """Forget the tenant's agents: a key that they hold has changed."""
+        self._outdated[tenant] = self._outdated.get(tenant, 0) + 1
+        for key in [key for key in self._agents if key[0] == tenant]:
+            del self._agents[key]
+
+    def _keep(self, key: _Key, agent: RunnableAgent, known: int | None) -> RunnableAgent:
+        """Keep the agent, unless it became outdated meanwhile: then only the caller gets it."""
+        if self._outdated.get(key[0]) != known:
+            return agent
+        self._agents.pop(key, None)
+        self._agents[key] = agent
+        while len(self._agents) > self._kept:
+            del self._agents[next(iter(self._agents))]
+        return agent
+
+    async def checklist_folder(self, tenant: str, name: str) -> str:
+        """The folder for the to-do lists of its sessions, as its last version says."""
+        owner = self._owner(tenant, name)
+        rows = await self._database.read(lambda tx: tx.rows("system_bodies", owner, name))
+        last = max(rows, key=lambda row: int(row[1]), default=None)
+        spec = await in_thread(_spec, name, None if last is None else last[2:])
+        return _below_tenant(tenant, spec.storage.checklist_dir)
+
+    async def checklist_folders(self, tenant: str, name: str) -> set[str]:
+        """Folders of its sessions' to-do lists, also of a system of an earlier start."""
+
+        def read(tx: Transaction) -> list[Row]:
+            return [row for owner in {tenant, LOCAL_TENANT} for row in tx.rows("system_bodies", owner, name)]
+
+        rows = await self._database.read(read)
+        specs = await in_thread(lambda: [_spec(name, row[2:]) for row in rows])
+        return {_below_tenant(tenant, spec.storage.checklist_dir) for spec in specs}
+
+    async def all_checklist_folders(self) -> set[str]:
+        systems = await self._database.read(lambda tx: tx.rows("all_systems"))
+        return {folder for tenant, name in systems for folder in await self.checklist_folders(tenant, name)}
+
+    async def _load(self, tenant: str, text: str, source: str) -> tuple[LoadedSystem, Resolved, RunnableAgent | None]:
+        loaded = await in_thread(load_system, text, source=source)
+        factory = await self._factories(tenant, loaded.system.system.name)
+        resolved = await factory.admitted(loaded)
+        agent: RunnableAgent | None = None
+        with suppress(MissingSecret, McpUnreachable):  # a warning now, an error at the first message
+            agent = await factory.build(resolved.root, loaded.system.system)
+        return loaded, resolved, agent
+
+    async def _built(self, tenant: str, name: str, version: int) -> RunnableAgent:
+        owner = self._owner(tenant, name)
+        row = await self._database.read(lambda tx: tx.row("system_version", owner, name, version))
+        if row is None:
+            raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
+        try:
+            loaded = await in_thread(load_system, bytes(row[0]), source=f"{name} version {version}")
+            factory = await self._factories(tenant, name)
+            resolved = await factory.admitted(loaded)
+            return await factory.build(resolved.root, loaded.system.system)
+        except (SpecError, SettingsError) as error:
+            raise SystemChanged(name, version, build_failure(name, bytes(row[0]), error)) from error
+
+
+def _spec(name: str, stored: Row | None) -> SystemSpec:
+    """What a stored text says of the system itself; defaults if there is none any more."""
+    return SystemSpec(name=name) if stored is None else _parsed(name, bytes(stored[0]))
+
+
+@lru_cache(maxsize=1000)
+def _parsed(name: str, body: bytes) -> SystemSpec:
+    """Parsing one takes milliseconds, and lists ask for many."""
+    try:
+        return load_system(body, source="").system.system
+    except SpecError:  # stored by an older server, which accepted what this one rejects
+        return SystemSpec(name=name)
+
+
+def _below_tenant(tenant: str, folder: str) -> str:
+    """Below the data folder, and there below the tenant's own."""
+    return str(folder_of(PurePosixPath(), tenant) / folder)

@@ -1,0 +1,237 @@
+"""Run transactions: begin, claim, release and finish runs, and keep the status of their sessions.
+
+Each operation is one transaction. Envelopes are stored in the same transaction
+as the rows they explain, so the log and the tables cannot disagree.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stellwerk.database.port import Transaction
+from stellwerk.envelope.frames import Stored
+from stellwerk.envelope.model import Envelope, RunStart, decode
+from stellwerk.envelope.payloads import RunStarted
+from stellwerk.errors import Fenced, StellwerkError
+from stellwerk.log import transactions as log
+from stellwerk.log.log import Lease, entry, placed
+from stellwerk.tenants.quotas import NO_LIMITS, Limits, refuse_bytes
+from stellwerk.views.status import TASK, TURNING_POINTS, Status, fold
+
+
+class ClaimedRun(NamedTuple):
+    """A run that this process must drive or close."""
+
+    lease: Lease
+    after: int
+    """The cursor that shows the whole run."""
+    attempt: int = 1
+    """How often the run was started, this time included."""
+    events: list[Stored] | None = None
+    """All events of the run, if it has only begun; else None, and they are read from the log."""
+    cut_off: bool = False
+    """A crash interrupted the run, or its server ended without marking it as paused."""
+
+
+class BegunRun(NamedTuple):
+    """A run that was stored as running or waiting."""
+
+    last: int
+    """Position of the last envelope stored with it."""
+    after: int
+    """The cursor that shows the whole run."""
+    claimed: ClaimedRun | None
+    stored: list[Stored]
+
+
+class Release(NamedTuple):
+    lease: Lease
+    at: float
+    paused: bool
+    """Its open calls were paused. Otherwise the run counts as interrupted by a crash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last envelopes of a run, its run_end included."""
+
+    append: log.Append
+    turns: Sequence[Envelope]
+    """The envelopes that change the session's status: open questions and the run_end."""
+
+
+class Finished(NamedTuple):
+    position: int
+    """Of the run_end."""
+    stored: list[Stored]
+    """The last envelopes of the run, and the first of the next round if a message was waiting."""
+
+
+def each(apply: Callable[[Transaction, Any], Any], tx: Transaction, items: Sequence[Any]) -> list[Any]:
+    """Apply an operation to one item after the other.
+
+    A rejected item does not affect the others, because it is rejected before anything is written.
+    """
+    outcomes: list[Any] = []
+    for item in items:
+        try:
+            outcomes.append(apply(tx, item))
+        except StellwerkError as error:
+            outcomes.append(error)
+    return outcomes
+
+
+def begin_run(
+    tx: Transaction, lease: Lease, status: Status, envelopes: Sequence[Envelope], *, claim: bool, limits: Limits
+) -> BegunRun:
+    """Store a run and its first envelopes. With ``claim``, this process holds its lease at once."""
+    offset, start = next((n, each) for n, each in enumerate(envelopes) if isinstance(each, RunStart))
+    noted = append_input(tx, lease.tenant, lease.session_id, envelopes, limits)
+    first = noted.stored[offset].position
+    _store_status(tx, lease.tenant, lease.session_id, reduce(fold, envelopes, status))
+    if claim:
+        lease = replace(lease, epoch=_raise_epoch(tx, lease.tenant, lease.session_id))
+    state = "running" if claim else "waiting"
+    row = (lease.run_id, lease.session_id, lease.tenant, start.trace_id, start.payload.round, first, state)
+    tx.run("insert_run", *row, lease.epoch, start.ts)
+    claimed = ClaimedRun(lease, first - 1, events=noted.stored[offset:]) if claim else None
+    return noted._replace(after=first - 1, claimed=claimed)
+
+
+def append_input(
+    tx: Transaction, tenant: str, session_id: str, envelopes: Sequence[Envelope], limits: Limits
+) -> BegunRun:
+    """Append envelopes that no run wrote. By themselves, they begin no run.
+
+    Raises:
+        LimitReached: the tenant or the session may not store so many bytes more.
+    """
+    entries = [entry(envelope) for envelope in envelopes]
+    refuse_bytes(tx, limits, sum(len(each.body) for each in entries), tenant, session_id)
+    last = log.append_unfenced(tx, tenant, session_id, entries)
+    return BegunRun(last, last - len(entries), None, placed(last, entries))
+
+
+def run_start(started: RunStarted, *, run_id: str, trace_id: str, at: float) -> RunStart:
+    return RunStart(ts=at, trace_id=trace_id, run_id=run_id, parent_id=None, call_id=run_id, seq=1, payload=started)
+
+
+def claim_many(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[ClaimedRun] | Exception]:
+    """Claim the runs that have waited longest, up to the given number, each with its own lease."""
+    return [_claim_all(tx, tx.rows("runs_waiting", count), at=at) for count, at in items]
+
+
+def claim_orphans(tx: Transaction, times: Sequence[float]) -> list[list[ClaimedRun] | Exception]:
+    """Claim the runs that a crash left without an owner; an old owner still alive is fenced."""
+    return [_claim_all(tx, tx.rows("runs_running"), at=at, again=True) for at in times]
+
+
+def reclaim_many(tx: Transaction, items: Sequence[tuple[Lease, float]]) -> list[list[ClaimedRun] | Exception]:
+    """Claim a run whose driver is gone, unless it has another driver or an end by now."""
+    return [_claim_all(tx, tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch), at=at) for x, at in items]
+
+
+def running_many(tx: Transaction, items: Sequence[None]) -> list[list[Lease] | Exception]:
+    """The leases of all runs that are being driven."""
+    return [[Lease(*row) for row in tx.rows("leases_running")] for _ in items]
+
+
+def release_many(tx: Transaction, items: Sequence[Release]) -> list[bool | Exception]:
+    """Put runs back into the queue. They continue where they are when they are claimed again."""
+    return [tx.run("release_run", paused, at, x.run_id, x.tenant, x.epoch) > 0 for x, at, paused in items]
+
+
+def claim_run(tx: Transaction, row: tuple[Any, ...], *, at: float, again: bool = False) -> ClaimedRun | None:
+    """None if the session was deleted; the run is ended then."""
+    run_id, session_id, tenant, position, attempt, epoch = row
+    raised = tx.row("raise_epoch", session_id, tenant)
+    if raised is None:
+        tx.run("end_run", run_id, tenant)
+        return None
+    tx.run("claim_run", raised[0], attempt + again, at, run_id, tenant)
+    lease = Lease(tenant, session_id, run_id, int(raised[0]))
+    return ClaimedRun(lease, position - 1, attempt + again, cut_off=epoch != 0)
+
+
+def _claim_all(tx: Transaction, rows: Iterable[tuple[Any, ...]], *, at: float, again: bool = False) -> list[ClaimedRun]:
+    found = (claim_run(tx, row, at=at, again=again) for row in rows)
+    return [claimed for claimed in found if claimed is not None]
+
+
+def finish_many(tx: Transaction, finishes: Sequence[Finish]) -> list[Finished | Exception]:
+    """End runs: store last envelopes, count usage, and begin the round of a waiting message."""
+    outcomes = log.append_many(tx, [finish.append for finish in finishes])
+    return [
+        _finish(tx, finish, outcome) if isinstance(outcome, int) else outcome
+        for finish, outcome in zip(finishes, outcomes, strict=True)
+    ]
+
+
+def _finish(tx: Transaction, finish: Finish, position: int) -> Finished:
+    lease = finish.append.lease
+    stored = placed(position, finish.append.entries)
+    if tx.run("end_run", lease.run_id, lease.tenant):  # 0 if only the acknowledgement was lost
+        tx.run("count_usage", lease.run_id, lease.tenant)
+        tx.run("count_in_session", lease.run_id, lease.tenant)
+        ends = tx.rows("ends_of_calls", lease.run_id, lease.tenant, f'"tool_call_id":"{TASK}')
+        tasks = [decode(body) for (body,) in ends]
+        status = update_status(tx, lease.tenant, lease.session_id, [*tasks, *finish.turns])
+        stored += _start_next(tx, lease, status, at=finish.turns[-1].ts)
+    return Finished(position, stored)
+
+
+def _start_next(tx: Transaction, ended: Lease, status: Status, *, at: float) -> list[Stored]:
+    """Start the round of the longest waiting message of a session, unless a question is open."""
+    waiting = tx.row("inbox_of", ended.session_id, ended.tenant)
+    if waiting is None or status.status == "running":
+        return []
+    position, message_id, run_id, system, version = waiting
+    started = RunStarted(
+        round=status.round + 1,
+        trigger="message",
+        system=system,
+        system_version=version,
+        message_id=message_id,
+    )
+    start = run_start(started, run_id=run_id, trace_id=run_id, at=at)
+    tx.run("take_from_inbox", ended.session_id, ended.tenant, position)
+    return begin_run(tx, replace(ended, run_id=run_id, epoch=0), status, [start], claim=False, limits=NO_LIMITS).stored
+
+
+def status_of(tx: Transaction, tenant: str, session_id: str) -> Status:
+    row = tx.row("standing_of", session_id, tenant)
+    return Status() if row is None else msgspec.json.decode(row[0], type=Status)
+
+
+def update_status(tx: Transaction, tenant: str, session_id: str, envelopes: Iterable[Envelope]) -> Status:
+    """Fold new envelopes into the stored status of a session."""
+    status = reduce(fold, envelopes, status_of(tx, tenant, session_id))
+    _store_status(tx, tenant, session_id, status)
+    return status
+
+
+def _store_status(tx: Transaction, tenant: str, session_id: str, status: Status) -> None:
+    tx.run("set_standing", session_id, tenant, msgspec.json.encode(status))
+
+
+def rebuild_statuses(tx: Transaction, _items: Sequence[None]) -> list[int | Exception]:
+    """Fold the logs of the next sessions without a stored status; returns how many."""
+    missing = tx.rows("sessions_without_standing")
+    for session_id, tenant in missing:
+        rebuild_status(tx, tenant, session_id)
+    return [len(missing)]
+
+
+def rebuild_status(tx: Transaction, tenant: str, session_id: str) -> None:
+    events = tx.rows("turning_points", session_id, msgspec.json.encode(TURNING_POINTS).decode(), tenant)
+    update_status(tx, tenant, session_id, (decode(body) for (body,) in events))
+
+
+def _raise_epoch(tx: Transaction, tenant: str, session_id: str) -> int:
+    row = tx.row("raise_epoch", session_id, tenant)
+    if row is None:
+        raise Fenced(session_id, 0)
+    return int(row[0])

@@ -1,0 +1,52 @@
+"""Approvals: the decisions that answer a call which waits for approval, and the check of an answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from stellwerk.errors import InvalidField
+from stellwerk.spec.json_schema import objection
+
+_EXAMPLE_LIMIT = 400
+"""Characters of arguments that an example repeats."""
+
+
+def check_decision(given: Any, schema: Mapping[str, Any], tool: str | None, args: Any) -> None:
+    """
+    Raises:
+        InvalidField: it is none of the open decisions; shows these as they are sent.
+    """
+    if objection(dict(schema), given) is None:
+        return
+    forms = forms_of(schema)
+    chosen = given.get("type") if isinstance(given, dict) else None
+    if not isinstance(chosen, str) or chosen not in forms:
+        examples = " or ".join(_example(decision, tool, args) for decision in forms)
+        raise InvalidField(f"this is not one of the decisions that are open; answer {examples}", field="data")
+    # Checked against the chosen form only: against all of them, the error could only be that none fits.
+    wrong = objection({"$defs": schema.get("$defs", {}), **forms[chosen]}, given)
+    why = "" if wrong is None else f": {wrong.message[:300]}"
+    path = ["data"] if wrong is None else ["data", *map(str, wrong.absolute_path)]
+    example = _example(chosen, tool, args)
+    raise InvalidField(f"the answer does not fit the question{why}; for example {example}", field=".".join(path))
+
+
+def forms_of(schema: Any) -> Mapping[str, Mapping[str, Any]]:
+    """The decisions that a schema names, each with its form; empty if it is not the schema of an approval."""
+    match schema:
+        case {"discriminator": {"mapping": dict(forms)}}:
+            return {decision: {"$ref": form} for decision, form in forms.items()}
+        case {"properties": {"type": {"const": str(decision)}}}:  # a single decision has no name for its form
+            return {decision: schema}
+    return {}
+
+
+def _example(decision: str, tool: str | None, args: Any) -> str:
+    more: dict[str, Any] = {}
+    if decision == "respond":
+        more = {"message": "what the tool would have said"}
+    elif decision == "edit":
+        is_short = len(msgspec.json.encode(args)) <= _EXAMPLE_LIMIT
+        more = {"edited_action": {"name": tool, "args": args if is_short else {}}}
+    return msgspec.json.encode({"data": {"type": decision, **more}}).decode()

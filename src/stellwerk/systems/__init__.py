@@ -1,1 +1,0 @@
-"""Registered agent systems: their versions, and the agents built from them."""

@@ -1,0 +1,37 @@
+"""Timings: how long the server waits for clients, the disk and threads. Tests pass shorter ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """All in seconds, unless a field says otherwise."""
+
+    reader_check: float = 15.0
+    """Interval between two checks of a reader; a reader that takes nothing between two is disconnected."""
+    websocket_ping: float = 15.0
+    """Interval between two pings of a WebSocket."""
+    websocket_pong: float = 13.0
+    """Until a pong must have arrived."""
+    tcp_keepalive: Mapping[str, int] = field(
+        default_factory=lambda: {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 13_000}
+    )
+    """Socket options. A dead peer is noticed within 30 seconds: 13 after a heartbeat, which comes within 15."""
+    request_headers: float = 20.0
+    """Until the headers of a request must have arrived."""
+    request_body: float = 20.0
+    """Until the body of a request must have arrived, plus one second for every ``body_pace`` bytes received."""
+    body_pace: int = 4096
+    storage_retry: float = 1.0
+    """Between two tries to write, while the disk is full or the database cannot be reached."""
+    storage_patience: float = 30.0
+    """How long a run waits for a disk that is full or gone."""
+    drain: float = 4.0
+    """How long runs may take to finish their step when the server shuts down."""
+    slow_run: float = 900.0
+    """After this, the operator's log mentions a run that has not ended."""
+    blocked_loop: float = 5.0
+    """After this, a thread regards the event loop as blocked, perhaps because the loop waits for this very thread."""
+    overviews: float = 2.0
+    """Interval between two updates of the stored overviews."""

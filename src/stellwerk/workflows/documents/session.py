@@ -1,0 +1,135 @@
+"""Documents of a graph's session, given by the user or made by tools, with their contents.
+
+The log says which there are, so they are the same after a crash, in another process and for
+every agent of the session.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from stellwerk.agents.runtime.context import SessionDocuments, run_context
+from stellwerk.envelope.model import Document, decode
+from stellwerk.envelope.payloads import Filed
+from stellwerk.errors import ExtractionError, InvalidField, SettingsError
+from stellwerk.workflows.documents.contents import ContentItem
+from stellwerk.workflows.documents.extraction import extractor_of
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDocument:
+    """A document of the session."""
+
+    document_id: str
+    name: str
+    mime: str
+    size: int
+    message_id: str | None = None
+    """The message that it belongs to: the user's, or the result of a task."""
+
+    @property
+    def ext(self) -> str:
+        return PurePosixPath(self.name).suffix.lstrip(".").lower()
+
+
+class ReadableDocuments:
+    """One per run; it reads only what was added to the log since the last call."""
+
+    def __init__(self, session: SessionDocuments) -> None:
+        self._database = session.database
+        self._store = session.store
+        self._extractor = extractor_of(session.store)
+        self._tenant, self._session_id = session.tenant, session.session_id
+        self._read_to = 0
+        self._known: list[SessionDocument] = []
+
+    async def listed(self) -> Sequence[SessionDocument]:
+        """In the order of the log; of several under one name the newest is last."""
+        if (journal := run_context().journal) is not None:
+            await journal.stored()  # so that documents made just now are in the log
+        place = (self._session_id, self._read_to, self._tenant)
+        rows = await self._database.read(lambda tx: tx.rows("documents_told", *place))
+        for position, body in rows:
+            if position > self._read_to:  # a concurrent call may have read it
+                self._read_to = position
+                filed = decode(body)
+                assert isinstance(filed, Document)
+                self._take(filed.payload)
+        return list(self._known)
+
+    def _take(self, filed: Filed) -> None:
+        known = SessionDocument(filed.document_id, filed.name, filed.mime, filed.size, filed.message_id)
+        gone = [known] if filed.action == "added" else [each for each in self._known if _is_taken_back(each, filed)]
+        self._known = [each for each in self._known if each not in gone]
+        if filed.action == "added":
+            self._known.append(known)
+
+    async def find(self, wanted: str) -> SessionDocument:
+        """Find a document by id or name; of several with the same name the newest.
+
+        Raises:
+            InvalidField: there is none; names those that there are.
+        """
+        known = await self.listed()
+        for each in reversed(known):
+            if wanted in (each.document_id, each.name):
+                return each
+        for each in reversed(known):
+            if wanted.casefold() == each.name.casefold():
+                return each
+        there = ", ".join(dict.fromkeys(each.name for each in known)) or "none"
+        raise InvalidField(f"there is no document {wanted[:80]!r} here; there are: {there}", field="document")
+
+    async def items(self, known: SessionDocument) -> Sequence[ContentItem]:
+        """Its content items.
+
+        Raises:
+            ExtractionError: it cannot be read.
+        """
+        return await self._extractor.items(self._tenant, known.document_id, known.name)
+
+    async def sum_up(self, known: SessionDocument, summaries: Mapping[int, str]) -> None:
+        """Store the summaries of items, by their numbers, that a model wrote."""
+        await self._extractor.sum_up(self._tenant, known.document_id, known.name, summaries)
+
+    async def data(self, known: SessionDocument) -> bytes:
+        """The original."""
+        return await self._store.read(self._tenant, known.document_id)
+
+    async def summary(self, known: SessionDocument) -> str:
+        """A sentence about the document, also if it cannot be read."""
+        try:
+            items = await self._extractor.outline(self._tenant, known.document_id, known.name)
+        except ExtractionError as error:
+            return f"cannot be read: {error.message}"
+        more = f" (and {len(items) - 1} more parts)" if len(items) > 1 else ""
+        return f"{items[0].summary}{more}" if items else "empty"
+
+
+def _is_taken_back(known: SessionDocument, filed: Filed) -> bool:
+    return known.document_id == filed.document_id and filed.message_id in (None, known.message_id)
+
+
+def current_documents() -> ReadableDocuments | None:
+    """The documents of the current session; None outside of a server."""
+    session = run_context().documents
+    if session is None:
+        return None
+    if ReadableDocuments not in session.extensions:
+        session.extensions[ReadableDocuments] = ReadableDocuments(session)
+    found: ReadableDocuments = session.extensions[ReadableDocuments]
+    return found
+
+
+def required_documents() -> ReadableDocuments:
+    """
+    Raises:
+        SettingsError: there is no place for documents.
+    """
+    found = current_documents()
+    if found is None:
+        raise SettingsError(
+            "there is no place for documents here: this run has no session in a server; "
+            "start one with `stellwerk serve`, or use `stellwerk workflow run`"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Agents of kind ``workplan``: plan, delegate, review."""
