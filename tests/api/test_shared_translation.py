@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from stellwerk.app import _services
 from stellwerk.dialects import chunks, events
 from stellwerk.dialects.base import Chunk, Cursor
 from stellwerk.envelope.frames import Stored
-from stellwerk.log.log import EventLog
+from stellwerk.log.durable import DurableLog
 from stellwerk.log.notify import WakeUps
 from stellwerk.settings import Settings
 from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT
@@ -157,17 +156,14 @@ async def whole(services: Services, key: StreamKey) -> bytes:
     return b"".join(frame for _, frame in SharedTranslation(key, 0).translate(log) or [])
 
 
-class ShortPages:
+class ShortPages(DurableLog):
     """A log that returns two envelopes at a time."""
 
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
+    def __init__(self, log: DurableLog) -> None:
+        vars(self).update(vars(log))
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-        return await self._log.read(tenant, session_id, after=after, limit=min(limit, 2))
+        return await super().read(tenant, session_id, after=after, limit=min(limit, 2))
 
 
 async def test_a_reader_that_falls_behind_misses_nothing_of_an_earlier_trace(

@@ -119,7 +119,6 @@ async def test_the_session_of_another_tenant_is_like_an_unknown_one(kept: Kept) 
     lease = await kept.session()
     await kept.log.append(lease, 1, entries("secret"))
     assert await kept.log.read("other", "s1", after=0, limit=10) == []
-    assert await kept.log.touched("other", since=0, limit=10) == []
     for attempt in (
         kept.log.head("other", "s1"),
         kept.log.delete("other", "s1", at=1.0),
@@ -127,28 +126,6 @@ async def test_the_session_of_another_tenant_is_like_an_unknown_one(kept: Kept) 
         with pytest.raises(NotFound, match="s1"):
             await attempt
     assert len(await bodies(kept)) == 1
-
-
-async def test_touched_is_a_cursor_over_sessions(kept: Kept) -> None:
-    first, second = await kept.session("s1"), await kept.session("s2")
-    seen = (await kept.log.touched(TENANT, since=0, limit=10))[-1].touched
-    assert await kept.log.touched(TENANT, since=seen, limit=10) == []
-    await kept.log.append(second, 1, entries("a"))
-    await kept.log.append(first, 1, entries("b", "c"))
-    changed = await kept.log.touched(TENANT, since=seen, limit=10)
-    assert [(t.session_id, t.position) for t in changed] == [("s2", 1), ("s1", 2)]
-    assert await kept.log.touched(TENANT, since=seen, limit=1) == changed[:1]
-
-
-async def test_sessions_of_one_commit_come_together_so_that_none_is_missed(kept: Kept) -> None:
-    leases = [await kept.session(f"s{n}") for n in range(5)]
-    seen = (await kept.log.touched(TENANT, since=0, limit=10))[-1].touched
-    await asyncio.gather(*(kept.log.append(lease, 1, entries("a")) for lease in leases))
-    found: list[str] = []
-    while page := await kept.log.touched(TENANT, since=seen, limit=2):
-        found += [t.session_id for t in page]
-        seen = page[-1].touched
-    assert sorted(found) == [lease.session_id for lease in leases]
 
 
 async def test_a_deleted_session_is_gone_and_its_id_is_never_used_again(kept: Kept) -> None:

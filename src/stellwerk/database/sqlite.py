@@ -45,36 +45,6 @@ _BALLAST = 8 * 1024 * 1024
 """More than the size of SQLite's write-ahead log, which must be copied to free its space."""
 _HEADROOM = 1024 * 1024
 _BALLAST_RETRY = 1.0
-_Identity = tuple[int, int]
-
-
-class Presence:
-    """Checks that the open files of the database are still at their paths, by ``stat``."""
-
-    def __init__(self, *paths: Path) -> None:
-        self._known = [(str(path), _identity(path)) for path in paths]
-
-    def check(self) -> None:
-        """
-        Raises:
-            StorageGone: a file was deleted, moved or replaced.
-        """
-        for path, known in self._known:
-            try:
-                found: _Identity | None = _identity(path)
-            except OSError:
-                found = None
-            if found != known:
-                raise StorageGone(
-                    "the database was deleted or replaced while the server runs, and nothing more is stored; "
-                    "its operator stops the server, restores a backup and starts it again"
-                )
-
-
-def _identity(path: str | Path) -> _Identity:
-    """No other file has the same while this one is open."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
 
 
 class Ballast:
@@ -96,10 +66,10 @@ class Ballast:
 
     def restore(self) -> bool:
         """Take the space back, at most once a second; True if it is held."""
-        if time.monotonic() - self._tried < _BALLAST_RETRY and self.released:
-            return False
-        self._tried = time.monotonic()
         if self.released:
+            if time.monotonic() - self._tried < _BALLAST_RETRY:
+                return False
+            self._tried = time.monotonic()
             disk = os.statvfs(self._path.parent)
             if disk.f_bavail * disk.f_frsize < _BALLAST + _HEADROOM:
                 return False  # it could be held, but nothing else would fit beside it
@@ -201,7 +171,7 @@ class Sqlite:
         Raises:
             StorageGone: the database's files were deleted or replaced; writes fail from then on.
         """
-        await self._loop.run_in_executor(self._readers, self._presence.check)
+        await self._loop.run_in_executor(self._readers, self._check_files)
 
     async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
         return await self._loop.run_in_executor(self._readers, self._read, query)
@@ -229,8 +199,9 @@ class Sqlite:
 
     def _launch(self, batch: list[_Job]) -> None:
         self._in_flight, self._took_off = True, self._loop.time()
+        on_loop = self._loop.call_soon_threadsafe
         flight = self._writer.submit(self._commit, batch)
-        flight.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._landed, batch, done))
+        flight.add_done_callback(lambda done: on_loop(self._landed, batch, done))
 
     def _landed(self, batch: list[_Job], flight: Flight[list[Any]]) -> None:
         self._in_flight = False
@@ -262,8 +233,20 @@ class Sqlite:
         self._connection = self._connect()
         self._migrate()
         self._flush = int(self._connection.execute(self._queries["last_flush"]).fetchone()[0])
-        self._presence = Presence(self._path, self._path.with_name(f"{self._path.name}-wal"))
+        self._files = {path: _identity(path) for path in (str(self._path), f"{self._path}-wal")}
         self._ballast.restore()
+
+    def _check_files(self) -> None:
+        """Check that the open files are still at their paths. Reader threads call it, too."""
+        try:
+            is_there = all(_identity(path) == known for path, known in self._files.items())
+        except OSError:
+            is_there = False
+        if not is_there:
+            raise StorageGone(
+                "the database was deleted or replaced while the server runs, and nothing more is stored; "
+                "its operator stops the server, restores a backup and starts it again"
+            )
 
     def _connect(self) -> sqlite3.Connection:
         place = f"{self._path.as_uri()}?mode=rw"  # never makes a new file for a missing one
@@ -284,20 +267,17 @@ class Sqlite:
 
     def _commit(self, batch: list[_Job]) -> list[Any]:
         """All jobs in one transaction; an outcome per job, or an exception for the whole batch."""
-        self._presence.check()
-        outcomes = self._commit_on_disk(batch)
-        self._presence.check()  # if the files are gone, the commit must not be acknowledged
-        return outcomes
-
-    def _commit_on_disk(self, batch: list[_Job]) -> list[Any]:
+        self._check_files()
         full = self._ballast.released and not self._ballast.restore()
         try:
-            return self._transact(batch, full)
+            outcomes = self._transact(batch, full)
         except StorageFull:
             if not any(job.urgent for job in batch):
                 raise
-        # There is room again, if only a little: for what is urgent.
-        return self._transact(batch, full=True)
+            # There is room again, if only a little: for what is urgent.
+            outcomes = self._transact(batch, full=True)
+        self._check_files()  # if the files are gone, the commit must not be acknowledged
+        return outcomes
 
     def _transact(self, batch: list[_Job], full: bool) -> list[Any]:
         try:
@@ -321,15 +301,14 @@ class Sqlite:
         return outcomes
 
     def _storage_error(self, error: sqlite3.Error) -> Exception:
-        match getattr(error, "sqlite_errorcode", None):
-            case sqlite3.SQLITE_FULL:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                self._ballast.release()
-                self._truncate()  # what the log of the database holds twice is room, too
-                return StorageFull()
-            case _ if isinstance(error, sqlite3.OperationalError):  # locked, unreadable, gone
-                return StorageGone(f"the database cannot be used: {error}; look at the disk and send this again")
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._ballast.release()
+            self._truncate()  # what the log of the database holds twice is room, too
+            return StorageFull()
+        if isinstance(error, sqlite3.OperationalError):  # locked, unreadable, gone
+            return StorageGone(f"the database cannot be used: {error}; look at the disk and send this again")
         return error
 
     def _truncate(self) -> bool:
@@ -353,7 +332,7 @@ class Sqlite:
     def _read(self, query: Callable[[SqliteTransaction], R]) -> R:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            self._presence.check()  # another file at the path is not our database
+            self._check_files()  # another file at the path is not our database
             connection = self._local.connection = self._connect()
             connection.execute("PRAGMA query_only=ON")
         try:
@@ -364,6 +343,12 @@ class Sqlite:
         finally:
             if connection.in_transaction:
                 connection.execute("COMMIT")
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """No other file has the same while this one is open."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def _settle(job: _Job, outcome: Any) -> None:

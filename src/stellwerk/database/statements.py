@@ -10,17 +10,7 @@ from importlib.resources import files
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _SQL = files(__package__) / "sql"
-QUERY_FILES = (
-    "log.sql",
-    "checkpoints.sql",
-    "runs.sql",
-    "documents.sql",
-    "overviews.sql",
-    "workflows.sql",
-    "tenants.sql",
-    "secrets.sql",
-    "usage.sql",
-)
+_SCRIPTS = ("schema.sql", "derived.sql")
 
 
 def parse(text: str) -> dict[str, str]:
@@ -35,7 +25,9 @@ def parse(text: str) -> dict[str, str]:
 
 @cache
 def queries() -> dict[str, str]:
-    return parse("\n".join((_SQL / name).read_text("utf-8") for name in QUERY_FILES))
+    """All named statements, of every file that is not a script."""
+    names = [path.name for path in _SQL.iterdir() if path.name.endswith(".sql")]
+    return parse("\n".join(script(name) for name in names if name not in _SCRIPTS))
 
 
 @cache
@@ -46,8 +38,8 @@ def forgetting() -> tuple[str, ...]:
 
 def migrations() -> list[tuple[int, str]]:
     """(number, script), in order: 0001_foundation.sql is number 1."""
-    found = sorted(p.name for p in (_SQL / "migrations").iterdir() if p.name.endswith(".sql"))
-    return [(int(name[:4]), (_SQL / "migrations" / name).read_text("utf-8")) for name in found]
+    names = sorted(path.name for path in (_SQL / "migrations").iterdir() if path.name.endswith(".sql"))
+    return [(int(name[:4]), script(f"migrations/{name}")) for name in names]
 
 
 def script(name: str) -> str:

@@ -1,7 +1,12 @@
-"""The log on a database: committed envelopes are stored in final bytes, then shown at once."""
+"""The log on a database: committed envelopes are stored in final bytes, then shown at once.
+
+Positions are 1, 2, 3 … per session, given inside the transaction that stores the event, without
+gaps and for ever. A reader is a cursor: nothing here knows who reads.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 import msgspec
@@ -10,7 +15,7 @@ from stellwerk.database.port import Database, Operation, P, R
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.to_json import clean_text
 from stellwerk.log import compaction, transactions
-from stellwerk.log.log import CreateSession, Head, Lease, LogEntry, Touched, placed
+from stellwerk.log.log import CreateSession, Head, Lease, LogEntry, placed
 from stellwerk.log.metrics import LogMetrics
 from stellwerk.log.notify import WakeUps
 from stellwerk.redaction.redactor import Redactors
@@ -30,7 +35,8 @@ class DurableLog:
 
     async def cleaned(self, tenant: str, *texts: str) -> list[str]:
         """A user's text without secrets of the tenant that it contains by mistake."""
-        return await searched("".join(texts), lambda: self.redactors.of(tenant).redact([*map(clean_text, texts)]))
+        redact = self.redactors.of(tenant).redact
+        return await searched("".join(texts), lambda: redact([*map(clean_text, texts)]))
 
     async def redacted(self, tenant: str, payload: Payload) -> Payload:
         """The same for a payload, whose texts are clean."""
@@ -38,9 +44,21 @@ class DurableLog:
         return cast("Payload", await searched(msgspec.json.encode(payload), lambda: redact(payload)))
 
     async def create(self, session: CreateSession) -> None:
+        """Begin an empty session.
+
+        Raises:
+            Conflict: the id is in use, or belonged to a session that was deleted.
+        """
         await self._database.submit(transactions.create_many, session)
 
     def append(self, lease: Lease, batch_no: int, entries: Sequence[LogEntry]) -> "asyncio.Future[int]":
+        """Append in one transaction; durable when the future gives the position of the last entry.
+
+        Batches of a lease are numbered 1, 2, 3 …; one that is stored already is not stored again.
+
+        Raises (through the future):
+            Fenced: the lease has moved on; nothing was written, stop at once.
+        """
         append = transactions.Append(lease, batch_no, entries)
         return self.commit(transactions.append_many, append, lease.session_id, lambda last: placed(last, entries))
 
@@ -80,7 +98,9 @@ class DurableLog:
         return done
 
     async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-        return await self._database.read(lambda tx: compaction.read(tx, tenant, session_id, after=after, limit=limit))
+        """Envelopes behind ``after``, up to ``limit`` or ``PAGE_BYTES``; none of other tenants."""
+        page = partial(compaction.read, tenant=tenant, session_id=session_id, after=after, limit=limit)
+        return await self._database.read(page)
 
     async def head(self, tenant: str, session_id: str) -> Head:
         row = await self._database.read(lambda tx: tx.row("head", session_id, tenant))
@@ -88,12 +108,11 @@ class DurableLog:
             raise transactions.unknown_session(session_id)
         return Head(*row)
 
-    async def touched(self, tenant: str, *, since: int, limit: int) -> list[Touched]:
-        rows = await self._database.read(lambda tx: tx.rows("touched_since", tenant, since, limit))
-        return [Touched(*row) for row in rows]
-
     async def delete(self, tenant: str, session_id: str, *, at: float, position: int | None = None) -> None:
-        """With a ``position``, only if the log ends there; else raise ``Overtaken``, do nothing."""
+        """Remove a session for good and leave only a tombstone; its id is never used again.
+
+        With a ``position``, only if the log ends there; else raise ``Overtaken``, do nothing.
+        """
         deletion = transactions.Deletion(tenant, session_id, at, position)
         await self._database.submit(transactions.delete_many, deletion, urgent=True)
         self._wakes.close_deleted(session_id)
@@ -107,7 +126,8 @@ class DurableLog:
         watched = self._wakes.watched()
         if watched:
             names = msgspec.json.encode(watched).decode()
-            heads: dict[str, int] = dict(await self._database.read(lambda tx: tx.rows("heads", names)))
+            rows = await self._database.read(lambda tx: tx.rows("heads", names))
+            heads: dict[str, int] = dict(rows)
             self._wakes.ring(heads)
             for session_id in set(watched) - heads.keys():
                 self._wakes.close_deleted(session_id)
@@ -117,6 +137,7 @@ class DurableLog:
     async def _finish_deletions(self) -> None:
         """Sweep what deleted sessions left, then the files; repeated until all of it succeeded."""
         for tenant, session_id in await self._database.read(lambda tx: tx.rows("unswept")):
-            while await self._database.submit(transactions.sweep_many, (tenant, session_id), urgent=True):
+            grave = (tenant, session_id)
+            while await self._database.submit(transactions.sweep_many, grave, urgent=True):
                 pass
         self._unfinished = not await self._database.truncate()

@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator
 
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, decode
-from stellwerk.log.log import EventLog
+from stellwerk.log.durable import DurableLog
 from stellwerk.log.notify import WakeUps
 
 PAGE = 500
 
 
 async def read_envelopes(
-    log: EventLog, *, tenant: str, session_id: str, after: int = 0, before: int | None = None
+    log: DurableLog, *, tenant: str, session_id: str, after: int = 0, before: int | None = None
 ) -> list[Envelope]:
     """What is stored behind ``after``, and in front of ``before`` if that is given."""
     found: list[Envelope] = []
@@ -29,7 +29,7 @@ async def read_envelopes(
 
 
 async def follow(
-    log: EventLog, wakes: WakeUps, *, tenant: str, session_id: str, after: int
+    log: DurableLog, wakes: WakeUps, *, tenant: str, session_id: str, after: int
 ) -> AsyncGenerator[list[Stored], None]:
     """Yield what is behind ``after``, then whatever comes, until the session is deleted.
 

@@ -1,14 +1,8 @@
-"""EventLog: what every implementation of the log promises.
+"""What the log stores and returns: entries, leases and the heads of sessions."""
 
-Positions are 1, 2, 3 … per session, given inside the transaction that stores
-the event, without gaps and for ever. An append is durable when its future
-resolves. A reader is a cursor: nothing here knows who reads.
-"""
-
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -55,14 +49,6 @@ class Head(NamedTuple):
     user: str | None
 
 
-class Touched(NamedTuple):
-    """A session that changed; ``touched`` is the cursor over sessions."""
-
-    session_id: str
-    touched: int
-    position: int
-
-
 class CreateSession(NamedTuple):
     tenant: str
     session_id: str
@@ -71,48 +57,6 @@ class CreateSession(NamedTuple):
     user: str | None = None
     is_workflow: bool = False
     """It was started as one, and not as a chat."""
-
-
-class EventLog(Protocol):
-    async def create(self, session: CreateSession) -> None:
-        """Begin an empty session.
-
-        Raises:
-            Conflict: the id is in use, or belonged to a session that was deleted.
-        """
-
-    def append(self, lease: Lease, batch_no: int, entries: Sequence[LogEntry]) -> "asyncio.Future[int]":
-        """Append in one transaction; the future gives the position of the last entry.
-
-        Batches of a lease are numbered 1, 2, 3 …; one whose number is stored
-        already is not stored again, so that it may be sent twice.
-
-        Raises (through the future):
-            Fenced: the lease has moved on; nothing was written, stop at once.
-        """
-
-    async def read(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[Stored]:
-        """Envelopes behind ``after``, up to ``limit`` or ``PAGE_BYTES``; none of other tenants."""
-
-    async def head(self, tenant: str, session_id: str) -> Head:
-        """Where the log ends.
-
-        Raises:
-            NotFound: there is no such session for this tenant.
-        """
-
-    async def touched(self, tenant: str, *, since: int, limit: int) -> list[Touched]:
-        """Sessions that changed after ``since``, oldest change first.
-
-        About ``limit``: sessions of one commit share a number, so that the last is a cursor.
-        """
-
-    async def delete(self, tenant: str, session_id: str, *, at: float) -> None:
-        """Remove a session for good and leave only a tombstone; its id is never used again.
-
-        Raises:
-            NotFound: there is no such session for this tenant.
-        """
 
 
 PAGE_BYTES = 256 * 1024

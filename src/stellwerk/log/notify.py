@@ -57,7 +57,7 @@ class SessionChannel:
 
     def show(self, events: list[Stored]) -> None:
         if self._tail and events[0].position != self._tail[-1].position + 1:
-            self._tail, self._bytes = [], 0  # events were missed: start over
+            self.forget()  # events were missed: start over
         self._tail += events
         self._bytes += sum(len(e.body) for e in events)
         if len(self._tail) > _TAIL_EVENTS or self._bytes > _TAIL_BYTES:

@@ -25,8 +25,8 @@ from stellwerk.dialects.native import Profile, shown
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import BadCursor
+from stellwerk.log.durable import DurableLog
 from stellwerk.log.follow import follow
-from stellwerk.log.log import EventLog
 from stellwerk.log.notify import WakeUps
 from stellwerk.tenants.principals import Principal
 from stellwerk.timings import Timings
@@ -110,7 +110,7 @@ class StreamSource:
     """Everything that readers need, and what they share."""
 
     database: Database
-    log: EventLog
+    log: DurableLog
     wakes: WakeUps
     credentials: Credentials
     timings: Timings = Timings()

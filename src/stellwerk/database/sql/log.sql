@@ -103,13 +103,6 @@ SELECT last_position, epoch, system, created_at, user FROM session WHERE id = ? 
 -- name: heads
 SELECT id, last_position FROM session WHERE id IN (SELECT value FROM json_each(?));
 
--- name: touched_since
-SELECT id, touched, last_position FROM session WHERE tenant = ?1 AND touched > ?2 AND touched <= (
-    SELECT max(touched) FROM (
-        SELECT touched FROM session WHERE tenant = ?1 AND touched > ?2 ORDER BY touched LIMIT ?3
-    )
-) ORDER BY touched, id;
-
 The flush of the last change among the sessions of a tenant, a deletion too.
 
 -- name: last_change
