@@ -118,8 +118,8 @@ async def test_a_role_may_what_it_may_and_a_key_with_fewer_scopes_less(shared: S
 def test_every_route_says_what_it_needs() -> None:
     """A route without authentication would be open to every client."""
     services: Any = None
-    others = [workflows.routes(services, services)]
-    routers = all.routers(services, [PluginRouters([polling.routes(services)], others)], frame_limit=1)
+    routers_of_workflows = PluginRouters([polling.routes(services)], [workflows.routes(services)])
+    routers = all.routers(services, [routers_of_workflows], frame_limit=1)
     asking = [route for router in routers for route in router.routes]
     assert len(asking) > 30
     for route in asking:

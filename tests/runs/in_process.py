@@ -23,7 +23,7 @@ from stellwerk.runs.sessions import Session
 from stellwerk.settings import Settings
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.timings import Timings
-from stellwerk.workflows.plugin import workflows_of
+from stellwerk.workflows.service import Workflows
 from tests.samples import SetClock
 
 SYSTEM = Path(__file__).with_suffix(".yaml")
@@ -107,7 +107,7 @@ class InProcessServer:
             settings, self.wakes, {"backend": str(SYSTEM)}, parts=self._parts
         )
         self.services = await self._opened.__aenter__()
-        self.sessions, self.workflows = self.services.sessions, workflows_of(self.services)
+        self.sessions, self.workflows = self.services.sessions, Workflows(self.services)
 
     async def down(self) -> None:
         await self._opened.__aexit__(None, None, None)

@@ -20,8 +20,6 @@ from stellwerk.log.log import PAGE_BYTES
 from stellwerk.log.notify import SessionChannel, WakeUps
 from stellwerk.workflows.views.workflow import TYPES, Workflow
 
-_MOST = 256
-_BYTES = 64 * 1024 * 1024
 _PAGE = 1000
 _COLD = 2
 """Logs folded from the start at once; others wait, so polls never use up the database's readers."""
@@ -46,24 +44,42 @@ class _Cached:
 
     @property
     def is_current(self) -> bool:
-        return self.workflow is not None and self.position >= self.channel.head
+        is_folded = self.workflow is not None and self.reading is None
+        return is_folded and self.position >= self.channel.head
 
-    def take(self, batch: list[Stored]) -> bool:
-        """Feed a batch in one turn: a request sees all of it or nothing. False if unchanged."""
+    def take(self, batch: list[Stored]) -> None:
+        """Feed a batch in one turn: a request sees all of it or nothing."""
         assert self.workflow is not None
-        news = [stored.body for stored in batch if stored.body.startswith(_BEGINNINGS)]
-        for body in news:
-            self.workflow.feed(decode(body))
+        for stored in batch:
+            if stored.body.startswith(_BEGINNINGS):
+                self.workflow.feed(decode(stored.body))
         self.position = batch[-1].position
-        return bool(news)
+
+    def fold_page(self, tx: Transaction) -> bool:
+        """Fold a page on a reader thread, while no request uses the workflow; True if it was the last."""
+        tenant, workflow_id = self.key
+        head = tx.row("head", workflow_id, tenant)
+        if head is None:
+            raise unknown_workflow(workflow_id)
+        if self.workflow is None:
+            self.workflow = Workflow(workflow_id, mandate(tx, tenant), user_number(head[4]))
+        place = (workflow_id, self.position, _TYPES, tenant, _PAGE)
+        rows = tx.rows_within(PAGE_BYTES, "events_of_types", *place)
+        for position, body in rows:
+            self.workflow.feed(decode(body))
+            self.position = position
+        is_full = len(rows) == _PAGE or sum(len(body) for _, body in rows) >= PAGE_BYTES
+        if not is_full:
+            self.position = head[0]
+        return not is_full
 
 
 @dataclass
 class WorkflowCache:
     database: Database
     wakes: WakeUps
-    most: int = _MOST
-    bytes: int = _BYTES
+    most: int = 256
+    bytes: int = 64 * 1024 * 1024
     _kept: "OrderedDict[Key, _Cached]" = field(default_factory=OrderedDict)
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_COLD))
 
@@ -75,11 +91,12 @@ class WorkflowCache:
         """
         kept = self._found((tenant, workflow_id))
         while not kept.is_current:
-            batch = kept.channel.since(kept.position) if kept.workflow is not None and kept.reading is None else []
-            if not batch:
+            is_folded = kept.workflow is not None and kept.reading is None
+            batch = kept.channel.since(kept.position) if is_folded else []
+            if batch:
+                kept.take(batch)
+            else:
                 await self._read(kept)
-            elif not kept.take(batch):
-                continue  # tokens and the like: the entry has not grown
             self._evict(kept)
         if kept.workflow is None or kept.workflow.status is None:
             raise unknown_workflow(workflow_id)
@@ -110,10 +127,8 @@ class WorkflowCache:
     async def _fold(self, kept: _Cached) -> None:
         try:
             async with self._places:
-                folding = _Fold(*kept.key, kept.workflow, kept.position)
-                while not await self.database.read(folding.page):
+                while not await self.database.read(kept.fold_page):
                     pass
-            kept.workflow, kept.position = folding.workflow, folding.position
         except StellwerkError:  # a page may have been folded before the next one failed
             kept.workflow, kept.position = None, 0
             if self._kept.get(kept.key) is kept:
@@ -131,34 +146,6 @@ class WorkflowCache:
             self.forget(*key)
 
 
-@dataclass
-class _Fold:
-    """Runs on a reader thread. The workflow is not current meanwhile, so no request uses it."""
-
-    tenant: str
-    workflow_id: str
-    workflow: Workflow | None
-    position: int
-
-    def page(self, tx: Transaction) -> bool:
-        """Fold a page; True if it was the last one."""
-        head = tx.row("head", self.workflow_id, self.tenant)
-        if head is None:
-            raise unknown_workflow(self.workflow_id)
-        if self.workflow is None:
-            self.workflow = Workflow(self.workflow_id, mandate(tx, self.tenant), user_number(head[4]))
-        rows = tx.rows_within(
-            PAGE_BYTES, "events_of_types", self.workflow_id, self.position, _TYPES, self.tenant, _PAGE
-        )
-        for position, body in rows:
-            self.workflow.feed(decode(body))
-            self.position = position
-        is_full = len(rows) == _PAGE or sum(len(body) for _, body in rows) >= PAGE_BYTES
-        if not is_full:
-            self.position = head[0]
-        return not is_full
-
-
 def mandate(tx: Transaction, tenant: str) -> int:
     """The tenant as a number: ``mandateId`` of the contract."""
     row = tx.row("tenant_number", tenant)
@@ -167,4 +154,5 @@ def mandate(tx: Transaction, tenant: str) -> int:
 
 def user_number(label: str | None) -> int:
     """The label of a session's user if it is a number; else 0."""
-    return int(label) if label is not None and label.isascii() and label.isdigit() and len(label) < 16 else 0
+    is_number = label is not None and label.isascii() and label.isdigit() and len(label) < 16
+    return int(label or 0) if is_number else 0

@@ -10,19 +10,17 @@ from dataclasses import dataclass
 import msgspec
 
 from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure, apply
-from stellwerk.database.port import Database, Row, Transaction
-from stellwerk.documents.store import DocumentStore
+from stellwerk.api.services import Services
+from stellwerk.database.port import Row, Transaction
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import AskUser, Envelope, Message, UserAnswer, decode, encode
 from stellwerk.envelope.packing import PACKED, expanded
 from stellwerk.envelope.payloads import FilePart
 from stellwerk.errors import Conflict, NotFound
-from stellwerk.ids import Clock
 from stellwerk.log import transactions as log
-from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import PAGE_BYTES, entry, placed
-from stellwerk.runs.systems import Systems
 from stellwerk.runs.transactions import status_of
+from stellwerk.views.status import Status
 from stellwerk.views.tombstones import TYPES, Erasable, Erasure, SessionIndex
 from stellwerk.workflows.cache import WorkflowCache, unknown_workflow
 from stellwerk.workflows.views.workflow import MessageView
@@ -55,14 +53,10 @@ class PreparedErasure:
     states: RewrittenStates | None
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class MessageEraser:
-    database: Database
-    log: DurableLog
-    documents: DocumentStore
-    systems: Systems
+    services: Services
     cache: WorkflowCache
-    clock: Clock
 
     async def erase(self, request: ErasureRequest) -> None:
         """Erase a message or a file of it, with the bytes of files that no other message has.
@@ -74,11 +68,13 @@ class MessageEraser:
         for _ in range(_ATTEMPTS):
             prepared = await self._prepare(request)
             try:
-                await self.log.retract(erase_many, prepared, request.workflow_id, lambda stored: stored)
+                await self.services.log.retract(erase_many, prepared, request.workflow_id, lambda stored: stored)
             except log.Overtaken:
                 continue
+            finally:  # the log may be rewritten although an error is raised
+                self.services.streams.forget(request.workflow_id)
             self.cache.forget(request.tenant, request.workflow_id)
-            await self.documents.release(request.tenant, prepared.documents)
+            await self.services.documents.release(request.tenant, prepared.documents)
             return
         raise _busy()
 
@@ -89,24 +85,15 @@ class MessageEraser:
             raise NotFound("message", request.message_id, remedy="GET …/messages lists those of this workflow")
         elsewhere = {f.document_id for m in workflow.messages if m is not message for f in m.documents}
         gone = [each for each in _files(message, request.document_id) if each not in elsewhere]
-        head, status = await self.database.read(
-            lambda tx: (
-                tx.row("head", request.workflow_id, request.tenant),
-                status_of(tx, request.tenant, request.workflow_id),
-            )
-        )
-        if head is None:
-            raise unknown_workflow(request.workflow_id)
-        if status.status == "running":
-            raise _busy()
+        head, status = await self.services.database.read(lambda tx: _erasable(tx, request))
         erasure = await self._find(request, gone)
         tombstones = list[Stored]()
         async for stored in self._events(request, _TYPES):
             if (left := erasure.tombstone(stored.position, decode(stored.body))) is not None:
                 tombstones.append(Stored(stored.position, encode(left)))
-        agent = await self.systems.agent(request.tenant, head[2], status.system_version)
+        agent = await self.services.systems.agent(request.tenant, head[2], status.system_version)
         states = await agent.prepare_erasure(request.workflow_id, _state_erasure(erasure))
-        facts = erasure.facts(self.clock.now())
+        facts = erasure.facts(self.services.clock.now())
         return PreparedErasure(request, head[0], tombstones, facts, gone, states)
 
     async def _find(self, request: ErasureRequest, gone: Sequence[str]) -> Erasure:
@@ -122,15 +109,26 @@ class MessageEraser:
         return Erasure(target, index, gone, request.document_id)
 
     async def _events(self, request: ErasureRequest, types: str) -> AsyncIterator[Stored]:
-        after, session_id, tenant = 0, request.workflow_id, request.tenant
+        after = 0
 
         def page(tx: Transaction) -> list[Row]:
-            return tx.rows_within(PAGE_BYTES, "events_of_types", session_id, after, types, tenant, _PAGE)
+            wanted = (request.workflow_id, after, types, request.tenant, _PAGE)
+            return tx.rows_within(PAGE_BYTES, "events_of_types", *wanted)
 
-        while found := await self.database.read(page):
+        while found := await self.services.database.read(page):
             for stored in expanded(Stored(*row) for row in found):
                 yield stored
             after = found[-1][0]
+
+
+def _erasable(tx: Transaction, request: ErasureRequest) -> tuple[Row, Status]:
+    head = tx.row("head", request.workflow_id, request.tenant)
+    if head is None:
+        raise unknown_workflow(request.workflow_id)
+    status = status_of(tx, request.tenant, request.workflow_id)
+    if status.status == "running":
+        raise _busy()
+    return head, status
 
 
 def _busy() -> Conflict:
@@ -182,11 +180,10 @@ def erase_many(tx: Transaction, items: Sequence[PreparedErasure]) -> list[list[S
 
 def _erase(tx: Transaction, item: PreparedErasure) -> list[Stored] | Exception:
     tenant, session_id = item.request.tenant, item.request.workflow_id
-    head = tx.row("head", session_id, tenant)
-    if head is None:
-        return unknown_workflow(session_id)
-    if status_of(tx, tenant, session_id).status == "running":
-        return _busy()
+    try:
+        head, _ = _erasable(tx, item.request)
+    except (NotFound, Conflict) as refusal:
+        return refusal
     if head[0] != item.position:
         return log.Overtaken("the session has changed since")
     log.rewrite(tx, tenant, session_id, item.tombstones)

@@ -32,14 +32,14 @@ _Key = tuple[str, str, str | None]
 """Tenant, document, and its name in the message; None for the last name that it was given."""
 
 
-class DocumentProblem(Struct, frozen=True, kw_only=True):
+class DocumentProblem(Struct, frozen=True):
     """Why there are no contents."""
 
     code: str
     message: str
 
 
-_FULL = DocumentProblem(code=NOT_SHOWN, message="this answer is full; ask for fewer messages at once, with limit")
+_FULL = DocumentProblem(NOT_SHOWN, "this answer is full; ask for fewer messages at once, with limit")
 
 
 class WorkflowDocument(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,10 +77,11 @@ class MessageDocuments:
         no more of them than the response has room for.
         """
         wanted = list(dict.fromkeys(files))
+        if not wanted:
+            return {}, True
         numbers = await self._numbers.of(tenant, list({file.document_id for file in wanted}))
         reading = {file: self._begin((tenant, file.document_id, filename(file))) for file in wanted}
-        if reading:
-            await asyncio.wait(reading.values(), timeout=_WAIT)
+        await asyncio.wait(reading.values(), timeout=_WAIT)
         texts, listed = TextBudget(_ALL_INLINE, INLINE), TextBudget(_ALL_LISTED)
         found = dict[FileReference, WorkflowDocument]()
         for file, task in reading.items():
@@ -90,7 +91,8 @@ class MessageDocuments:
                 items, problem = (), _FULL
             elif items and texts.left:
                 with suppress(StellwerkError):  # removed meanwhile
-                    items = await self._extractor.items(tenant, file.document_id, filename(file), room=texts)
+                    named = (file.document_id, filename(file))
+                    items = await self._extractor.items(tenant, *named, room=texts)
             found[file] = WorkflowDocument(
                 id=f"doc_{file.document_id}",
                 file_id=numbers.get(file.document_id, 0),
@@ -103,7 +105,8 @@ class MessageDocuments:
                 contents=items,
                 error=problem,
             )
-        return found, all(each.error is None or each.error.code != PENDING for each in found.values())
+        is_final = all(each.error is None or each.error.code != PENDING for each in found.values())
+        return found, is_final
 
     async def _data(self, tenant: str, file: FileReference, room: TextBudget) -> str | None:
         if file.size > INLINE or not room.takes(file.size):
@@ -138,10 +141,10 @@ def _outcome(task: "asyncio.Task[_Items]") -> tuple[_Items, DocumentProblem | No
     try:
         return task.result(), None
     except asyncio.InvalidStateError:
-        return (), DocumentProblem(code=PENDING, message="it is still being read; ask again in a few seconds")
+        return (), DocumentProblem(PENDING, "it is still being read; ask again in a few seconds")
     except asyncio.CancelledError:
-        return (), DocumentProblem(code=PENDING, message="the server is shutting down; ask again when it is back")
+        return (), DocumentProblem(PENDING, "the server is shutting down; ask again when it is back")
     except ExtractionError as error:
-        return (), DocumentProblem(code=error.code, message=error.message)
+        return (), DocumentProblem(error.code, error.message)
     except StellwerkError as error:
-        return (), DocumentProblem(code=PENDING, message=error.message)
+        return (), DocumentProblem(PENDING, error.message)

@@ -6,8 +6,8 @@ this kind, and routing would be most of their cost.
 """
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,59 +17,66 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from stellwerk.api.http import etags
 from stellwerk.api.http.auth import RequireRead, require_scope
-from stellwerk.api.http.etags import answered, names, not_modified, unchanged
 from stellwerk.api.schema.responses import address
-from stellwerk.api.services import Services
-from stellwerk.errors import InvalidInput, LimitReached, StellwerkError
-from stellwerk.workflows.routes.schema import (
-    ETAGS,
-    PATH,
-    FromLog,
-    FromMessage,
-    WorkflowId,
-    WorkflowMessage,
-    WorkflowStatus,
-    returns_polled,
-    status_of,
-    workflow_router,
-)
-from stellwerk.workflows.routes.workflows import message_responses
+from stellwerk.errors import InvalidInput, StellwerkError
+from stellwerk.workflows.routes import schema
+from stellwerk.workflows.routes.workflows import with_documents
 from stellwerk.workflows.service import Workflows
-from stellwerk.workflows.views.workflow import LogEntry, MessageView, Workflow
+from stellwerk.workflows.views.workflow import LogEntry, MessageView, Workflow, iso
 
 _PAGED = ("invalid_field", "invalid_input", "unknown_workflow")
 LogLimit = Annotated[int, Query(ge=1, le=1000, description="how many, at most")]
 MessageLimit = Annotated[int, Query(ge=1, le=500, description="how many, at most")]
+FromLog = Annotated[
+    str | None,
+    Query(alias="id", description="only what follows this entry", examples=["log_3kTq0vXqk1zLw0yZ8bJt2c"]),
+]
+FromMessage = Annotated[
+    str | None,
+    Query(alias="id", description="only what follows this message", examples=[schema.MESSAGE_ID]),
+]
+
+TAGS: dict[str, Callable[[Workflow], str]] = {
+    "status": lambda found: etags.tag_of(found.status, found.last_activity),
+    "logs": lambda found: etags.tag_of(found.removals, len(found.logs)),
+    "messages": lambda found: etags.tag_of(len(found.removed), found.changes),
+}
+"""ETags of what clients poll; query parameters only select a part of it."""
 
 
 def routes(workflows: Workflows) -> APIRouter:
-    router = workflow_router("/{workflow_id}")
+    router = schema.workflow_router("/{workflow_id}")
 
-    @router.get("/status", **returns_polled(WorkflowStatus, "And nothing else", "unknown_workflow"))
-    async def status(who: RequireRead, request: Request, workflow_id: WorkflowId) -> Response:
+    @router.get("/status", **schema.returns_polled(schema.WorkflowStatus, "And nothing else", "unknown_workflow"))
+    async def status(who: RequireRead, request: Request, workflow_id: schema.WorkflowId) -> Response:
         """The status of a workflow, and when anything last happened."""
         found = await workflows.cache.of(who.tenant, workflow_id)
-        tag = ETAGS["status"](found)
-        return unchanged(request, tag) or answered(msgspec.json.encode(status_of(found)), tag)
+        tag, body = TAGS["status"](found), {"status": found.status, "lastActivity": iso(found.last_activity)}
+        return etags.unchanged(request, tag) or etags.answered(msgspec.json.encode(body), tag)
 
-    @router.get("/logs", **returns_polled(LogEntry, "A page", *_PAGED, listed=True))
+    @router.get("/logs", **schema.returns_polled(LogEntry, "A page", *_PAGED, listed=True))
     async def logs(
-        who: RequireRead, request: Request, workflow_id: WorkflowId, after: FromLog = None, limit: LogLimit = 500
+        who: RequireRead,
+        request: Request,
+        workflow_id: schema.WorkflowId,
+        after: FromLog = None,
+        limit: LogLimit = 500,
     ) -> Response:
         """The log entries of a workflow, in order; with `id`, only what follows that one."""
         found = await workflows.cache.of(who.tenant, workflow_id)
         entries = found.logs_after(after or None)
         if entries is None:
             raise _unknown_cursor("log entry", after)
-        tag, link = ETAGS["logs"](found), _next_page(request, f"{workflow_id}/logs", entries, limit)
-        return unchanged(request, tag) or answered(msgspec.json.encode(entries[:limit]), tag, link)
+        tag, link = TAGS["logs"](found), _next_page(request, f"{workflow_id}/logs", entries, limit)
+        return etags.unchanged(request, tag) or etags.answered(msgspec.json.encode(entries[:limit]), tag, link)
 
-    @router.get("/messages", **returns_polled(WorkflowMessage, "A page", *_PAGED, listed=True))
+    @router.get("/messages", **schema.returns_polled(schema.WorkflowMessage, "A page", *_PAGED, listed=True))
     async def messages(
         who: RequireRead,
         request: Request,
-        workflow_id: WorkflowId,
+        workflow_id: schema.WorkflowId,
         after: FromMessage = None,
         limit: MessageLimit = 100,
     ) -> Response:
@@ -82,11 +89,11 @@ def routes(workflows: Workflows) -> APIRouter:
         shown = found.messages_after(after or None)
         if shown is None:
             raise _unknown_cursor("message", after)
-        tag, link = ETAGS["messages"](found), _next_page(request, f"{workflow_id}/messages", shown, limit)
-        if (known := unchanged(request, tag)) is not None:
+        tag, link = TAGS["messages"](found), _next_page(request, f"{workflow_id}/messages", shown, limit)
+        if (known := etags.unchanged(request, tag)) is not None:
             return known
-        page, is_final = await message_responses(workflows, who, request, shown[:limit])
-        return answered(msgspec.json.encode(page), tag if is_final else None, link)
+        page, is_final = await with_documents(workflows, who.tenant, request, shown[:limit])
+        return etags.answered(msgspec.json.encode(page), tag if is_final else None, link)
 
     return router
 
@@ -95,7 +102,8 @@ def _next_page(request: Request, path: str, shown: Sequence[LogEntry | MessageVi
     """The address of the page behind the first ``limit`` of these; None if there is none."""
     if len(shown) <= limit:
         return None
-    return f"{address(request, f'{PATH}/{path}')}?{urlencode({'id': shown[limit - 1].id, 'limit': limit})}"
+    query = urlencode({"id": shown[limit - 1].id, "limit": limit})
+    return f"{address(request, f'{schema.PATH}/{path}')}?{query}"
 
 
 def _unknown_cursor(kind: str, after: str | None) -> InvalidInput:
@@ -103,15 +111,8 @@ def _unknown_cursor(kind: str, after: str | None) -> InvalidInput:
     return InvalidInput(message, field="id")
 
 
-_POLL = re.compile(rf"/api/workflows/([0-9A-Za-z]+)/({'|'.join(ETAGS)})")
+_POLL = re.compile(rf"{schema.PATH}/([0-9A-Za-z]+)/({'|'.join(TAGS)})")
 _CURSORS = {"logs": re.compile(rb"id=(log_[0-9A-Za-z]+)"), "messages": re.compile(rb"id=(msg_[0-9A-Za-z]+)")}
-
-
-class PolledWorkflows(NamedTuple):
-    """Set in the state of an app whose host adds no dependencies to its routes."""
-
-    services: Services
-    workflows: Workflows
 
 
 class NotModifiedMiddleware:
@@ -119,43 +120,36 @@ class NotModifiedMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not await self._answered(scope, receive, send):
-            await self._app(scope, receive, send)
-
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> bool:
-        polled: PolledWorkflows | None = getattr(scope["app"].state, "polled_workflows", None)
-        known = _known(scope) if polled is not None and scope["type"] == "http" else None
-        if polled is None or known is None:
-            return False
-        poll = _POLL.fullmatch(scope["path"].removeprefix(scope.get("root_path", "")))
-        if poll is None:
-            return False
-        try:
-            who = require_scope(await polled.services.credentials.principal(HTTPConnection(scope)), "read")
-            found = await polled.workflows.cache.of(who.tenant, poll[1])
-        except (StellwerkError, HTTPException):  # the route answers with the problem
-            return False
-        tag = ETAGS[poll[2]](found)
-        if not names(known, tag) or not _is_checked(found, poll[2], scope["query_string"]):
-            return False
-        try:
-            polled.services.quotas.request(who.tenant, poll[1])
-        except LimitReached:  # the route answers 429
-            return False
-        await not_modified(tag)(scope, receive, send)
-        return True
+        is_get = scope["type"] == "http" and scope["method"] == "GET"
+        tag = await _known_tag(HTTPConnection(scope)) if is_get else None
+        answer = self._app if tag is None else etags.not_modified(tag)
+        await answer(scope, receive, send)
 
 
-def _is_checked(found: Workflow, what: str, query: bytes) -> bool:
-    """Whether the query needs no validation by the route: empty, or the id of a known entry."""
-    cursor = _CURSORS[what].fullmatch(query) if what in _CURSORS else None
-    return not query or (cursor is not None and found.knows(cursor[1].decode()))
-
-
-def _known(scope: Scope) -> str | None:
-    if scope["method"] != "GET":
+async def _known_tag(request: HTTPConnection) -> str | None:
+    """The ETag of a poll whose response the client already has; None for any other request."""
+    workflows: Workflows | None = getattr(request.app.state, "polled_workflows", None)
+    known = request.headers.get("if-none-match")
+    if workflows is None or known is None:
         return None
-    for name, value in scope["headers"]:
-        if name == b"if-none-match":
-            return str(value.decode("latin-1"))
-    return None
+    scope = request.scope
+    poll = _POLL.fullmatch(scope["path"].removeprefix(scope.get("root_path", "")))
+    if poll is None:
+        return None
+    workflow_id, polled = poll.groups()
+    try:
+        who = require_scope(await workflows.services.credentials.principal(request), "read")
+        found = await workflows.cache.of(who.tenant, workflow_id)
+        tag = TAGS[polled](found)
+        if not etags.names(known, tag) or not _is_checked(found, polled, scope["query_string"]):
+            return None
+        workflows.services.quotas.request(who.tenant, workflow_id)
+    except (StellwerkError, HTTPException):  # the route answers with the problem
+        return None
+    return tag
+
+
+def _is_checked(found: Workflow, polled: str, query: bytes) -> bool:
+    """Whether the query needs no validation by the route: empty, or the id of a known entry."""
+    cursor = _CURSORS[polled].fullmatch(query) if polled in _CURSORS else None
+    return not query or (cursor is not None and found.knows(cursor[1].decode()))

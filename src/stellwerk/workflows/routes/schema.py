@@ -1,44 +1,29 @@
 """Parameters, problems and response types of workflow routes, with examples; bad input is 400."""
 
 from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 from fastapi.exceptions import RequestValidationError
-from msgspec import Struct, structs
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from stellwerk.api.http.etags import tag_of
 from stellwerk.api.http.problems import ProblemResponse, invalid_request, problem_response
 from stellwerk.api.schema import openapi
 from stellwerk.errors import NotFound, StellwerkError
 from stellwerk.workflows.cache import unknown_workflow
 from stellwerk.workflows.message_documents import WorkflowDocument
 from stellwerk.workflows.service import Started, WorkflowHead
-from stellwerk.workflows.views.workflow import (
-    DataStats,
-    FileReference,
-    GenericMessage,
-    LogEntry,
-    MessageView,
-    Workflow,
-    WorkflowState,
-    iso,
-)
+from stellwerk.workflows.views.workflow import DataStats, GenericMessage, LogEntry, WorkflowState
 
 PATH = "/api/workflows"
 TAG = "workflows"
 WorkflowId = Annotated[str, Path(description="the id of a workflow", examples=["034yEnpqoVHlJvW0id6mKI"])]
-_LOG_ID, _MESSAGE_ID = "log_3kTq0vXqk1zLw0yZ8bJt2c", "msg_1pZr9dQmE4uYx7kWn2sVfA"
-MessageId = Annotated[str, Path(description="the id of a message", examples=[_MESSAGE_ID])]
-FromLog = Annotated[str | None, Query(alias="id", description="only what follows this entry", examples=[_LOG_ID])]
-FromMessage = Annotated[
-    str | None, Query(alias="id", description="only what follows this message", examples=[_MESSAGE_ID])
-]
+MESSAGE_ID = "msg_1pZr9dQmE4uYx7kWn2sVfA"
+MessageId = Annotated[str, Path(description="the id of a message", examples=[MESSAGE_ID])]
 
 _EXAMPLES: dict[str, Any] = msgspec.yaml.decode(FilePath(__file__).with_name("examples.yaml").read_bytes())
 _PROBLEMS = {name: ProblemResponse(**{"code": name, **about}) for name, about in _EXAMPLES["problems"].items()}
@@ -78,27 +63,20 @@ class WorkflowRoute(openapi.DocumentedRoute):
             try:
                 return await handle(request)
             except RequestValidationError as error:
-                return problem_about(invalid_request(request, error), None)
+                return _problem(invalid_request(request, error))
             except StellwerkError as error:
-                return problem_about(error, request.path_params.get("workflow_id") or request.query_params.get("id"))
+                if isinstance(error, NotFound) and error.code == "unknown_session":
+                    given = request.path_params.get("workflow_id") or request.query_params.get("id")
+                    error = unknown_workflow(given or "")
+                return _problem(error)
 
         return answer
 
 
-def problem_about(error: StellwerkError, workflow_id: str | None) -> ProblemResponse:
-    if isinstance(error, NotFound) and error.code == "unknown_session":
-        error = unknown_workflow(workflow_id or "")
+def _problem(error: StellwerkError) -> ProblemResponse:
     if error.status == 422:
         return ProblemResponse(400, error.code, error.message, field=error.field)
     return problem_response(error)
-
-
-ETAGS: dict[str, Callable[[Workflow], str]] = {
-    "status": lambda found: tag_of(found.status, found.last_activity),
-    "logs": lambda found: tag_of(found.removals, len(found.logs)),
-    "messages": lambda found: tag_of(len(found.removed), found.changes),
-}
-"""ETags of what clients poll; query parameters only select a part of it."""
 
 
 class WorkflowMessage(GenericMessage[WorkflowDocument], frozen=True, kw_only=True, rename="camel"):
@@ -143,35 +121,6 @@ class Removed(Struct, frozen=True, kw_only=True):
 
     id: str
     status: Literal["deleted"] = "deleted"
-
-
-def status_of(workflow: Workflow) -> WorkflowStatus:
-    return WorkflowStatus(status=workflow.status or "running", last_activity=iso(workflow.last_activity))
-
-
-def whole_workflow(workflow: Workflow) -> partial[WorkflowInfo]:
-    """All fields but the messages: the workflow may change while their documents are read."""
-    return partial(
-        WorkflowInfo,
-        id=workflow.id,
-        mandate_id=workflow.mandate_id,
-        user_id=workflow.user_id,
-        name=workflow.name,
-        started_at=iso(workflow.started_at),
-        status=workflow.status or "running",
-        last_activity=iso(workflow.last_activity),
-        data_stats=workflow.figures,
-        current_round=workflow.round,
-        awaiting_user_input=workflow.awaiting_user_input,
-        failed_tasks=workflow.failed_tasks,
-        message_ids=tuple(message.id for message in workflow.messages),
-        logs=tuple(workflow.logs),
-    )
-
-
-def with_documents(message: MessageView, documents: dict[FileReference, WorkflowDocument]) -> WorkflowMessage:
-    own = tuple(documents[file] for file in message.documents)
-    return WorkflowMessage(**{**structs.asdict(message), "documents": own})
 
 
 ANSWERS = (
