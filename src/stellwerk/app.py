@@ -16,19 +16,10 @@ import stellwerk
 from stellwerk import logs
 from stellwerk.agents.build.tenant_resources import TenantResources
 from stellwerk.agents.checkpoints.serde import prove_strict
-from stellwerk.agents.graphs import registry
-from stellwerk.agents.graphs.import_reference import load_all
-from stellwerk.agents.graphs.operator_file import read_operator, redactors_of
-from stellwerk.agents.graphs.serve_targets import graphs_among, served, text_of
-from stellwerk.agents.runtime.context import keep
-from stellwerk.agents.runtime.runnable import USER_REMEDY
-from stellwerk.agents.runtime.tracing import trace_in_place, tracing
+from stellwerk.agents.graphs import import_reference, operator_file, registry, serve_targets
+from stellwerk.agents.runtime import context, runnable, tracing
 from stellwerk.agents.tools import registry as tools
-from stellwerk.api.http import auth, guard, mounting, problems
-from stellwerk.api.http.audit import RECORDED, AuditMiddleware
-from stellwerk.api.http.auth import Credentials, Identify
-from stellwerk.api.http.cors import CorsMiddleware, endpoints
-from stellwerk.api.http.metrics_middleware import MetricsMiddleware, RequestMetrics
+from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems
 from stellwerk.api.routes import all, files, operations, pages
 from stellwerk.api.schema import openapi
 from stellwerk.api.services import Services, server_plugins
@@ -46,17 +37,16 @@ from stellwerk.log.notify import WakeUps
 from stellwerk.log.tick import Tick
 from stellwerk.overviews import Overviews
 from stellwerk.retention import RetentionJob
-from stellwerk.runs import systems as system_rows
 from stellwerk.runs import transactions
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.scheduler import Scheduler
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.storage import SessionStorage
-from stellwerk.runs.systems import Systems
+from stellwerk.runs.systems import Systems, purge
 from stellwerk.settings import LOOPBACK, Settings, beyond_loopback, listed
 from stellwerk.spec.operator import Operator
+from stellwerk.tenants import jwt
 from stellwerk.tenants.audit import Audit, AuditedDatabase
-from stellwerk.tenants.jwt import Issuer, Tokens
 from stellwerk.tenants.keys import ApiKeys
 from stellwerk.tenants.master_key import key_source
 from stellwerk.tenants.quotas import TenantQuotas
@@ -88,7 +78,7 @@ def create_app(
     *,
     own: Mapping[str, str] | None = None,
     dependencies: Sequence[Depends] = (),
-    identify: Identify | None = None,
+    identify: auth.Identify | None = None,
     parts: Parts = Parts(),
 ) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
@@ -117,10 +107,10 @@ def create_app(
             plugged_in = [await running.enter_async_context(plugin.opened(app, services)) for plugin in plugins]
             for router in all.routers(services, plugged_in, frame_limit=chosen.body_limit):
                 app.include_router(router, dependencies=dependencies)
-                app.state.own_endpoints |= endpoints(router.routes)
+                app.state.own_endpoints |= cors.endpoints(router.routes)
             about_health = operations.health_routes(services)
             app.include_router(about_health)
-            app.state.own_endpoints |= endpoints(about_health.routes)
+            app.state.own_endpoints |= cors.endpoints(about_health.routes)
             app.state.opened = True
             with mounting.ending_with_the_process(wakes):
                 yield
@@ -137,7 +127,7 @@ def create_app(
     )
     app.state.wakes = wakes
     app.state.opened = False
-    app.state.requests = RequestMetrics()
+    app.state.requests = metrics_middleware.RequestMetrics()
     app.state.timings = parts.timings
     app.state.has_dependencies = bool(dependencies)
     app.state.parameters = auth.parameters_of(dependencies)
@@ -145,8 +135,8 @@ def create_app(
     openapi.install(app, [schema for plugin in plugins for schema in plugin.schemas])
     pages.install_docs(app)
     pages.install_console(app)
-    app.state.own_endpoints = endpoints(app.routes)
-    app.add_middleware(AuditMiddleware)
+    app.state.own_endpoints = cors.endpoints(app.routes)
+    app.add_middleware(audit.AuditMiddleware)
     for plugin in plugins:
         for middleware in plugin.middleware:
             app.add_middleware(middleware)
@@ -159,8 +149,8 @@ def create_app(
         path_limits={files.PATH: chosen.file_limit},
     )
     app.add_middleware(problems.UnexpectedErrors)
-    app.add_middleware(CorsMiddleware, origins=listed(chosen.origins))
-    app.add_middleware(MetricsMiddleware, requests=app.state.requests)
+    app.add_middleware(cors.CorsMiddleware, origins=listed(chosen.origins))
+    app.add_middleware(metrics_middleware.MetricsMiddleware, requests=app.state.requests)
     return app
 
 
@@ -183,28 +173,28 @@ async def _services(
     settings: Settings,
     wakes: WakeUps,
     own: Mapping[str, str],
-    identify: Identify | None = None,
+    identify: auth.Identify | None = None,
     *,
     checked_before: bool = False,
     parts: Parts = Parts(),
 ) -> AsyncIterator[Services]:
-    operator = read_operator(settings.config)
-    wanted = served(own, operator.graphs)
+    operator = operator_file.read_operator(settings.config)
+    wanted = serve_targets.served(own, operator.graphs)
     async with AsyncExitStack() as opened:
         opened.enter_context(locked(settings.data))
         refuse_lost_database(settings.data)
         prove_strict()
-        trace_in_place()
+        tracing.trace_in_place()
         clock = parts.clock
         storage = await _storage(settings.data, operator, wakes, parts, opened)
         opened.enter_context(logs.redacting(storage.log.redactors.redact_line))
-        await opened.enter_async_context(tracing(storage.log.redactors))
+        await opened.enter_async_context(tracing.tracing(storage.log.redactors))
         key = key_source(settings.data, settings.master_key_command)
         secrets = await open_secrets(storage.database, key, storage.log.redactors, clock)
         credentials = await _credentials(operator, storage.database, clock, identify, checked_before)
         check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.recheck)
-        resources = _tenant_resources(operator, storage, secrets, graphs_among(wanted), opened)
+        resources = _tenant_resources(operator, storage, secrets, serve_targets.graphs_among(wanted), opened)
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
         scheduler = _scheduler(settings, storage, systems, clock, opened)
@@ -217,9 +207,9 @@ async def _services(
         _keep_doing(catch_up, "overviews", opened)
         _keep_doing(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), "uses", opened)
         sessions = Sessions(storage, systems, scheduler, clock, SortableIds(clock))
-        audit = Audit(storage.database, clock, storage.log.redactors)
+        audit_log = Audit(storage.database, clock, storage.log.redactors)
         kept = storage.database, storage.log, storage.documents
-        retention = RetentionJob(*kept, sessions, audit, operator.retention, clock)
+        retention = RetentionJob(*kept, sessions, audit_log, operator.retention, clock)
         retention.warn_of_unknown([tenant.name for tenant in credentials.tenants.all()])
         _keep_doing(retention.keep_running(), "retention", opened)
         yield Services(
@@ -233,7 +223,7 @@ async def _services(
             overviews=overviews,
             credentials=credentials,
             streams=StreamSource(storage.database, storage.log, wakes, credentials, parts.timings),
-            audit=audit,
+            audit=audit_log,
             secrets=secrets,
             quotas=storage.quotas,
             clock=clock,
@@ -247,12 +237,12 @@ async def _storage(
     stored = parts.database(data / DATABASE)
     await stored.open()
     opened.push_async_callback(stored.close)
-    audited = dict(RECORDED)
+    audited = dict(audit.RECORDED)
     for plugin in server_plugins():
         audited |= plugin.audited
     database = AuditedDatabase(stored, audited)
     _keep_doing(_watch_database(stored, data / DATABASE), "presence", opened)
-    log = DurableLog(database, wakes, redactors_of(operator))
+    log = DurableLog(database, wakes, operator_file.redactors_of(operator))
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
     log.metrics.on_growth(quotas.log_grew)
@@ -283,12 +273,12 @@ async def _give_built_in(systems: Systems, texts: Mapping[str, str], *, demo: bo
             await systems.take_back(text, source=source)
 
 
-async def _give(systems: Systems, wanted: Mapping[str, str], credentials: Credentials) -> None:
+async def _give(systems: Systems, wanted: Mapping[str, str], credentials: auth.Credentials) -> None:
     """Register what the server was started with."""
     for name, place in wanted.items():
-        agent = await systems.give(text_of(name, place), source=place)
+        agent = await systems.give(serve_targets.text_of(name, place), source=place)
         if agent is not None and agent.wants_user_id and not credentials.asked_for:
-            logger.warning("graph_wants_user_id", system=name, remedy=USER_REMEDY)
+            logger.warning("graph_wants_user_id", system=name, remedy=runnable.USER_REMEDY)
 
 
 async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
@@ -296,19 +286,19 @@ async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
     while count := await storage.database.submit(transactions.rebuild_statuses, None, urgent=True):
         logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades, which takes a while
     await storage.documents.sweep()
-    await storage.database.submit(system_rows.purge, None, urgent=True)
+    await storage.database.submit(purge, None, urgent=True)
     await scheduler.recover()
 
 
 async def _credentials(
-    operator: Operator, database: Database, clock: Clock, identify: Identify | None, checked_before: bool
-) -> Credentials:
+    operator: Operator, database: Database, clock: Clock, identify: auth.Identify | None, checked_before: bool
+) -> auth.Credentials:
     tenants, keys = Tenants(database, clock), ApiKeys(database, clock)
     await tenants.open()
     await keys.open()
     issuer = operator.tokens
-    tokens = None if issuer is None else Tokens(Issuer(**issuer.model_dump()), clock)
-    return Credentials(keys, tenants, Tickets(clock), tokens, identify, checked_before)
+    tokens = None if issuer is None else jwt.Tokens(jwt.Issuer(**issuer.model_dump()), clock)
+    return auth.Credentials(keys, tenants, Tickets(clock), tokens, identify, checked_before)
 
 
 def _tenant_resources(
@@ -320,14 +310,14 @@ def _tenant_resources(
         lambda: tools.discover(operator.tools),
         lambda: registry.discover(named, inputs=operator.graph_inputs, images=operator.graph_images),
     ]
-    found_tools, found_graphs = load_all(loaders, lambda load: load())
+    found_tools, found_graphs = import_reference.load_all(loaders, lambda load: load())
     return TenantResources(
         database=storage.database,
         data=storage.data,
         operator=operator,
         tools=found_tools,
         graphs=found_graphs,
-        keep=keep,
+        keep=context.keep,
         secrets=secrets,
         redactors=storage.log.redactors,
         opened=opened,

@@ -45,14 +45,9 @@ class RecordedView(SessionView):
         super().__init__(Screen(self._file), SystemClock().now, answer=answer)
         self.envelopes: list[Envelope] = []
 
-    def feed(self, position: int, envelope: Envelope) -> None:
-        assert position == len(self.envelopes) + 1
+    def feed(self, envelope: Envelope) -> None:
         self.envelopes.append(envelope)
-        super().feed(position, envelope)
-
-    def show(self, envelope: Envelope) -> None:
-        """Show an envelope of a log that is read from any position."""
-        super().feed(0, envelope)
+        super().feed(envelope)
 
     def text(self) -> str:
         return timeless(self.written())
@@ -74,7 +69,11 @@ class Chat:
         screen = self.view.screen
         keyboard = ScriptedKeyboard(self.typed or (), screen)
         questions = Questions(screen, keyboard, self.agent.name, has_user=self.typed is not None)
-        self.conversation = Conversation(self.agent, "s1", self.view.feed, questions, SystemClock())
+        self.conversation = Conversation(self.agent, "s1", self._show, questions)
+
+    def _show(self, position: int, envelope: Envelope) -> None:
+        self.view.feed(envelope)
+        assert position == len(self.view.envelopes)
 
     async def say(self, text: str) -> str:
         """How the turn ended."""

@@ -18,8 +18,8 @@ class WaitingView(RecordedView):
         super().__init__()
         self._wanted, self.found = wanted, asyncio.Event()
 
-    def feed(self, position: int, envelope: Envelope) -> None:
-        super().feed(position, envelope)
+    def feed(self, envelope: Envelope) -> None:
+        super().feed(envelope)
         written = isinstance(envelope, ToolUpdate) and envelope.payload.phase == "args"
         if isinstance(envelope, self._wanted) and not written:
             self.found.set()

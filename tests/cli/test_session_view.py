@@ -43,7 +43,7 @@ async def test_wherever_a_reader_begins_no_duration_is_longer_than_the_run(word:
     for first in range(len(log)):
         view = RecordedView()
         for envelope in log[first:]:
-            view.show(envelope)
+            view.feed(envelope)
         last = view.written().splitlines()[-1]
         assert " min " not in view.written(), f"from the envelope {first} on: {last}"
         assert last == whole if first == 0 else " in " not in last and "call" not in last
@@ -52,7 +52,7 @@ async def test_wherever_a_reader_begins_no_duration_is_longer_than_the_run(word:
 async def test_a_call_that_is_stopped_is_shown_to_a_reader_that_did_not_see_it_begin() -> None:
     view = RecordedView()
     ended = ToolEnded(tool_name="wait", tool_call_id="c1", status="abandoned", synthesized=True)
-    view.show(structs.replace(samples.tool_end(), payload=ended))
+    view.feed(structs.replace(samples.tool_end(), payload=ended))
     assert view.written() == "■ wait  stopped\n"
 
 
@@ -166,8 +166,8 @@ def test_what_a_model_thinks_is_a_text_of_its_own_before_what_it_says() -> None:
         samples.token("Hello.", 3),
         samples.llm_end(4),
     ]
-    for position, envelope in enumerate([*log, samples.run_end()], 1):
-        view.feed(position, envelope)
+    for envelope in [*log, samples.run_end()]:
+        view.feed(envelope)
     assert view.text() == "Hm, hello?\nHello.\ncompleted in 0.0 s · 1 model call\n"
 
 
@@ -177,8 +177,8 @@ def test_a_model_without_token_counts_is_not_in_the_summary() -> None:
     used = [Usage(model=model, input_tokens=35, output_tokens=34), Usage(model="free")]
     log: list[Envelope] = [samples.run_start(), samples.llm_start(), samples.llm_end(2)]
     last = RunEnd(**samples.place("run", 2, parent=None), payload=RunEnded(status="completed", usage=used))
-    for position, envelope in enumerate([*log, last], 1):
-        view.feed(position, envelope)
+    for envelope in [*log, last]:
+        view.feed(envelope)
     assert view.text() == f"completed in 0.0 s · 1 model call · {model} 35 → 34 tokens\n"
 
 
@@ -186,8 +186,8 @@ def test_a_failed_call_of_a_model_is_shown() -> None:
     view = RecordedView()
     failed = Error(**samples.place("llm", 2), payload=Problem(code="call_failed", message="m raised Busy", name="m"))
     log: list[Envelope] = [samples.run_start(), failed, samples.llm_start(), samples.llm_end(4)]
-    for position, envelope in enumerate(log, 1):
-        view.feed(position, envelope)
+    for envelope in log:
+        view.feed(envelope)
     assert view.text() == "✗ m raised Busy\n"
 
 
@@ -201,6 +201,6 @@ def test_the_time_in_which_the_user_considers_a_question_is_not_counted() -> Non
         structs.replace(answered, ts=100.0, payload=structs.replace(answered.payload, trigger="answer")),
         structs.replace(samples.tool_end(), ts=102.0),
     ]
-    for position, envelope in enumerate(log, 1):
-        view.feed(position, envelope)
+    for envelope in log:
+        view.feed(envelope)
     assert "✓ look  2.0 s" in view.written()

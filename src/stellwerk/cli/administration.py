@@ -3,14 +3,11 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from stellwerk.cli.shared import WHERE, AsJson, Tenant, Url, group, in_home, local_time, print_lines, print_rows, talk
-
-if TYPE_CHECKING:
-    from stellwerk.client.client import Client
 
 _TENANTS = ("NAME", "NUMBER", "MADE", "STATE")
 _KEYS = ("ID", "NAME", "USER", "ROLE", "SCOPES", "STATE", "LAST USED")
@@ -99,11 +96,8 @@ def limits(  # noqa: PLR0913  an option for each limit
         limits = ", ".join(f"{limit} {number}" for limit, number in given.items()) or "nothing is limited"
         return _do(url, "PUT", "tenants", name, "limits", done=f"from now on, of {name}: {limits}", json=given)
 
-    async def show(client: "Client") -> None:
-        page = await client.ask(Fields, "GET", "/usage", params={"tenant": name, "limit": 1})
-        print_lines(_limit_lines(page) or ["nothing is limited"])
-
-    talk(url, show)
+    page = _ask(url, "GET", "/usage", params={"tenant": name, "limit": 1})
+    print_lines(_limit_lines(page) or ["nothing is limited"])
 
 
 @usage_commands.command(epilog=WHERE)
@@ -117,19 +111,15 @@ def usage(
 
     The limits follow, each with how much of it is used.
     """
-
-    async def work(client: "Client") -> None:
-        query: Fields = {"days": days, "limit": _PAGE, **_named(tenant)}
-        page = await client.ask(Fields, "GET", "/usage", params=query)
-        rows = page["usage"]
-        while page["next"] is not None:
-            page = await client.ask(Fields, "GET", "/usage", params={**query, "after": page["next"]})
-            rows += page["usage"]
-        limits = [] if as_json else _limit_lines(page)
-        print_rows(rows, _USAGE, _usage_row, as_json=as_json)
-        print_lines(["", *limits] if limits else [])
-
-    talk(url, work)
+    query: Fields = {"days": days, "limit": _PAGE, **_named(tenant)}
+    page = _ask(url, "GET", "/usage", params=query)
+    rows = page["usage"]
+    while page["next"] is not None:
+        page = _ask(url, "GET", "/usage", params={**query, "after": page["next"]})
+        rows += page["usage"]
+    limits = [] if as_json else _limit_lines(page)
+    print_rows(rows, _USAGE, _usage_row, as_json=as_json)
+    print_lines(["", *limits] if limits else [])
 
 
 @key_commands.command("list", epilog=WHERE)
@@ -178,13 +168,12 @@ def create_key(  # noqa: PLR0913  an option for each field of a key
         from stellwerk.ops.offline import make_key
 
         key, token = asyncio.run(make_key(data, wanted))
-        return _print_key(key.id, token)
-
-    async def work(client: "Client") -> None:
-        made = await client.ask(Fields, "POST", "/keys", json=wanted)
-        _print_key(made["id"], made["token"])
-
-    talk(url, work)
+        key_id = key.id
+    else:
+        made = _ask(url, "POST", "/keys", json=wanted)
+        key_id, token = made["id"], made["token"]
+    print_lines([token])  # alone on standard output, for a file or a variable
+    sys.stderr.write(f"this is key {key_id}; it is not shown again. Keep it as STELLWERK_KEY\n")
 
 
 @key_commands.command("revoke", epilog=WHERE)
@@ -238,16 +227,12 @@ def rotate_master_key(url: Url = None) -> None:
 
     For the operator of the server: needs a key of an admin of the tenant local.
     """
-
-    async def work(client: "Client") -> None:
-        done = await client.ask(Fields, "POST", "/secrets/rotation")
-        changed = f"{done['sealed']} secrets are sealed with the master key {done['key']} now"
-        same = f"nothing changed: {done['key']} is still the master key; let the command print a new one first"
-        sys.stderr.write(f"{changed if done['changed'] else same}\n")
-        if done["left"]:
-            sys.stderr.write(f"{done['left']} could not be opened; as long as they are there, keep the old keys\n")
-
-    talk(url, work)
+    done = _ask(url, "POST", "/secrets/rotation")
+    changed = f"{done['sealed']} secrets are sealed with the master key {done['key']} now"
+    same = f"nothing changed: {done['key']} is still the master key; let the command print a new one first"
+    sys.stderr.write(f"{changed if done['changed'] else same}\n")
+    if done["left"]:
+        sys.stderr.write(f"{done['left']} could not be opened; as long as they are there, keep the old keys\n")
 
 
 @audit_commands.command("show", epilog=WHERE)
@@ -257,15 +242,11 @@ def show_audit(
     as_json: AsJson = False,
 ) -> None:
     """Print the audit log of your tenant, the oldest entry first."""
-
-    async def work(client: "Client") -> None:
-        position: int | None = after
-        while position is not None:
-            page = await client.ask(Fields, "GET", "/audit", params={"after": position, "limit": _PAGE})
-            print_rows(page["entries"], _AUDIT, _audit_row, as_json=as_json)
-            position = page["next"]
-
-    talk(url, work)
+    position: int | None = after
+    while position is not None:
+        page = _ask(url, "GET", "/audit", params={"after": position, "limit": _PAGE})
+        print_rows(page["entries"], _AUDIT, _audit_row, as_json=as_json)
+        position = page["next"]
 
 
 @audit_commands.command("verify")
@@ -332,26 +313,24 @@ def restore_backup(
     print_lines([f"{data} holds what {source} held, with {documents} documents; start it with --data {data}"])
 
 
+def _ask(url: str | None, method: str, path: str, **more: Any) -> Fields:
+    return talk(url, lambda client: client.ask(Fields, method, path, **more))
+
+
 def _do(url: str | None, method: str, *path: str, done: str, **more: Any) -> None:
     """Send a request, and print a line if it succeeds."""
+    from stellwerk.client.client import part
 
-    async def work(client: "Client") -> None:
-        from stellwerk.client.client import part
-
-        await client.request(method, "".join(f"/{part(each)}" for each in path), **more)
-        sys.stderr.write(f"{done}\n")
-
-    talk(url, work)
+    place = "".join(f"/{part(each)}" for each in path)
+    talk(url, lambda client: client.request(method, place, **more))
+    sys.stderr.write(f"{done}\n")
 
 
 def _list(
     url: str | None, name: str, headings: tuple[str, ...], row: Row, *, as_json: bool, tenant: str | None = None
 ) -> None:
-    async def work(client: "Client") -> None:
-        found = (await client.ask(Fields, "GET", f"/{name}", params=_named(tenant)))[name]
-        print_rows(found, headings, row, as_json=as_json)
-
-    talk(url, work)
+    found = _ask(url, "GET", f"/{name}", params=_named(tenant))[name]
+    print_rows(found, headings, row, as_json=as_json)
 
 
 def _named(tenant: str | None) -> Fields:
@@ -360,12 +339,6 @@ def _named(tenant: str | None) -> Fields:
 
 def _for_system(system: str | None) -> str:
     return "" if system is None else f" for {system}"
-
-
-def _print_key(key_id: str, token: str) -> None:
-    """Print the token alone to standard output, for a file or a variable."""
-    print_lines([token])
-    sys.stderr.write(f"this is key {key_id}; it is not shown again. Keep it as STELLWERK_KEY\n")
 
 
 def _limit_lines(page: Fields) -> list[str]:

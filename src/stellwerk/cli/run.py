@@ -15,13 +15,11 @@ import stellwerk
 from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import memory_saver
-from stellwerk.agents.graphs import registry as graphs
-from stellwerk.agents.graphs.operator_file import redactors_of
-from stellwerk.agents.graphs.serve_targets import DEMO, graphs_among, systems_of, text_of
+from stellwerk.agents.graphs import operator_file, registry, serve_targets
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.runtime.tracing import trace_in_place, tracing
-from stellwerk.agents.tools import registry
+from stellwerk.agents.tools.registry import discover
 from stellwerk.cli.questions import Questions
 from stellwerk.cli.render.screen import Screen
 from stellwerk.cli.render.session_view import SessionView
@@ -33,7 +31,7 @@ from stellwerk.envelope.frames import Stored, ndjson
 from stellwerk.envelope.model import AskUser, Envelope, RunEnd, RunStart, StopRequest, encode
 from stellwerk.envelope.payloads import RunEnded, StopAsked
 from stellwerk.errors import SettingsError, StellwerkError
-from stellwerk.ids import Clock, SortableIds, SystemClock, digest_id
+from stellwerk.ids import SortableIds, SystemClock, digest_id
 from stellwerk.spec.load import LoadedSystem, load_system
 from stellwerk.spec.model import ChatMessage
 from stellwerk.spec.operator import Operator
@@ -49,21 +47,23 @@ def find(target: str) -> tuple[LoadedSystem, Mapping[str, str]]:
     Raises:
         SettingsError: the target does not exist, or has several graphs.
     """
-    if target == DEMO and not Path(target).exists():
+    if target == serve_targets.DEMO and not Path(target).exists():
         return load_system(demo_yaml(), source="demo.yaml"), {}
     place, _, chosen = target.rpartition(":")
     if place.endswith((".yaml", ".yml")):
         raise SettingsError(f"{place} is an agent system and runs as a whole; leave out :{chosen}")
     if not place.endswith(".json"):
         place, chosen = target, ""
-    found = systems_of([place])
+    found = serve_targets.systems_of([place])
     if chosen and chosen not in found:
         raise SettingsError(f"{place} has no graph {chosen!r}; it has: {', '.join(found)}")
     if not chosen and len(found) > 1:
-        raise SettingsError(f"{place} has several graphs; choose one: {', '.join(f'{place}:{one}' for one in found)}")
+        choices = ", ".join(f"{place}:{one}" for one in found)
+        raise SettingsError(f"{place} has several graphs; choose one: {choices}")
     name = chosen or next(iter(found))
     place = found[name]
-    return load_system(text_of(name, place), source=place), graphs_among({name: place})
+    loaded = load_system(serve_targets.text_of(name, place), source=place)
+    return loaded, serve_targets.graphs_among({name: place})
 
 
 @asynccontextmanager
@@ -76,14 +76,14 @@ async def opened(target: str, operator: Operator, warn: Callable[[str], None]) -
     trace_in_place()
     loaded, generated_for = find(target)
     async with AsyncExitStack() as exit_stack:
-        await exit_stack.enter_async_context(tracing(redactors_of(operator)))
+        await exit_stack.enter_async_context(tracing(operator_file.redactors_of(operator)))
         mcp = McpServers(operator.mcp_servers)
         exit_stack.push_async_callback(mcp.close)
         own = generated_for or operator.graphs
         inputs = {name: key for name, key in operator.graph_inputs.items() if name in own}
         resources = Resources(
-            tools=registry.discover(operator.tools),
-            graphs=graphs.discover(own, inputs=inputs),
+            tools=discover(operator.tools),
+            graphs=registry.discover(own, inputs=inputs),
             mcp=mcp,
             providers=operator.providers,
             saver=memory_saver(),
@@ -101,18 +101,12 @@ class Conversation:
     """A conversation with one agent, run by run: drives it, asks its questions, stops it."""
 
     def __init__(
-        self,
-        agent: RunnableAgent,
-        session_id: str,
-        show: Callable[[int, Envelope], None],
-        questions: Questions,
-        clock: Clock,
+        self, agent: RunnableAgent, session_id: str, show: Callable[[int, Envelope], None], questions: Questions
     ) -> None:
         self._agent = agent
         self._session_id = session_id
         self._show = show
         self._questions = questions
-        self._clock = clock
         self._history: list[Envelope] = []
         self._reading: asyncio.Task[None] | None = None
 
@@ -148,7 +142,7 @@ class Conversation:
         elif len(self._history) == before:
             return RunEnded(status="stopped")
         elif not isinstance(self._history[-1], RunEnd):  # else it had just ended by itself
-            for envelope in stopping(self._history, self._clock.now()):
+            for envelope in stopping(self._history, SystemClock().now()):
                 self._append(envelope)
         end = self._history[-1]
         assert isinstance(end, RunEnd)  # the last envelope of every run
@@ -207,10 +201,9 @@ class _AgentRun(TerminalRun):
         on_terminal = sys.stdout.isatty() and sys.stderr.isatty() and not options.as_json
         super().__init__(Screen(sys.stdout if on_terminal else sys.stderr))
         self._options = options
-        self._clock = SystemClock()
-        self._id = SortableIds(self._clock).new()
+        self._id = SortableIds(SystemClock()).new()
         self._can_ask = on_terminal and sys.stdin.isatty()
-        self._view = SessionView(self.screen, self._clock.now, answer=on_terminal)
+        self._view = SessionView(self.screen, SystemClock().now, answer=on_terminal)
         self._shows_steps = not options.quiet and not options.as_json
         self._prints_answer = not options.as_json and (options.quiet or not on_terminal)
         self._conversation: Conversation | None = None
@@ -226,7 +219,7 @@ class _AgentRun(TerminalRun):
         async with opened(self._options.target, self._options.operator, warn) as agent:
             self._note("")
             questions = Questions(self.screen, self.keyboard, agent.name, has_user=self._can_ask)
-            self._conversation = Conversation(agent, self._id, self._show, questions, self._clock)
+            self._conversation = Conversation(agent, self._id, self._show, questions)
             if text is not None:
                 return await self._turn(self._conversation, text)
             greeting = f"{agent.name} listens. Ctrl-C stops an answer, Ctrl-D ends the conversation."
@@ -284,7 +277,7 @@ class _AgentRun(TerminalRun):
 
     def _show(self, position: int, envelope: Envelope) -> None:
         if self._shows_steps:
-            self._view.feed(position, envelope)
+            self._view.feed(envelope)
         if self._options.as_json:
             self.output.write(ndjson(self._id, Stored(position, encode(envelope)), "live").decode())
         elif self._prints_answer and isinstance(envelope, RunEnd) and (answer := envelope.payload.result):

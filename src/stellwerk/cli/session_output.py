@@ -1,47 +1,24 @@
-"""Output of the session commands: the list, the log, and the view in the terminal."""
+"""Sessions as they are shown in the terminal: one that is followed, and one that was exported."""
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 
 import msgspec
 
 from stellwerk.cli.render.screen import Screen
 from stellwerk.cli.render.session_view import SessionView
 from stellwerk.cli.render.text import one_line
-from stellwerk.cli.shared import print_rows
-from stellwerk.cli.terminal import StandardOutput, keep_ticking
+from stellwerk.cli.shared import StandardOutput
+from stellwerk.cli.terminal import keep_ticking
 from stellwerk.client.client import Client
-from stellwerk.client.responses import Event, Session
+from stellwerk.client.responses import Event
 from stellwerk.errors import InvalidInput
 from stellwerk.ids import SystemClock
 
-_HEADINGS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE")
 
-
-async def list_sessions(client: Client, *, limit: int, as_json: bool) -> None:
-    found = await client.sessions(limit=limit)
-    if found or as_json:
-        print_rows(found, _HEADINGS, _row, as_json=as_json)
-    else:
-        sys.stderr.write(f"there are no sessions at {client.url}\n")
-
-
-async def export(client: Client, session_id: str) -> None:
-    """Print the whole log as it is stored."""
-    out = StandardOutput()
-    async for event in client.events(session_id, profile="debug"):
-        out.write(f"{event.line.decode()}\n")
-
-
-async def tail(client: Client, session_id: str, *, after: int, as_json: bool) -> None:
-    if as_json:
-        out = StandardOutput()
-        async for event in client.follow(session_id, after=after):
-            out.write(f"{event.line.decode()}\n")
-        return
+async def tail(client: Client, session_id: str, *, after: int) -> None:
     view = SessionView(Screen(sys.stdout), SystemClock().now, watching=True)
     ticking = asyncio.create_task(keep_ticking(view.tick))
     try:
@@ -80,7 +57,7 @@ async def replay(lines: Iterable[bytes], *, name: str, speed: float | None) -> N
 
 def _show(view: SessionView, event: Event) -> None:
     try:
-        view.feed(event.position, event.envelope)
+        view.feed(event.envelope)
     except msgspec.ValidationError:
         view.note(f"something that is not known here: {one_line(event.type)}")  # the server is newer
     if view.screen.closed:
@@ -95,11 +72,3 @@ def _settled(screen: Screen) -> Iterator[None]:
         screen.settle()
         if screen.closed:
             StandardOutput().abandon()
-
-
-def _row(session: Session) -> Sequence[str]:
-    status = "asks" if session.awaiting_user_input else session.status
-    times = (session.created_at, session.last_activity_at or session.created_at)
-    begun, active = (f"{datetime.fromtimestamp(time):%Y-%m-%d %H:%M}" for time in times)
-    counts = (str(session.round), str(session.position))
-    return session.id, session.agent_system_id, status, *counts, begun, active, session.title or ""

@@ -1,12 +1,21 @@
 """Commands for the sessions of a server: list, follow, export, replay."""
 
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stellwerk.cli.shared import WHERE, AsJson, Url, refuse, talk
+from stellwerk.cli.shared import WHERE, AsJson, StandardOutput, Url, print_rows, refuse, talk
+
+if TYPE_CHECKING:
+    from stellwerk.client.client import Client
+    from stellwerk.client.responses import Event, Session
+
+_SESSIONS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE")
 
 commands = typer.Typer()
 
@@ -20,9 +29,15 @@ def sessions(
     as_json: AsJson = False,
 ) -> None:
     """List the sessions of a server by their last activity, with their agent system and status."""
-    from stellwerk.cli.session_output import list_sessions
 
-    talk(url, lambda client: list_sessions(client, limit=limit, as_json=as_json))
+    async def work(client: "Client") -> None:
+        found = await client.sessions(limit=limit)
+        if found or as_json:
+            print_rows(found, _SESSIONS, _row, as_json=as_json)
+        else:
+            sys.stderr.write(f"there are no sessions at {client.url}\n")
+
+    talk(url, work)
 
 
 @commands.command(epilog=WHERE)
@@ -39,7 +54,10 @@ def tail(
     """
     from stellwerk.cli import session_output
 
-    talk(url, lambda client: session_output.tail(client, session_id, after=after, as_json=as_json))
+    if as_json:
+        talk(url, lambda client: _print_events(client.follow(session_id, after=after)))
+    else:
+        talk(url, lambda client: session_output.tail(client, session_id, after=after))
 
 
 @commands.command(epilog=WHERE)
@@ -49,9 +67,7 @@ def export(session_id: SessionId, url: Url = None) -> None:
     \b
       stellwerk export 034yEnpqoVHlJvW0id6mKI > log.jsonl
     """
-    from stellwerk.cli import session_output
-
-    talk(url, lambda client: session_output.export(client, session_id))
+    talk(url, lambda client: _print_events(client.events(session_id, profile="debug")))
 
 
 @commands.command()
@@ -77,3 +93,19 @@ def replay(
         refuse(f"cannot read {file}: {error.strerror}")
     with opened:
         asyncio.run(session_output.replay(opened, name=file, speed=speed))
+
+
+async def _print_events(events: "AsyncGenerator[Event, None]") -> None:
+    """Print envelopes as they are stored."""
+    out = StandardOutput()
+    async with aclosing(events):
+        async for event in events:
+            out.write(f"{event.line.decode()}\n")
+
+
+def _row(session: "Session") -> tuple[str, ...]:
+    status = "asks" if session.awaiting_user_input else session.status
+    times = (session.created_at, session.last_activity_at or session.created_at)
+    begun, active = (f"{datetime.fromtimestamp(time):%Y-%m-%d %H:%M}" for time in times)
+    counts = (str(session.round), str(session.position))
+    return session.id, session.agent_system_id, status, *counts, begun, active, session.title or ""

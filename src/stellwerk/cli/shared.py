@@ -1,4 +1,4 @@
-"""Shared by the commands: options, tables, the operator's file, the server. Heavy imports wait for their use."""
+"""Shared by the commands: options, output, the operator's file, the server. Heavy imports wait for their use."""
 
 import io
 import os
@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
+
+from stellwerk.errors import StellwerkError
 
 if TYPE_CHECKING:
     from stellwerk.client.client import Client
@@ -17,6 +19,7 @@ REFUSED, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 """Exit codes: an error that was foreseen, Ctrl-C, and a reader of the output that has gone."""
 WHERE = "The server is found by --url or STELLWERK_URL; STELLWERK_KEY is sent to one that asks for a bearer token."
 _UNAUTHORIZED = 401
+T = TypeVar("T")
 
 Url = Annotated[str | None, typer.Option(help="The server. [default: http://127.0.0.1:8000]")]
 Tenant = Annotated[str | None, typer.Option(help="Another tenant than yours, if you run the server.")]
@@ -32,6 +35,37 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+class StandardOutput:
+    """Standard output as a pipe that its reader may close at any time."""
+
+    def __init__(self) -> None:
+        self._file = sys.stdout
+        self.is_terminal = sys.stdout.isatty()
+        self.closed = False
+        """The reader has gone."""
+
+    def write(self, text: str) -> None:
+        """
+        Raises:
+            BrokenPipeError: the reader has gone; stop.
+            StellwerkError: it cannot be written.
+        """
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except BrokenPipeError:
+            self.closed = True
+            self.abandon()
+            raise
+        except OSError as error:
+            self.abandon()
+            raise StellwerkError(f"cannot write to standard output: {error.strerror}") from error
+
+    def abandon(self) -> None:
+        """Discard what is left in the buffer, which would fail once more when Python exits."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
 
 
 def in_home(path: Path | None) -> Path | None:
@@ -60,7 +94,7 @@ def chosen_config(config: Path | None, targets: Iterable[str], *, say: bool = Tr
     return found
 
 
-def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, None]]) -> None:
+def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, T]]) -> T:
     """Do the work of a command with a client of the server."""
     import asyncio
 
@@ -71,10 +105,10 @@ def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, None]])
     settings = Settings()
     key = None if settings.key is None else settings.key.get_secret_value()
 
-    async def connected() -> None:
+    async def connected() -> T:
         async with Client(url or settings.url, key) as client:
             try:
-                await work(client)
+                return await work(client)
             except Problem as problem:
                 if problem.code == "unknown_session":
                     detail = f"{problem.detail.partition(';')[0]}; `stellwerk sessions` lists those of {client.url}"
@@ -84,7 +118,7 @@ def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, None]])
                     raise
                 raise Problem(problem.status, problem.code, detail) from problem
 
-    asyncio.run(connected())
+    return asyncio.run(connected())
 
 
 def print_rows(
@@ -104,8 +138,6 @@ def print_rows(
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    from stellwerk.cli.terminal import StandardOutput
-
     StandardOutput().write("".join(f"{line}\n" for line in lines))
 
 

@@ -1,4 +1,4 @@
-"""The terminal of the process: standard output, prints of graphs and tools, keyboard input, and Ctrl-C."""
+"""The terminal of the process: prints of graphs and tools, keyboard input, and Ctrl-C."""
 
 import asyncio
 import io
@@ -19,7 +19,7 @@ from typing import Any, TextIO
 import structlog
 
 from stellwerk.cli.render.screen import Screen
-from stellwerk.errors import StellwerkError
+from stellwerk.cli.shared import StandardOutput
 
 COMPLETED, FAILED, MISUSED, AWAITING = 0, 1, 2, 3
 """Exit codes of a run; it is misused if it could not be started."""
@@ -28,37 +28,6 @@ BY_SIGNAL = 128
 _CLEAN_UP = 3.0
 """Seconds in which stopped code may clean up."""
 _TICK = 0.5
-
-
-class StandardOutput:
-    """Standard output as a pipe that its reader may close at any time."""
-
-    def __init__(self) -> None:
-        self._file = sys.stdout
-        self.is_terminal = sys.stdout.isatty()
-        self.closed = False
-        """The reader has gone."""
-
-    def write(self, text: str) -> None:
-        """
-        Raises:
-            BrokenPipeError: the reader has gone; stop.
-            StellwerkError: it cannot be written.
-        """
-        try:
-            self._file.write(text)
-            self._file.flush()
-        except BrokenPipeError:
-            self.closed = True
-            self.abandon()
-            raise
-        except OSError as error:
-            self.abandon()
-            raise StellwerkError(f"cannot write to standard output: {error.strerror}") from error
-
-    def abandon(self) -> None:
-        """Discard what is left in the buffer, which would fail once more when Python exits."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
 
 
 class _LineCapture(io.RawIOBase):

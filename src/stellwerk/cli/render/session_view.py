@@ -95,7 +95,7 @@ class SessionView:
         self._latest = 0.0
         self._ended = 0.0
 
-    def feed(self, position: int, envelope: m.Envelope) -> None:
+    def feed(self, envelope: m.Envelope) -> None:
         """Show an envelope by the method with the name of its type. Files are shown as results."""
         self._latest = envelope.ts
         show: Callable[[m.Envelope], None] | None = getattr(self, f"_show_{m.type_of(envelope)}", None)
