@@ -56,8 +56,8 @@ def cut(data: bytes, items: dict[str, Item], *, tokens: bool = True) -> Parts:
         return [data]
     if not tokens:
         return [_item(data, items)]
-    parts: Parts = [piece if len(piece) <= _TINY else _item(piece, items) for piece in _pieces(data)]
-    return _fold(parts, items)
+    pieces = _pieces(data)
+    return _fold([piece if len(piece) <= _TINY else _item(piece, items) for piece in pieces], items)
 
 
 def join(parts: Parts, found: Mapping[str, Item]) -> bytes:
@@ -66,10 +66,6 @@ def join(parts: Parts, found: Mapping[str, Item]) -> bytes:
 
 def names(parts: Parts) -> Iterator[str]:
     return (part for part in parts if isinstance(part, str))
-
-
-def read_item(node: bool, body: bytes) -> Item:
-    return Item(node, body, decode_parts(body) if node else [])
 
 
 def _leaves(parts: Parts, found: Mapping[str, Item]) -> Iterator[bytes]:
@@ -102,7 +98,8 @@ def _groups(parts: Parts) -> Iterator[Parts]:
     group: Parts = []
     for part in parts:
         group.append(part)
-        if len(group) >= _FEWEST and (len(group) == _MOST or (isinstance(part, str) and part[0] in _ENDS_GROUP)):
+        is_boundary = isinstance(part, str) and part[0] in _ENDS_GROUP
+        if len(group) == _MOST or (is_boundary and len(group) >= _FEWEST):
             yield group
             group = []
     if group:
@@ -111,10 +108,11 @@ def _groups(parts: Parts) -> Iterator[Parts]:
 
 def _pieces(data: bytes) -> Iterator[bytes]:
     """Cut between tokens, into consecutive slices: any ``data`` is kept, even if no MessagePack."""
-    start = position = _container_header(data)
+    first, end = data[0], len(data)
+    is_container = 0x80 <= first <= 0x9F or 0xDC <= first <= 0xDF
+    start = position = _SIZES[first] if is_container else 0
     if start:
         yield data[:start]
-    end = len(data)
     while position < end:
         size = _SIZES[data[position]]
         if not size:
@@ -139,11 +137,6 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 # MessagePack: the size of a token follows from its first byte, or from the length after it.
 
 
-def _container_header(data: bytes) -> int:
-    first = data[0]
-    return _SIZES[first] if 0x80 <= first <= 0x9F or 0xDC <= first <= 0xDF else 0
-
-
 def _measure(data: bytes, position: int) -> tuple[int, int, bool]:
     """(size of the header, size of the whole token, whether it wraps other tokens)."""
     width, wraps = _LENGTHS[data[position]]
@@ -164,13 +157,9 @@ _LENGTHS = {
 }
 
 
-def _sizes() -> Iterator[int]:
-    scalars = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
-    extensions = {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18}
-    containers = {0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
-    known = scalars | extensions | containers | dict.fromkeys(_LENGTHS, 0)
-    for first in range(256):
-        yield first - 0x9F if 0xA0 <= first <= 0xBF else known.get(first, 1)
-
-
-_SIZES = tuple(_sizes())
+_SCALARS = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
+_EXTENSIONS = {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18}
+_CONTAINERS = {0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
+_TEXTS = {first: first - 0x9F for first in range(0xA0, 0xC0)}
+_KNOWN = _SCALARS | _EXTENSIONS | _CONTAINERS | _TEXTS | dict.fromkeys(_LENGTHS, 0)
+_SIZES = tuple(_KNOWN.get(first, 1) for first in range(256))

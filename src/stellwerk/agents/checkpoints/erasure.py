@@ -6,24 +6,14 @@ their answers. The caller ensures that no run is active or waiting, and that the
 change between ``prepare`` and ``apply``.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from stellwerk.agents.checkpoints import rows
 from stellwerk.agents.checkpoints.chunking import Item, Parts, cut, decode_parts, encode, join
-from stellwerk.agents.checkpoints.rows import (
-    REPLAYED,
-    Channel,
-    CheckpointNamespace,
-    items_below,
-    list_checkpoints,
-    put_items,
-    read_checkpoint,
-    sweep,
-)
 from stellwerk.agents.checkpoints.serde import MSGPACK
 from stellwerk.agents.runtime.images import without_image
 from stellwerk.agents.runtime.shapes import plain_id
@@ -75,14 +65,14 @@ class StateErasure:
                 return value
 
     def _list(self, values: list[Any]) -> list[Any]:
-        erased = {id(each) for each in values if isinstance(each, BaseMessage) and self._is_erased(each)}
-        calls = {call["id"] for each in values if id(each) in erased for call in getattr(each, "tool_calls", ())}
-        kept = [
-            each
-            for each in values
-            if id(each) not in erased and not (isinstance(each, ToolMessage) and each.tool_call_id in calls)
-        ]
-        new = [self.edited(each) for each in kept]
+        """An erased message takes the results of its tool calls along."""
+        calls: set[str | None] = set()
+        new: list[Any] = []
+        for value in values:
+            if isinstance(value, BaseMessage) and self._is_erased(value):
+                calls |= {call["id"] for call in getattr(value, "tool_calls", ())}
+            elif not (isinstance(value, ToolMessage) and value.tool_call_id in calls):
+                new.append(self.edited(value))
         same = len(new) == len(values) and all(a is b for a, b in zip(new, values, strict=True))
         return values if same else new
 
@@ -108,19 +98,20 @@ class StateErasure:
 
 
 def _without_phrase(message: BaseMessage, phrase: str) -> BaseMessage:
-    """Remove the phrase from the text or the text blocks; the same object if it does not occur."""
+    """Remove the phrase from the text or the text blocks."""
 
-    def cut_out(text: str) -> str:
-        return text.replace(phrase, "").strip("\n") if phrase in text else text
+    def cut_out(block: Any) -> Any:
+        match block:
+            case str() if phrase in block:
+                return block.replace(phrase, "").strip("\n")
+            case {"text": str() as text, **rest}:
+                return {**rest, "text": cut_out(text)}
+            case _:
+                return block
 
-    if isinstance(message.content, str):
-        new: str | list[Any] = cut_out(message.content)
-    else:
-        new = [
-            {**block, "text": cut_out(block["text"])} if isinstance(block, dict) and "text" in block else block
-            for block in message.content
-        ]
-    return message if new == message.content else message.model_copy(update={"content": new})
+    content = message.content
+    new = [cut_out(block) for block in content] if isinstance(content, list) else cut_out(content)
+    return message if new == content else message.model_copy(update={"content": new})
 
 
 @dataclass
@@ -142,61 +133,46 @@ def prepare(
     tx: Transaction, thread: tuple[str, str], serde: SerializerProtocol, erasure: StateErasure
 ) -> RewrittenStates:
     """Edit every state and pending write of a session. Runs on a reader thread."""
-    tenant, thread_id = thread
-    found = RewrittenStates(tenant, thread_id)
+    found = RewrittenStates(*thread)
     edit = _Edit(serde, erasure, found.items)
-    for where, id_, _ in list(list_checkpoints(tx, tenant, {"thread_id": thread_id}, None, None)):
-        if _TASK_NAMESPACE in where.ns:
-            found.finished_checkpoints.add((*where.key, id_))
-        elif (stored := read_checkpoint(tx, where, id_)) is not None:
-            new = {name: edit.channel(name, channel, stored.items) for name, channel in stored.channels.items()}
-            if new != stored.channels:
-                found.checkpoints.append((encode(new), *where.key, id_))
-    for ns, checkpoint_id, task_id, index, channel, type_, packed in tx.rows("all_writes_of_thread", *thread):
-        key = (tenant, thread_id, ns, checkpoint_id, task_id, index)
+    for namespace, id_ in rows.list_checkpoints(tx, found.tenant, {"thread_id": found.thread_id}):
+        if _TASK_NAMESPACE in namespace.ns:
+            found.finished_checkpoints.add((*namespace.key, id_))
+        elif (stored := rows.read_checkpoint(tx, namespace, id_)) is not None:
+            if channels := edit.channels(stored):
+                found.checkpoints.append((encode(stored.channels | channels), *namespace.key, id_))
+    for ns, *ids, channel, type_, packed in tx.rows("all_writes_of_thread", *thread):
+        namespace = rows.CheckpointNamespace(*thread, ns)
         if _TASK_NAMESPACE in ns:
-            found.finished_checkpoints.add(key[:4])
+            found.finished_checkpoints.add((*namespace.key, ids[0]))
         elif channel in _RESUME_CHANNELS:
-            found.finished_writes.append(key)
+            found.finished_writes.append((*namespace.key, *ids))
         else:
             parts = decode_parts(packed)
-            items = items_below(tx, CheckpointNamespace(tenant, thread_id, ns, None), [parts])
-            if (typed := edit.typed(type_, join(parts, items))) is not None:
-                found.writes.append((typed[0], encode(typed[1]), *key))
+            data = join(parts, rows.items_below(tx, namespace, [parts]))
+            if (new := edit.value(type_, data)) is not None:
+                found.writes.append((new[0], encode(new[1]), *namespace.key, *ids))
     return found
 
 
-def apply(tx: Transaction, new: RewrittenStates) -> None:
-    """Store the edited rows and delete the finished ones. Runs on the writer thread."""
-    put_items(tx, {(new.tenant, new.thread_id, name): new.items for name in new.items})
-    tx.run_many("edit_checkpoint", new.checkpoints)
-    tx.run_many("edit_checkpoint_write", new.writes)
-    tx.run_many("delete_checkpoint_write", new.finished_writes)
-    tx.run_many("delete_checkpoint", list(new.finished_checkpoints))
-    tx.run_many("delete_writes_of_checkpoint", list(new.finished_checkpoints))
-    sweep(tx, new.tenant, new.thread_id)
-
-
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Edit:
     serde: SerializerProtocol
     erasure: StateErasure
     items: dict[str, Item]
-    _known: dict[bytes, tuple[str, Parts] | None] = field(default_factory=dict)
-    """Edited values by stored parts: a channel that many checkpoints share is edited once."""
 
-    def channel(self, name: str, channel: Channel, items: Mapping[str, Item]) -> Channel:
-        if channel.type is None or channel.type == REPLAYED:
-            return channel
-        if name == _TASKS:
-            return Channel(channel.version)
-        key = encode(channel.parts)
-        if key not in self._known:
-            self._known[key] = self.typed(channel.type, join(channel.parts, items))
-        new = self._known[key]
-        return channel if new is None else Channel(channel.version, *new)
+    def channels(self, stored: rows.StoredCheckpoint) -> dict[str, rows.Channel]:
+        """The channels of a checkpoint that change."""
+        changed: dict[str, rows.Channel] = {}
+        for name, typed in stored.values():
+            version = stored.channels[name].version
+            if name == _TASKS:
+                changed[name] = rows.Channel(version)
+            elif (new := self.value(*typed)) is not None:
+                changed[name] = rows.Channel(version, *new)
+        return changed
 
-    def typed(self, type_: str, data: bytes) -> tuple[str, Parts] | None:
+    def value(self, type_: str, data: bytes) -> tuple[str, Parts] | None:
         """The edited value in stored form; None if it does not change."""
         if not any(term in data for term in self.erasure.search_terms):
             return None
@@ -206,3 +182,14 @@ class _Edit:
             return None
         new_type, new_data = self.serde.dumps_typed(edited)
         return new_type, cut(bytes(new_data), self.items, tokens=new_type == MSGPACK)
+
+
+def apply(tx: Transaction, new: RewrittenStates) -> None:
+    """Store the edited rows and delete the finished ones. Runs on the writer thread."""
+    rows.put_items(tx, {(new.tenant, new.thread_id, name): new.items for name in new.items})
+    tx.run_many("edit_checkpoint", new.checkpoints)
+    tx.run_many("edit_checkpoint_write", new.writes)
+    tx.run_many("delete_checkpoint_write", new.finished_writes)
+    tx.run_many("delete_checkpoint", list(new.finished_checkpoints))
+    tx.run_many("delete_writes_of_checkpoint", list(new.finished_checkpoints))
+    rows.sweep(tx, new.tenant, new.thread_id)

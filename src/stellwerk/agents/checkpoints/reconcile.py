@@ -47,8 +47,9 @@ def start_state(tx: Transaction, tenant: str, session_id: str, *, before: int) -
     after = 0 if completed is None else int(completed[0])
     rows = tx.rows("start_events_between", session_id, after, before, tenant)
     envelopes = [decode(bytes(body)) for _, body in rows]
-    replaced = _replaced_without_a_step(envelopes)
-    checkpoint = None if replaced is None else replaced_run(tx, tenant, session_id, replaced).checkpoint
+    checkpoint = None
+    if (replaced := _replaced_without_a_step(envelopes)) is not None:
+        checkpoint = replaced_run(tx, tenant, session_id, replaced).checkpoint
     return StartState(checkpoint, _shown_messages(tx, tenant, session_id, envelopes, before))
 
 
@@ -59,10 +60,12 @@ def replaced_run(tx: Transaction, tenant: str, session_id: str, run_id: str) -> 
         position, start = _start_of(tx, tenant, session_id, start.trace_id)
     if start.payload.replaces is not None:
         return replaced_run(tx, tenant, session_id, start.payload.replaces)
-    rows = tx.rows("checkpoint_events", session_id, position, sys.maxsize, tenant)
-    saved = [e for e in (decode(bytes(body)) for _, body in rows) if isinstance(e, SubgraphCheckpoint)]
-    ids = [e.payload.checkpoint_id for e in saved if e.parent_id is None]
-    return ReplacedRun(position, start.payload.round, ids[-1] if ids else None)
+    checkpoint = None
+    for _, body in tx.rows("checkpoint_events", session_id, position, sys.maxsize, tenant):
+        saved = decode(bytes(body))
+        if isinstance(saved, SubgraphCheckpoint) and saved.parent_id is None:
+            checkpoint = saved.payload.checkpoint_id
+    return ReplacedRun(position, start.payload.round, checkpoint)
 
 
 def _replaced_without_a_step(envelopes: Sequence[Envelope]) -> str | None:
@@ -90,19 +93,21 @@ def _shown_messages(
 ) -> list[Message]:
     """The visible messages, without enqueued ones."""
     hidden = Hidden()
+    added: dict[str, Message] = {}
     for envelope in envelopes:
         hidden = fold(hidden, envelope)
-    messages = {e.payload.message_id: e for e in envelopes if isinstance(e, Message) and e.payload.action == "added"}
+        if isinstance(envelope, Message) and envelope.payload.action == "added":
+            added[envelope.payload.message_id] = envelope
     found: dict[str, Message] = {}
     for envelope in envelopes:
         match envelope:
-            case RunStart(payload=started) if started.message_id is not None and started.message_id not in messages:
+            case RunStart(payload=started) if started.message_id in added:
+                found[started.message_id] = added[started.message_id]
+            case RunStart(payload=started) if started.message_id is not None:
                 for (body,) in tx.rows("messages_naming", session_id, before, started.message_id, tenant):
                     message = decode(bytes(body))
                     if isinstance(message, Message) and message.payload.message_id == started.message_id:
                         found[started.message_id] = message
-            case RunStart(payload=started) if started.message_id is not None:
-                found[started.message_id] = messages[started.message_id]
             case Message(payload=said) if said.role == "assistant" or said.status == "step":
                 found[said.message_id] = envelope
     return [message for message in found.values() if is_visible(hidden, message)]

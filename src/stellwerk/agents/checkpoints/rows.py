@@ -10,18 +10,17 @@ from typing import Any
 
 import msgspec
 
-from stellwerk.agents.checkpoints.chunking import Item, Parts, decode_parts, encode, join, names, read_item
+from stellwerk.agents.checkpoints.chunking import Item, Parts, decode_parts, encode, join, names
 from stellwerk.database.port import Transaction
 from stellwerk.errors import CorruptStore, Fenced
 
 REPLAYED = "replayed"
 """The type of a channel whose value LangGraph replays from the writes of earlier checkpoints."""
 
-_NO_LIMIT = -1
-"""As an SQL ``LIMIT``."""
-
 Version = int | float | str | None
 Typed = tuple[str, bytes]
+ItemKey = tuple[str, str, str]
+"""Tenant, thread and name of an item."""
 
 
 class Channel(msgspec.Struct, frozen=True, array_like=True):
@@ -30,6 +29,10 @@ class Channel(msgspec.Struct, frozen=True, array_like=True):
     version: Version
     type: str | None = None
     parts: list[Any] = []
+
+    @property
+    def is_stored(self) -> bool:
+        return self.type is not None and self.type != REPLAYED
 
 
 decode_channels = msgspec.msgpack.Decoder(dict[str, Channel]).decode
@@ -42,7 +45,7 @@ class CheckpointNamespace:
     tenant: str
     thread_id: str
     ns: str
-    epoch: int | None
+    epoch: int | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -87,23 +90,22 @@ def put(tx: Transaction, puts: Sequence[Put | PutWrites]) -> list[None | Excepti
     LangGraph puts them alternately; as one operation they share a group commit.
     """
     fenced = _fenced(tx, puts)
-    allowed = [item for number, item in enumerate(puts) if number not in fenced]
-    stored = [_put(tx, item) if isinstance(item, Put) else _put_writes(tx, item) for item in allowed]
-    put_items(
-        tx,
-        {
-            (item.namespace.tenant, item.namespace.thread_id, name): item.items
-            for item in stored
-            for name in item.item_names()
-        },
-    )
+    items: dict[ItemKey, Mapping[str, Item]] = {}
+    for number, given in enumerate(puts):
+        if number not in fenced:
+            stored = _put(tx, given) if isinstance(given, Put) else _put_writes(tx, given)
+            tenant, thread_id, _ = stored.namespace.key
+            items |= {(tenant, thread_id, name): stored.items for name in stored.item_names()}
+    put_items(tx, items)
     return [fenced.get(number) for number in range(len(puts))]
 
 
 def _fenced(tx: Transaction, puts: Sequence[Put | PutWrites]) -> dict[int, Fenced]:
     """The puts to reject, by index: their epoch is over, or their session is deleted."""
     fences = [(put.namespace.thread_id, put.namespace.tenant, put.namespace.epoch) for put in puts]
-    found = tx.rows("epochs_over", as_json(fences)) if any(epoch is not None for *_, epoch in fences) else []
+    if all(epoch is None for *_, epoch in fences):
+        return {}
+    found = tx.rows("epochs_over", as_json(fences))
     return {number: Fenced(puts[number].namespace.thread_id, epoch) for number, epoch in found}
 
 
@@ -113,10 +115,12 @@ def _put(tx: Transaction, put: Put) -> Put:
     if put.unchanged:
         row = tx.row("read_checkpoint", *put.namespace.key, put.parent_id)
         before = decode_channels(row[2]) if row else {}
-        if any(name not in before or before[name].version != seen for name, seen in put.unchanged.items()):
-            return _put(tx, put.full())
-        channels |= {name: before[name] for name in put.unchanged}
-    tx.run("put_checkpoint", *put.namespace.key, put.id, put.parent_id, put.run_id, encode(channels), *put.body)
+        for name, version in put.unchanged.items():
+            if name not in before or before[name].version != version:
+                return _put(tx, put.full())
+            channels[name] = before[name]
+    row = (put.id, put.parent_id, put.run_id, encode(channels), *put.body)
+    tx.run("put_checkpoint", *put.namespace.key, *row)
     return put
 
 
@@ -129,15 +133,15 @@ def _put_writes(tx: Transaction, put: PutWrites) -> PutWrites:
     return put
 
 
-def put_items(tx: Transaction, level: dict[tuple[str, str, str], Mapping[str, Item]]) -> None:
+def put_items(tx: Transaction, level: dict[ItemKey, Mapping[str, Item]]) -> None:
     """Store the missing items, level by level. Below a stored node nothing is missing.
 
-    ``level`` has the items to look in, by tenant, thread and name.
+    ``level`` has the items to look in.
     """
     while level:
         keys = list(level)
         (row,) = tx.rows("items_lacking", as_json(keys))
-        missing = {keys[number]: level[keys[number]] for number in msgspec.json.decode(row[0])}
+        missing = {key: level[key] for key in (keys[n] for n in msgspec.json.decode(row[0]))}
         fresh = {key: items[key[2]] for key, items in missing.items()}
         tx.run_many("put_item", [(*key, item.node, item.body) for key, item in fresh.items()])
         level = {(*key[:2], name): missing[key] for key, item in fresh.items() for name in names(item.parts)}
@@ -156,23 +160,21 @@ class StoredCheckpoint:
     body: Typed
     channels: dict[str, Channel]
     writes: list[tuple[str, str, str, Parts]]
+    """Task, channel, type and parts of each."""
     items: dict[str, Item]
 
-    def value(self, name: str) -> Typed | None:
-        channel = self.channels.get(name)
-        if channel is None or channel.type is None or channel.type == REPLAYED:
-            return None
-        return channel.type, join(channel.parts, self.items)
+    def values(self) -> Iterator[tuple[str, Typed]]:
+        for name, channel in self.channels.items():
+            if channel.type is not None and channel.type != REPLAYED:
+                yield name, (channel.type, join(channel.parts, self.items))
 
     def pending_writes(self) -> Iterator[tuple[str, str, Typed]]:
         for task_id, channel, type_, parts in self.writes:
             yield task_id, channel, (type_, join(parts, self.items))
 
 
-def read_checkpoint(
-    tx: Transaction, namespace: CheckpointNamespace, id_: str | None, only: Collection[str] | None = None
-) -> StoredCheckpoint | None:
-    """The checkpoint with this id, or the latest; with all channels, or ``only`` some."""
+def read_checkpoint(tx: Transaction, namespace: CheckpointNamespace, id_: str | None) -> StoredCheckpoint | None:
+    """The checkpoint with this id, or the latest."""
     if id_:
         row = tx.row("read_checkpoint", *namespace.key, id_)
     else:
@@ -180,56 +182,40 @@ def read_checkpoint(
     if row is None:
         return None
     found_id, parent_id, packed, type_, body = row
-    channels = {name: channel for name, channel in decode_channels(packed).items() if only is None or name in only}
-    writes = [
-        (task_id, channel, kind, decode_parts(parts))
-        for task_id, channel, kind, parts in tx.rows("read_checkpoint_writes", *namespace.key, found_id)
-        if only is None or channel in only
-    ]
+    channels = decode_channels(packed)
+    found = tx.rows("read_checkpoint_writes", *namespace.key, found_id)
+    writes = [(task_id, name, kind, decode_parts(parts)) for task_id, name, kind, parts in found]
     roots = [channel.parts for channel in channels.values()] + [write[3] for write in writes]
-    return StoredCheckpoint(found_id, parent_id, (type_, body), channels, writes, items_below(tx, namespace, roots))
-
-
-def ancestors(
-    tx: Transaction, namespace: CheckpointNamespace, id_: str | None, channels: Collection[str]
-) -> Iterator[StoredCheckpoint]:
-    """The checkpoints before this one, nearest first.
-
-    The caller removes a channel from ``channels`` once it has its value; the last ends it.
-    """
-    found = read_checkpoint(tx, namespace, id_, ())
-    while channels and found and found.parent_id:
-        found = read_checkpoint(tx, namespace, found.parent_id, channels)
-        if found:
-            yield found
+    items = items_below(tx, namespace, roots)
+    return StoredCheckpoint(found_id, parent_id, (type_, body), channels, writes, items)
 
 
 def list_checkpoints(
-    tx: Transaction, tenant: str, conditions: Mapping[str, Any], until: str | None, limit: int | None
-) -> Iterator[tuple[CheckpointNamespace, str, Typed]]:
-    """The checkpoints of a thread, or of the whole tenant; newest first."""
-    count = -1 if limit is None else limit
+    tx: Transaction, tenant: str, conditions: Mapping[str, Any], until: str | None = None
+) -> list[tuple[CheckpointNamespace, str]]:
+    """Namespaces and ids of the checkpoints of a thread, or of the whole tenant; newest first."""
     if "thread_id" in conditions:
-        narrow = conditions.get("checkpoint_ns"), conditions.get("checkpoint_id"), until, count
-        found = tx.rows("list_checkpoints_of_thread", tenant, str(conditions["thread_id"]), *narrow)
+        place = str(conditions["thread_id"]), conditions.get("checkpoint_ns")
+        id_ = conditions.get("checkpoint_id")
+        found = tx.rows("list_checkpoints_of_thread", tenant, *place, id_, until)
     else:
-        found = tx.rows("list_checkpoints", tenant, until, count)
-    for thread_id, ns, id_, type_, body in found:
-        yield CheckpointNamespace(tenant, thread_id, ns, None), id_, (type_, body)
+        found = tx.rows("list_checkpoints", tenant, until)
+    return [(CheckpointNamespace(tenant, thread_id, ns), id_) for thread_id, ns, id_ in found]
 
 
 def items_below(tx: Transaction, namespace: CheckpointNamespace, roots: Iterable[Parts]) -> dict[str, Item]:
     """Read all items below these parts, one query per level."""
+    tenant, thread_id, _ = namespace.key
     items: dict[str, Item] = {}
     wanted = {name for parts in roots for name in names(parts)}
     while wanted:
-        wanted_json = as_json(list(wanted))
         level = {
-            name: read_item(bool(node), body)
-            for name, node, body in tx.rows("read_checkpoint_items", namespace.tenant, namespace.thread_id, wanted_json)
+            name: Item(bool(node), body, decode_parts(body) if node else [])
+            for name, node, body in tx.rows("read_checkpoint_items", tenant, thread_id, as_json(list(wanted)))
         }
         if level.keys() != wanted:
-            raise CorruptStore(f"session {namespace.thread_id} lacks a part of its state; restore it from a backup")
+            problem = f"session {thread_id} lacks a part of its state; restore it from a backup"
+            raise CorruptStore(problem)
         items |= level
         wanted = {name for item in level.values() for name in names(item.parts)} - items.keys()
     return items
@@ -237,14 +223,15 @@ def items_below(tx: Transaction, namespace: CheckpointNamespace, roots: Iterable
 
 def delete_threads(tx: Transaction, threads: Sequence[tuple[str, str]]) -> list[None]:
     for tenant, thread_id in threads:
-        for statement in ("forget_checkpoints", "forget_checkpoint_writes", "forget_checkpoint_items"):
-            tx.run(statement, tenant, thread_id, _NO_LIMIT)
+        for table in ("checkpoints", "checkpoint_writes", "checkpoint_items"):
+            tx.run(f"forget_{table}", tenant, thread_id, -1)  # -1: no limit
     return [None] * len(threads)
 
 
 def sweep(tx: Transaction, tenant: str, thread_id: str) -> None:
     """Garbage-collect the items of a thread: delete those without a reference."""
-    stored = {name: decode_parts(body) if body else [] for name, body in tx.rows("items_of_thread", tenant, thread_id)}
+    rows = tx.rows("items_of_thread", tenant, thread_id)
+    stored = {name: decode_parts(body) if body else [] for name, body in rows}
     waiting = [decode_parts(row[0]) for row in tx.rows("writes_of_thread", tenant, thread_id)]
     for (channels,) in tx.rows("channels_of_thread", tenant, thread_id):
         waiting += [channel.parts for channel in decode_channels(channels).values()]
@@ -253,19 +240,23 @@ def sweep(tx: Transaction, tenant: str, thread_id: str) -> None:
         fresh = set(names(waiting.pop())) - live
         live |= fresh
         waiting += [stored[name] for name in fresh & stored.keys()]
-    tx.run_many("delete_checkpoint_item", [(tenant, thread_id, name) for name in stored.keys() - live])
+    unused = [(tenant, thread_id, name) for name in stored.keys() - live]
+    tx.run_many("delete_checkpoint_item", unused)
 
 
 def copy_states(tx: Transaction, tenant: str, source: str, target: str, ids: Collection[str]) -> None:
     """Copy checkpoints of the outermost graph, and those from which their channels are replayed."""
-    rows = tx.rows("lineage_of_thread", tenant, source)
-    lineage = {id_: (parent_id, decode_channels(channels)) for ns, id_, parent_id, channels in rows if ns == ""}
+    lineage = {
+        id_: (parent_id, decode_channels(channels))
+        for ns, id_, parent_id, channels in tx.rows("lineage_of_thread", tenant, source)
+        if ns == ""
+    }
     chains = [list(_needed(lineage, id_)) for id_ in ids]
     kept = {id_ for chain in chains for id_ in chain}
     # Oldest first: the checkpoint stored last is the one that a run resumes from.
     for id_ in (id_ for id_ in reversed(lineage) if id_ in kept):
-        parent_id = lineage[id_][0]
-        tx.run("copy_checkpoint", target, tenant, source, id_, parent_id if parent_id in kept else None)
+        parent_id = lineage[id_][0] if lineage[id_][0] in kept else None
+        tx.run("copy_checkpoint", target, tenant, source, id_, parent_id)
     for id_ in {id_ for chain in chains for id_ in chain[1:]}:
         tx.run("copy_writes_of_checkpoint", target, tenant, source, id_)
     if kept:
@@ -282,5 +273,5 @@ def _needed(checkpoints: Mapping[str, tuple[str | None, dict[str, Channel]]], fi
         parent_id, channels = checkpoints[current]
         if replayed is None:
             replayed = {name for name, channel in channels.items() if channel.type == REPLAYED}
-        replayed -= {name for name, channel in channels.items() if channel.type not in (None, REPLAYED)}
+        replayed -= {name for name, channel in channels.items() if channel.is_stored}
         current = parent_id if replayed else None

@@ -7,26 +7,15 @@ epoch that is over, and never returns an object of a type that is not allowed.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import wait
 from datetime import datetime
-from functools import partial
 from hashlib import sha256
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    DeltaChannelHistory,
-    PendingWrite,
-    get_checkpoint_id,
-    get_checkpoint_metadata,
-)
+from langgraph.checkpoint import base
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple, get_checkpoint_id
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
@@ -42,7 +31,6 @@ from stellwerk.stream.facts import CheckpointSaved
 
 P = ParamSpec("P")
 R = TypeVar("R")
-PendingWrites = list[PendingWrite]
 
 EPOCH = "stellwerk_epoch"
 """The key in ``configurable`` of a run's epoch for writes; LangGraph passes it to sub-agents."""
@@ -57,6 +45,7 @@ class LoopCalls:
 
     def __init__(self, *, check_after: float = _CHECK_AFTER) -> None:
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._check_after = check_after
 
     def wait_for(self, work: Coroutine[Any, Any, R]) -> R:
@@ -66,29 +55,19 @@ class LoopCalls:
             BlockedLoop: the loop itself waits for this call: a deadlock.
         """
         try:
-            self._refuse_on_loop()
+            if self._loop.is_running() and threading.get_ident() == self._thread:
+                raise BlockedLoop
             answer = asyncio.run_coroutine_threadsafe(work, self._loop)
         except (BlockedLoop, RuntimeError):  # RuntimeError: the loop is closed
             work.close()
             raise
         while not wait([answer], self._check_after).done:
-            if not self._is_responsive():
+            responded = threading.Event()
+            self._loop.call_soon_threadsafe(responded.set)
+            if not responded.wait(self._check_after):
                 answer.cancel()
                 raise BlockedLoop
         return answer.result()
-
-    def _refuse_on_loop(self) -> None:
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        if running is self._loop:
-            raise BlockedLoop
-
-    def _is_responsive(self) -> bool:
-        turned = threading.Event()
-        self._loop.call_soon_threadsafe(turned.set)
-        return turned.wait(self._check_after)
 
 
 def _blocking(
@@ -106,7 +85,7 @@ def _blocking(
     return in_thread
 
 
-class DurableSaver(BaseCheckpointSaver[int]):
+class DurableSaver(base.BaseCheckpointSaver[int]):
     """The checkpoints of one tenant; a ``thread_id`` is a session id. Create it on its event loop.
 
     Where ``configurable`` has an epoch, ``aput`` and ``aput_writes`` raise Fenced, and write
@@ -123,8 +102,7 @@ class DurableSaver(BaseCheckpointSaver[int]):
         """Digests of channels by namespace, name and version."""
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        namespace, id_ = self._namespace(config), get_checkpoint_id(config)
-        return await self._reads.read(lambda tx: self._tuple(tx, namespace, id_))
+        return await self._tuple(self._namespace(config), get_checkpoint_id(config))
 
     async def alist(
         self,
@@ -137,16 +115,15 @@ class DurableSaver(BaseCheckpointSaver[int]):
         """Newest first. Metadata is compared in Python: no part of a filter ever becomes SQL."""
         conditions = config["configurable"] if config else {}
         until = get_checkpoint_id(before) if before else None
-
-        def matching(tx: Transaction) -> list[tuple[rows.CheckpointNamespace, str]]:
-            stored = rows.list_checkpoints(tx, self._tenant, conditions, until, None if filter else limit)
-            found = [(namespace, id_) for namespace, id_, body in stored if self._matches(body, filter)]
-            return found[:limit]
-
-        for namespace, id_ in await self._reads.read(matching):
+        listed = await self._reads.read(lambda tx: rows.list_checkpoints(tx, self._tenant, conditions, until))
+        count = 0
+        for namespace, id_ in listed:
+            if count == limit:
+                return
             # One at a time: a long history of a long conversation does not fit into memory.
-            found = await self._reads.read(partial(self._tuple, namespace=namespace, id_=id_))
-            if found:
+            found = await self._tuple(namespace, id_)
+            if found and (filter or {}).items() <= found.metadata.items():
+                count += 1
                 yield found
 
     async def aput(
@@ -154,16 +131,15 @@ class DurableSaver(BaseCheckpointSaver[int]):
         config: RunnableConfig,
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
+        new_versions: base.ChannelVersions,
     ) -> RunnableConfig:
-        metadata = get_checkpoint_metadata(config, metadata)
-        unchanged = _unchanged(checkpoint, metadata, new_versions) if get_checkpoint_id(config) else {}
-        put = self._put(config, checkpoint, metadata, unchanged)
+        metadata = base.get_checkpoint_metadata(config, metadata)
+        has_parent = get_checkpoint_id(config) is not None
+        put = self._put(config, checkpoint, metadata, new_versions if has_parent else None)
         at = datetime.fromisoformat(checkpoint["ts"]).timestamp()
-        await self._store(
-            put, lambda: CheckpointSaved(at, put.id, put.namespace.ns, self._state_digest(checkpoint, put))
-        )
-        stored = _config(put.namespace, checkpoint["id"])
+        digest = self._state_digest(checkpoint, put)
+        await self._store(put, CheckpointSaved(at, put.id, put.namespace.ns, digest))
+        stored = _config(put.namespace, put.id)
         if put.namespace.epoch is not None:
             stored["configurable"][EPOCH] = put.namespace.epoch
         return stored
@@ -173,12 +149,12 @@ class DurableSaver(BaseCheckpointSaver[int]):
     ) -> None:
         items: dict[str, Item] = {}
         numbered = [
-            (WRITES_IDX_MAP.get(channel, index), channel, *self._dump(value, items))
+            (base.WRITES_IDX_MAP.get(channel, index), channel, *self._dump(value, items))
             for index, (channel, value) in enumerate(writes)
         ]
         id_ = config["configurable"]["checkpoint_id"]
         put = rows.PutWrites(self._namespace(config), id_, task_id, task_path, numbered, items)
-        await self._store(put, lambda: None)
+        await self._store(put)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a session's checkpoints of all namespaces, with everything they refer to."""
@@ -186,31 +162,18 @@ class DurableSaver(BaseCheckpointSaver[int]):
 
     async def prepare_erasure(self, thread_id: str, erasure: StateErasure) -> RewrittenStates:
         """Compute the rows that the erasure changes; nothing is stored yet."""
-        return await self._database.read(lambda tx: prepare(tx, (self._tenant, thread_id), self.serde, erasure))
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        namespace, id_ = self._namespace(config), get_checkpoint_id(config)
-        return await self._reads.read(lambda tx: self._history(tx, namespace, id_, channels))
+        thread = (self._tenant, thread_id)
+        return await self._database.read(lambda tx: prepare(tx, thread, self.serde, erasure))
 
     get_tuple = _blocking(aget_tuple)
     put = _blocking(aput)
     put_writes = _blocking(aput_writes)
     delete_thread = _blocking(adelete_thread)
-    get_delta_channel_history = _blocking(aget_delta_channel_history)
 
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        found = self.alist(config, filter=filter, before=before, limit=limit)
-        while (one := self._loop_calls.wait_for(_next(found))) is not None:
-            yield one
+    async def _listed(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        return iter([found async for found in self.alist(config, **options)])
+
+    list = _blocking(_listed)
 
     # On the event loop.
 
@@ -224,39 +187,43 @@ class DurableSaver(BaseCheckpointSaver[int]):
         config: RunnableConfig,
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
-        unchanged: Mapping[str, rows.Version],
+        new_versions: base.ChannelVersions | None,
     ) -> rows.Put:
+        """Serialise the channels with new versions; all of them if ``new_versions`` is None."""
         values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
-        replayed = _replayed(metadata)
+        replayed = metadata.get("counters_since_delta_snapshot") or ()
         items: dict[str, Item] = {}
         channels: dict[str, rows.Channel] = {}
+        unchanged: dict[str, rows.Version] = {}
         for name in dict.fromkeys((*versions, *values)):
-            if name in values and name not in unchanged:
+            is_new = new_versions is None or name in new_versions or name not in versions
+            if not is_new and (name in replayed if name not in values else not _is_cheap(values[name])):
+                unchanged[name] = versions[name]
+            elif name in values:
                 channels[name] = rows.Channel(versions.get(name), *self._dump(values[name], items))
-            elif name not in unchanged:
+            else:
                 channels[name] = rows.Channel(versions[name], rows.REPLAYED if name in replayed else None)
         rest = {key: value for key, value in checkpoint.items() if key not in _STORED_APART}
-        body = self.serde.dumps_typed([rest, metadata])
         run_id = metadata.get("run_id")
         return rows.Put(
             namespace=self._namespace(config),
             id=checkpoint["id"],
             parent_id=get_checkpoint_id(config),
             run_id=None if run_id is None else str(run_id),
-            body=body,
+            body=self.serde.dumps_typed([rest, metadata]),
             channels=channels,
             unchanged=unchanged,
             items=items,
-            full=lambda: self._put(config, checkpoint, metadata, {}),
+            full=lambda: self._put(config, checkpoint, metadata, None),
         )
 
-    async def _store(self, put: rows.Put | rows.PutWrites, fact: Callable[[], CheckpointSaved | None]) -> None:
+    async def _store(self, put: rows.Put | rows.PutWrites, saved: CheckpointSaved | None = None) -> None:
         """Commit the put; with a journal, in one commit with the facts recorded so far."""
         journal = run_context().journal
         if journal is None:
             await self._database.submit(rows.put, put)
         else:
-            await journal.commit_with(rows.put, put, fact())
+            await journal.commit_with(rows.put, put, saved)
 
     def _state_digest(self, checkpoint: Checkpoint, put: rows.Put) -> str:
         """Hash the whole state, at the cost of its changed channels."""
@@ -277,79 +244,36 @@ class DurableSaver(BaseCheckpointSaver[int]):
         type_, data = self.serde.dumps_typed(value)
         return type_, cut(bytes(data), items, tokens=type_ == MSGPACK)
 
-    # On a reader thread.
-
-    def _tuple(
+    async def _tuple(
         self,
-        tx: Transaction,
         namespace: rows.CheckpointNamespace,
         id_: str | None,
     ) -> CheckpointTuple | None:
-        found = rows.read_checkpoint(tx, namespace, id_)
-        if found is None:
-            return None
-        rest, metadata = self.serde.loads_typed(found.body)
-        checkpoint: Any = {
-            **rest,
-            "channel_versions": {
-                k: channel.version for k, channel in found.channels.items() if channel.version is not None
-            },
-            "channel_values": {k: self.serde.loads_typed(typed) for k in found.channels if (typed := found.value(k))},
-        }
-        return CheckpointTuple(
-            config=_config(namespace, found.id),
-            checkpoint=checkpoint,
-            metadata=metadata,
-            parent_config=_config(namespace, found.parent_id) if found.parent_id else None,
-            pending_writes=self._writes(found),
-        )
+        load = self.serde.loads_typed
 
-    def _writes(self, found: rows.StoredCheckpoint) -> PendingWrites:
-        return [(task_id, channel, self.serde.loads_typed(typed)) for task_id, channel, typed in found.pending_writes()]
+        def read(tx: Transaction) -> CheckpointTuple | None:
+            found = rows.read_checkpoint(tx, namespace, id_)
+            if found is None:
+                return None
+            rest, metadata = load(found.body)
+            versions = {name: channel.version for name, channel in found.channels.items()}
+            checkpoint: Any = {
+                **rest,
+                "channel_versions": {name: each for name, each in versions.items() if each is not None},
+                "channel_values": {name: load(typed) for name, typed in found.values()},
+            }
+            parent_config = _config(namespace, found.parent_id) if found.parent_id else None
+            writes = [(task, name, load(typed)) for task, name, typed in found.pending_writes()]
+            config = _config(namespace, found.id)
+            return CheckpointTuple(config, checkpoint, metadata, parent_config, writes)
 
-    def _matches(self, body: rows.Typed, filter: Mapping[str, Any] | None) -> bool:
-        if not filter:
-            return True
-        _, metadata = self.serde.loads_typed(body)
-        return all(metadata.get(key) == value for key, value in filter.items())
-
-    def _history(
-        self, tx: Transaction, namespace: rows.CheckpointNamespace, id_: str | None, channels: Collection[str]
-    ) -> dict[str, DeltaChannelHistory]:
-        """For each channel the nearest value among the ancestors, and the writes since."""
-        history: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
-        missing = set(channels)
-        for found in rows.ancestors(tx, namespace, id_, missing):
-            for write in reversed(self._writes(found)):
-                history[write[1]]["writes"].insert(0, write)
-            for name in list(missing):
-                if typed := found.value(name):
-                    history[name]["seed"] = self.serde.loads_typed(typed)
-                    missing.discard(name)
-        return history
-
-
-def _unchanged(
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-    new_versions: ChannelVersions,
-) -> ChannelVersions:
-    """The channels whose parts are taken from the parent; a cheap value is serialised again."""
-    values, replayed = checkpoint["channel_values"], _replayed(metadata)
-    return {
-        name: version
-        for name, version in checkpoint["channel_versions"].items()
-        if name not in new_versions and (not _is_cheap(values[name]) if name in values else name in replayed)
-    }
-
-
-def _replayed(metadata: CheckpointMetadata) -> Collection[str]:
-    """The channels whose values LangGraph may replay from earlier writes."""
-    return metadata.get("counters_since_delta_snapshot") or ()
+        return await self._reads.read(read)
 
 
 def _is_cheap(value: object) -> bool:
-    return isinstance(value, int | float | None) or (isinstance(value, str | list | dict) and not value)
+    """Whether serialising it again costs less than looking it up in the parent."""
+    is_empty = isinstance(value, str | list | dict) and not value
+    return is_empty or isinstance(value, int | float | None)
 
 
 def memory_saver() -> InMemorySaver:
@@ -358,14 +282,5 @@ def memory_saver() -> InMemorySaver:
 
 
 def _config(namespace: rows.CheckpointNamespace, id_: str) -> RunnableConfig:
-    return {
-        "configurable": {
-            "thread_id": namespace.thread_id,
-            "checkpoint_ns": namespace.ns,
-            "checkpoint_id": id_,
-        }
-    }
-
-
-async def _next(found: AsyncIterator[CheckpointTuple]) -> CheckpointTuple | None:
-    return await anext(found, None)
+    _, thread_id, ns = namespace.key
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": id_}}

@@ -6,7 +6,6 @@ names it, if possible before it is stored. Nothing is ever unpickled or revived 
 """
 
 import logging
-from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any
 
@@ -32,9 +31,8 @@ MSGPACK = "msgpack"
 _FORMATS = frozenset({"null", "bytes", "bytearray", MSGPACK})
 _BLOCKED = frozenset({"msgpack_blocked", "msgpack_method_blocked"})
 
-_BASE_TYPES = frozenset(
-    {type(None), bool, int, float, str, bytes, list, tuple, dict, HumanMessage, AIMessage, ToolMessage}
-)
+_PLAIN_TYPES = (type(None), bool, int, float, str, bytes, list, tuple, dict)
+_BASE_TYPES = frozenset((*_PLAIN_TYPES, HumanMessage, AIMessage, ToolMessage))
 
 _blocked_events: ContextVar[list[SerdeEvent] | None] = ContextVar("blocked", default=None)
 
@@ -52,20 +50,14 @@ register_serde_event_listener(_record_blocked)
 class StrictSerializer(JsonPlusSerializer):
     """LangGraph's serialiser with an allowlist of types.
 
-    It allows LangGraph's safe types (messages, dates, …) and those that ``with_msgpack_allowlist``
-    adds; LangGraph adds those of a graph's state schema. Secrets of ``redactor`` are not stored.
+    It allows LangGraph's safe types (messages, dates, …) and those of ``with_msgpack_allowlist``:
+    LangGraph adds the types of a graph's state schema. Secrets of ``redactor`` are not stored.
     """
 
     def __init__(self, redactor: Redactor | None = None) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=())
-        self._verified: set[type] = set(_BASE_TYPES)
+        self._verified: frozenset[type] = _BASE_TYPES  # a clone, which allows more, starts with these
         self._redactor = Redactor() if redactor is None else redactor  # it may learn secrets later
-
-    def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> JsonPlusSerializer:
-        clone = super().with_msgpack_allowlist(extra_allowlist)
-        if clone is not self and isinstance(clone, StrictSerializer):
-            clone._verified = set(_BASE_TYPES)
-        return clone
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Serialise a value. A new type is read back once, so that every stored value can be read.
@@ -87,7 +79,8 @@ class StrictSerializer(JsonPlusSerializer):
             CorruptStore: it has a type that is not allowed, or a format that is never written.
         """
         if data[0] not in _FORMATS:
-            raise CorruptStore(f"a stored value has the form {data[0][:40]!r}, which is never written; do not trust it")
+            form = data[0][:40]
+            raise CorruptStore(f"a stored value has the form {form!r}, which is never written; do not trust it")
         seen: list[SerdeEvent] = []
         token = _blocked_events.set(seen)
         try:
@@ -117,15 +110,16 @@ def without_secrets(typed: tuple[str, bytes], redactor: Redactor) -> tuple[str, 
     Raises:
         CorruptStore: it contains a secret that cannot be removed.
     """
-    format_, data = typed
-    if not redactor or not redactor.finds(bytes(data).decode(errors="replace")):
+    format_, data = typed[0], bytes(typed[1])
+    if not redactor or not redactor.finds(data.decode(errors="replace")):
         return typed
     if format_ != MSGPACK:
-        return format_, _text_or_bytes(bytes(data), redactor)
+        return format_, _redacted(data, redactor)
     try:
         return format_, msgspec.msgpack.encode(_redacted(msgspec.msgpack.decode(data), redactor))
     except (msgspec.MsgspecError, TypeError, RecursionError) as error:
-        raise CorruptStore("there is a secret in the state, in a form in which it cannot be taken out") from error
+        problem = "there is a secret in the state, in a form in which it cannot be taken out"
+        raise CorruptStore(problem) from error
 
 
 def _redacted(value: Any, redactor: Redactor) -> Any:
@@ -133,32 +127,23 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
         case str():
             return redactor.redact_text(value)
         case bytes():
-            return _text_or_bytes(value, redactor)
+            try:
+                return redactor.redact_text(value.decode()).encode()
+            except UnicodeDecodeError:
+                return value
         case list() | tuple():
-            return [_redacted(item, redactor) for item in value]
+            return type(value)(_redacted(item, redactor) for item in value)
         case dict():
-            return {
-                redactor.redact_text(key) if isinstance(key, str) else key: _redacted(item, redactor)
-                for key, item in value.items()
-            }
+            return {_redacted(key, redactor): _redacted(item, redactor) for key, item in value.items()}
         case Ext(code=code, data=packed):
-            inner = msgspec.msgpack.decode(packed)
-            match inner:
+            match msgspec.msgpack.decode(packed):
                 case [str() as module, str() as name, *rest]:  # these two do not come from a tenant
-                    redacted = [module, name, *(_redacted(part, redactor) for part in rest)]
-                case _:
+                    redacted: Any = [module, name, *_redacted(rest, redactor)]
+                case inner:
                     redacted = _redacted(inner, redactor)
             return Ext(code, msgspec.msgpack.encode(redacted))
         case _:
             return value
-
-
-def _text_or_bytes(data: bytes, redactor: Redactor) -> bytes:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return data
-    return redactor.redact_text(text).encode()
 
 
 _trapped_calls: list[object] = []

@@ -53,15 +53,15 @@ SELECT name, node, body FROM checkpoint_item
 WHERE tenant = ? AND thread_id = ? AND name IN (SELECT value FROM json_each(?));
 
 -- name: list_checkpoints_of_thread
-SELECT thread_id, ns, id, type, body FROM checkpoint
+SELECT thread_id, ns, id FROM checkpoint
 WHERE tenant = ? AND thread_id = ?
   AND coalesce(ns = ?, TRUE) AND coalesce(id = ?, TRUE) AND coalesce(id < ?, TRUE)
-ORDER BY rowid DESC LIMIT ?;
+ORDER BY rowid DESC;
 
 -- name: list_checkpoints
-SELECT thread_id, ns, id, type, body FROM checkpoint
+SELECT thread_id, ns, id FROM checkpoint
 WHERE tenant = ? AND coalesce(id < ?, TRUE)
-ORDER BY rowid DESC LIMIT ?;
+ORDER BY rowid DESC;
 
 -- name: lineage_of_thread
 SELECT ns, id, parent_id, channels FROM checkpoint WHERE tenant = ? AND thread_id = ? ORDER BY ns, rowid DESC;
