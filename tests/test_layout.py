@@ -77,7 +77,7 @@ MAY_CATCH_ALL = {
         "envelope/introspection",
         "workflows/workplan/tasks",
         "agents/runtime/library_run",
-        "agents/middleware/failures",
+        "agents/middleware/calls",
         "agents/graphs/import_reference",
         "agents/recorded/adapt",
         "agents/tools/call",

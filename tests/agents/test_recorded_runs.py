@@ -11,7 +11,7 @@ from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.middleware.build import middleware_for
-from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.agents.tools.registry import Tools, discover, tool

@@ -15,7 +15,7 @@ from langgraph.types import interrupt
 from stellwerk.agents.build.kinds import KindParts, build_deep
 from stellwerk.agents.build.subagent import BuiltAgent
 from stellwerk.agents.middleware.build import middleware_for
-from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.agents.scripted.schema_prompting import SchemaPrompted

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command, Interrupt
 
 from stellwerk.agents.middleware.build import middleware_for
-from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.agents.runtime.context import CustomStateShared
 from stellwerk.agents.scripted.model import ScriptedModel

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from stellwerk.agents.middleware.build import CompositeMiddleware, middleware_for, without_answer_settings
+from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
 from stellwerk.agents.middleware.request import prompt_of
-from stellwerk.agents.middleware.types import Middleware
+from stellwerk.agents.middleware.types import CompositeMiddleware, Middleware
 from stellwerk.errors import SpecError
 from stellwerk.spec.load import load_system
 from stellwerk.spec.model import AgentConfig

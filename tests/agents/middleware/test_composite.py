@@ -9,8 +9,7 @@ from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 
-from stellwerk.agents.middleware.build import CompositeMiddleware
-from stellwerk.agents.middleware.types import Answer, AskModel, Middleware, Request, ToolOutcome
+from stellwerk.agents.middleware.types import Answer, AskModel, CompositeMiddleware, Middleware, Request, ToolOutcome
 from tests.agents.middleware.conversations import call, model, say, spoken
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from stellwerk.agents.middleware.failures import one_line
+from stellwerk.agents.middleware.calls import one_line
 from stellwerk.errors import Fenced
 from stellwerk.spec.model import AgentConfig
 from tests.agents.middleware.conversations import Conversation, call, model, say, spoken

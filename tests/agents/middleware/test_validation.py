@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from langgraph.types import interrupt
 
 from stellwerk.agents.checkpoints.saver import DurableSaver
-from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.shapes import HELD
 from stellwerk.errors import QuotaExceeded

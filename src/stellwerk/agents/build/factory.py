@@ -22,9 +22,9 @@ from stellwerk.agents.build.subagent import BuiltAgent, agent_tool
 from stellwerk.agents.graphs.input import find_input
 from stellwerk.agents.graphs.registry import adopted
 from stellwerk.agents.graphs.state_types import state_types
+from stellwerk.agents.middleware.approvals import ToolTraits
 from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
 from stellwerk.agents.middleware.request import prompt_of
-from stellwerk.agents.middleware.taint import ToolTraits
 from stellwerk.agents.runtime.context import CustomStateShared
 from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE
 from stellwerk.agents.runtime.images import ImageInput

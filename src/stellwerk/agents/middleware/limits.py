@@ -9,33 +9,24 @@ conversation, and calls of the general-purpose sub-agent of a deep agent count f
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware, AgentState, ToolCallRequest, hook_config
+from langchain.agents.middleware import AgentState, hook_config
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 # Private, but the only way to the pending writes of an unfinished step; a test of limits pins it.
-from langgraph._internal._constants import CONFIG_KEY_CHECKPOINT_MAP, CONFIG_KEY_CHECKPOINTER, CONFIG_KEY_RESUMING
+from langgraph._internal import _constants as keys
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
-from stellwerk.agents.middleware.types import Answer, AskModel, AskTool, Request, ToolOutcome, outcome_with_notes
+from stellwerk.agents.middleware.types import Answer, AskModel, AskTool, Middleware, Request, ToolOutcome, ToolRequest
+from stellwerk.agents.runtime import conversation
 from stellwerk.agents.runtime.budget import Budget, current, spending
 from stellwerk.agents.runtime.context import check_quotas
-from stellwerk.agents.runtime.conversation import (
-    REFUSED,
-    SECONDS,
-    SERVER_WRITTEN,
-    SPENT,
-    Cost,
-    cost_in,
-    names_of,
-    ran_in,
-    seconds_in,
-    since_input,
-    with_notes,
-)
+from stellwerk.agents.runtime.conversation import Cost, cost_in, since_input, with_notes
 from stellwerk.ids import digest_id
 
 AT_ONCE = 64
@@ -43,20 +34,20 @@ AT_ONCE = 64
 _CROWDED = f"Refused: of the tool calls of one turn, {AT_ONCE} are run. Ask for the others in your next turn."
 
 
-class StepLimit(AgentMiddleware[Any, Any, Any]):
+@dataclass(eq=False)
+class StepLimit(Middleware):
     """Counts before the call, so the tool calls of the last step still run and get results.
 
     At the limit the agent answers with an AI message, not an error: the user reads the reason.
     """
 
-    def __init__(self, max_steps: int, *, agent: str) -> None:
-        super().__init__()
-        self._max, self._agent = max_steps, agent
+    max_steps: int
+    agent: str
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
         # The state, not the request, which other layers may have shortened.
         said = request.state["messages"]
-        budget = budget_of(self._agent, self._max, said)
+        budget = budget_of(self.agent, self.max_steps, said)
         budget.parallel_results = None  # they have joined the conversation
         budget.check()
         if empty := budget.used_up():
@@ -69,31 +60,31 @@ class StepLimit(AgentMiddleware[Any, Any, Any]):
             response.result = [with_notes(message, **notes) for message in response.result]
         return response
 
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: AskTool) -> ToolOutcome:
+    async def awrap_tool_call(self, request: ToolRequest, handler: AskTool) -> ToolOutcome:
         check_quotas()
         said = request.state["messages"]
-        budget = budget_of(self._agent, self._max, said)
+        budget = budget_of(self.agent, self.max_steps, said)
         if budget.parallel_results is None:
             budget.parallel_results = await finished_parallel_results()
-            budget = budget_of(self._agent, self._max, [*said, *budget.parallel_results])
+            budget = budget_of(self.agent, self.max_steps, [*said, *budget.parallel_results])
         with spending(within=budget) as inside:
             async with inside.in_time():
                 outcome = await handler(request)
         notes = _clock(inside)
         if inside.spent != Cost():  # noted, so that the count survives a restart
-            notes[SPENT] = inside.spent.to_json()
-        return outcome_with_notes(outcome, **notes) if notes else outcome
+            notes[conversation.SPENT] = inside.spent.to_json()
+        return conversation.outcome_with_notes(outcome, **notes) if notes else outcome
 
     def _end(self, messages: Sequence[BaseMessage], *, mine: bool) -> AIMessage:
         why = "no steps are left for this"
         if mine:
-            why = f"I have used all {self._max} steps that I have for one message"
+            why = f"I have used all {self.max_steps} steps that I have for one message"
         return AIMessage(
             f"I stop here: {why}.",
             # The stream of updates distinguishes messages by id.
             id=digest_id("steps", *(message.id or "" for message in messages[-1:])),
-            name=self._agent,
-            response_metadata={SERVER_WRITTEN: "max_steps"},
+            name=self.agent,
+            response_metadata={conversation.SERVER_WRITTEN: "max_steps"},
         )
 
 
@@ -103,14 +94,14 @@ def budget_of(agent: str, max_steps: int, messages: Sequence[BaseMessage]) -> Bu
     namespace = str(get_config().get("configurable", {}).get("checkpoint_ns", ""))
     budget = current().of(namespace.rpartition("|")[0], agent=agent, limit=max_steps)
     said = since_input(messages)
-    budget.catch_up(cost_in(said), seconds=seconds_in(said))
+    budget.catch_up(cost_in(said), seconds=conversation.seconds_in(said))
     return budget
 
 
 def _clock(budget: Budget) -> dict[str, Any]:
     """The running time of the run, if seconds are limited."""
     seconds = budget.seconds()
-    return {} if seconds is None else {SECONDS: seconds}
+    return {} if seconds is None else {conversation.SECONDS: seconds}
 
 
 async def finished_parallel_results() -> list[BaseMessage]:
@@ -119,20 +110,20 @@ async def finished_parallel_results() -> list[BaseMessage]:
     They are stored as pending writes, and join the conversation only when the turn is over.
     """
     here = get_config().get("configurable", {})
-    saver = here.get(CONFIG_KEY_CHECKPOINTER)
-    if not here.get(CONFIG_KEY_RESUMING) or not isinstance(saver, BaseCheckpointSaver):
+    saver = here.get(keys.CONFIG_KEY_CHECKPOINTER)
+    if not here.get(keys.CONFIG_KEY_RESUMING) or not isinstance(saver, BaseCheckpointSaver):
         return []
     namespace = str(here.get("checkpoint_ns", "")).rpartition("|")[0]
-    checkpoint = here.get(CONFIG_KEY_CHECKPOINT_MAP, {}).get(namespace)
-    place = {"thread_id": here["thread_id"], "checkpoint_ns": namespace, "checkpoint_id": checkpoint}
-    saved = await saver.aget_tuple({"configurable": place})
+    checkpoint = here.get(keys.CONFIG_KEY_CHECKPOINT_MAP, {}).get(namespace)
+    place = {"checkpoint_ns": namespace, "checkpoint_id": checkpoint}
+    saved = await saver.aget_tuple({"configurable": {"thread_id": here["thread_id"], **place}})
     writes = (saved.pending_writes if saved else None) or []
     values = [value for _, channel, value in writes if channel == "messages"]
-    messages = [found for value in values for found in (value if isinstance(value, list) else [value])]
-    return [found for found in messages if isinstance(found, BaseMessage)]
+    written = [value if isinstance(value, list) else [value] for value in values]
+    return [found for found in chain(*written) if isinstance(found, BaseMessage)]
 
 
-class OneModelCall(AgentMiddleware[Any, Any, Any]):
+class OneModelCall(Middleware):
     """Ends after one model call and its tools; the tool result is the answer."""
 
     @hook_config(can_jump_to=["end"])
@@ -140,34 +131,34 @@ class OneModelCall(AgentMiddleware[Any, Any, Any]):
         return {"jump_to": "end"} if isinstance(state["messages"][-1], ToolMessage) else None
 
 
-class ToolLimits(AgentMiddleware[Any, Any, Any]):
+@dataclass(eq=False)
+class ToolLimits(Middleware):
     """How often an agent may call its tools; inside the step limit, which creates its budget."""
 
-    def __init__(self, agent: str, of_all: int | None, of_each: Mapping[str, int]) -> None:
-        super().__init__()
-        self._agent, self._of_all, self._of_each = agent, of_all, of_each
+    agent: str
+    of_all: int | None
+    of_each: Mapping[str, int]
 
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: AskTool) -> ToolOutcome:
+    async def awrap_tool_call(self, request: ToolRequest, handler: AskTool) -> ToolOutcome:
         name, call_id = request.tool_call["name"], request.tool_call["id"] or ""
         why = self._refusals(since_input(request.state["messages"])).get(call_id)
         if why is None:
             return await handler(request)
-        notes = {REFUSED: True}
+        notes = {conversation.REFUSED: True}
         return ToolMessage(why, tool_call_id=call_id, name=name, status="error", response_metadata=notes)
 
     def _refusals(self, said: Sequence[BaseMessage]) -> Mapping[str, str]:
         """The refused calls of the current turn, decided when its first call starts."""
         # The innermost budget is the agent's own; in the outermost it waits for this sub-agent.
-        own = [budget for budget in current().around() if budget.agent == self._agent]
+        own = [budget for budget in current().around() if budget.agent == self.agent]
         mine, whole = own[0], own[-1]
         turn = next(n for n in reversed(range(len(said))) if isinstance(said[n], AIMessage))
         key = f"{turn} {said[turn].id}"
         if key not in mine.refusals:
             known = [*said, *(mine.parallel_results or ())]
-            mine.catch_up(cost_in(known) + Cost(calls=self._count(ran_in(said))))
+            mine.catch_up(cost_in(known) + Cost(calls=self._count(conversation.ran_in(said))))
             calls = getattr(said[turn], "tool_calls", ())
-            verdicts = list(self.verdicts(calls, whole.spent.calls))
-            decided = list(zip(calls, verdicts, strict=True))
+            decided = list(zip(calls, self.verdicts(calls, whole.spent.calls), strict=True))
             mine.spend(Cost(calls=self._count(call for call, why in decided if why is None)))
             # If two calls share an id, a refusal of either applies to both.
             mine.refusals[key] = {call["id"] or "": why for call, why in decided if why is not None}
@@ -183,22 +174,23 @@ class ToolLimits(AgentMiddleware[Any, Any, Any]):
             yield why
 
     def _beyond(self, call: ToolCall, ran: Counter[str]) -> str | None:
-        for name in names_of(call):
-            limit = self._of_each.get(name)
+        for name in conversation.names_of(call):
+            limit = self.of_each.get(name)
             if limit is not None and ran[self._key(name)] >= limit:
                 return f"Refused: {name} may be called {limit} times for one message. Do not call it again."
-        if self._of_all is not None and ran[self._key()] >= self._of_all:
-            return f"Refused: {self._of_all} tool calls are allowed for one message. Answer with what you have."
+        if self.of_all is not None and ran[self._key()] >= self.of_all:
+            return f"Refused: {self.of_all} tool calls are allowed for one message. Answer with what you have."
         return None
 
     def _count(self, calls: Iterable[ToolCall]) -> Counter[str]:
         """A call counts for each of its names with a limit, and for the limit of all calls."""
         counted: Counter[str] = Counter()
         for call in calls:
-            counted.update(self._key(name) for name in names_of(call) if name in self._of_each)
-            if self._of_all is not None:
+            names = conversation.names_of(call)
+            counted.update(self._key(name) for name in names if name in self.of_each)
+            if self.of_all is not None:
                 counted[self._key()] += 1
         return counted
 
     def _key(self, tool: str = "") -> str:
-        return f"{self._agent}/{tool}"
+        return f"{self.agent}/{tool}"

@@ -1,12 +1,11 @@
 """Changes to the model request: final prompt, results of dangling tool calls, images, aliases."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
-from stellwerk.agents.middleware.types import Answer, AskModel, Request
+from stellwerk.agents.middleware.types import Answer, AskModel, Middleware, Request
 from stellwerk.agents.runtime.conversation import since_input, with_missing_results
 from stellwerk.agents.runtime.images import takes_images, with_images
 from stellwerk.agents.runtime.shapes import FINAL
@@ -22,20 +21,21 @@ def prompt_of(config: AgentConfig) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-class FinalPrompt(AgentMiddleware[Any, Any, Any]):
+@dataclass(eq=False)
+class FinalPrompt(Middleware):
     """After enough tool results, requests the answer with another prompt and without tools."""
 
-    def __init__(self, prompt: str, *, after: int) -> None:
-        super().__init__()
-        self._prompt, self._after = SystemMessage(prompt), after
+    prompt: str
+    after: int
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
-        results = sum(isinstance(message, ToolMessage) for message in since_input(request.state["messages"]))
-        if results < self._after:
+        said = since_input(request.state["messages"])
+        if sum(isinstance(message, ToolMessage) for message in said) < self.after:
             return await handler(request)
-        final = request.model.model_copy(update={"tags": [*(request.model.tags or []), FINAL]})
-        asked = request.override(model=final, system_message=self._prompt, tools=[], tool_choice=None)
-        response = await handler(asked)
+        model = request.model.model_copy(update={"tags": [*(request.model.tags or []), FINAL]})
+        prompt = SystemMessage(self.prompt)
+        final = request.override(model=model, system_message=prompt, tools=[], tool_choice=None)
+        response = await handler(final)
         response.result = [_without_calls(message) for message in response.result]
         return response
 
@@ -45,17 +45,11 @@ def _without_calls(message: BaseMessage) -> BaseMessage:
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return message
     rest = {key: value for key, value in message.additional_kwargs.items() if key not in _CALLS}
-    return message.model_copy(
-        update={
-            "content": str(message.text),
-            "tool_calls": [],
-            "invalid_tool_calls": [],
-            "additional_kwargs": rest,
-        }
-    )
+    no_calls = {"tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": rest}
+    return message.model_copy(update={"content": str(message.text), **no_calls})
 
 
-class DanglingToolCalls(AgentMiddleware[Any, Any, Any]):
+class DanglingToolCalls(Middleware):
     """A stopped run leaves tool calls without results, and providers reject such a conversation.
 
     Each gets an error result in the model request. The state keeps what happened.
@@ -66,7 +60,7 @@ class DanglingToolCalls(AgentMiddleware[Any, Any, Any]):
         return await handler(request.override(messages=messages))
 
 
-class Images(AgentMiddleware[Any, Any, Any]):
+class Images(Middleware):
     """Inserts the images of which the messages hold references."""
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
@@ -76,12 +70,11 @@ class Images(AgentMiddleware[Any, Any, Any]):
         return await handler(request)
 
 
-class Aliases(AgentMiddleware[Any, Any, Any]):
+@dataclass(eq=False)
+class Aliases(Middleware):
     """Replaces aliases of tools in tool calls by the tools' names."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        super().__init__()
-        self._names = names
+    names: Mapping[str, str]
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
         response = await handler(request)
@@ -90,7 +83,7 @@ class Aliases(AgentMiddleware[Any, Any, Any]):
 
     def _named(self, message: BaseMessage) -> BaseMessage:
         requested = message.tool_calls if isinstance(message, AIMessage) else []
-        if not any(call["name"] in self._names for call in requested):
+        if not any(call["name"] in self.names for call in requested):
             return message
-        calls = [{**call, "name": self._names.get(call["name"], call["name"])} for call in requested]
+        calls = [{**call, "name": self.names.get(call["name"], call["name"])} for call in requested]
         return message.model_copy(update={"tool_calls": calls})

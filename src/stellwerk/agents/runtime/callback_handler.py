@@ -20,33 +20,13 @@ from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, Parent
 # Private, but what `runtime.emit_output_delta` reads; a canary test pins it.
 from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
 
+from stellwerk.agents.runtime import shapes
 from stellwerk.agents.runtime.context import Pause
-from stellwerk.agents.runtime.shapes import (
-    FINAL,
-    ask_ids,
-    graph_input_of,
-    model_finished,
-    plain_message,
-    text_deltas,
-    tool_call_deltas,
-    tool_finished,
-    tool_started,
-    voice_of,
-)
+from stellwerk.agents.runtime.shapes import FINAL
 from stellwerk.agents.runtime.write_ahead import on_loop
 from stellwerk.ids import Clock, digest_id
-from stellwerk.stream.facts import (
-    CallFailed,
-    CallPaused,
-    CustomEvent,
-    Fact,
-    ModelStarted,
-    ModelToken,
-    StepEnded,
-    StepStarted,
-    ToolArgsDelta,
-    ToolOutputDelta,
-)
+from stellwerk.stream import facts
+from stellwerk.stream.facts import Fact, ModelToken, ToolArgsDelta
 from stellwerk.tenants.quotas import RunUsage
 
 EmitFact = Callable[[Fact], None]
@@ -121,20 +101,20 @@ class RunCallbackHandler(BaseCallbackHandler):
         name = str(kwargs.get("name") or "")
         named = node if name == node else None
         space = str(about.get("langgraph_checkpoint_ns", ""))
-        given = graph_input_of(inputs) if space and named is None else None
-        self._emit(StepStarted(str(run_id), _name(parent_run_id), named, space, name, self._clock.now(), given))
+        given = shapes.graph_input_of(inputs) if space and named is None else None
+        self._emit(facts.StepStarted(str(run_id), _name(parent_run_id), named, space, name, self._clock.now(), given))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._step_over(run_id)
-        self._emit(StepEnded(self._clock.now(), str(run_id)))
+        self._emit(facts.StepEnded(self._clock.now(), str(run_id)))
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         self._step_over(run_id)
         if isinstance(error, GraphInterrupt | GraphDrained):
-            self._emit(CallPaused(str(run_id), ask_ids(error)))
+            self._emit(facts.CallPaused(str(run_id), shapes.ask_ids(error)))
         elif not self._is_cut_off(error):  # a command for the parent graph is no failure either
             failed = None if isinstance(error, GraphBubbleUp) else type(error).__name__
-            self._emit(StepEnded(self._clock.now(), str(run_id), failed))
+            self._emit(facts.StepEnded(self._clock.now(), str(run_id), failed))
 
     def _step_over(self, run_id: UUID) -> None:
         self._steps.discard(run_id)
@@ -160,7 +140,7 @@ class RunCallbackHandler(BaseCallbackHandler):
         given = kwargs.get("invocation_params") or {}
         model = given.get("model") or about.get("ls_model_name") or given.get("_type") or "unknown"
         self._emit(
-            ModelStarted(
+            facts.ModelStarted(
                 self._clock.now(),
                 str(run_id),
                 _name(parent_run_id),
@@ -168,8 +148,8 @@ class RunCallbackHandler(BaseCallbackHandler):
                 about.get("lc_agent_name"),
                 about.get("langgraph_node"),
                 {key: given[key] for key in _PARAMS if given.get(key) is not None},
-                voice_of(kwargs.get("tags") or ()),
-                [plain_message(message) for message in messages[0]] if self._prompts else None,
+                shapes.voice_of(kwargs.get("tags") or ()),
+                [shapes.plain_message(message) for message in messages[0]] if self._prompts else None,
             )
         )
 
@@ -191,9 +171,9 @@ class RunCallbackHandler(BaseCallbackHandler):
         if token and isinstance(token, str):
             self._emit(ModelToken(self._clock.now(), self._named(run_id, parent_run_id), token))
         else:
-            for kind, block, text in text_deltas(token, chunk):
+            for kind, block, text in shapes.text_deltas(token, chunk):
                 self._emit(ModelToken(self._clock.now(), self._named(run_id, parent_run_id), text, kind, block))
-        if (pieces := tool_call_deltas(chunk)) and FINAL not in (kwargs.get("tags") or ()):
+        if (pieces := shapes.tool_call_deltas(chunk)) and FINAL not in (kwargs.get("tags") or ()):
             if run_id is not self._writing[0]:
                 self._writing = (run_id, str(run_id))
             for piece in pieces:
@@ -212,20 +192,20 @@ class RunCallbackHandler(BaseCallbackHandler):
         made = response.generations[0] if response.generations else []
         message = getattr(made[0], "message", None) if made else None
         if not isinstance(message, AIMessage):
-            self._emit(CallFailed(self._clock.now(), str(run_id), "EmptyAnswer", "the model gave no message"))
+            self._emit(facts.CallFailed(self._clock.now(), str(run_id), "EmptyAnswer", "the model gave no message"))
             return
         usage = message.usage_metadata
         if self._usage is not None and usage is not None:
             on_loop(self._loop, self._usage.spend, usage["input_tokens"] + usage["output_tokens"])
         # The final call offers no tools; tool calls that the model makes regardless are dropped.
         calls = [] if FINAL in (kwargs.get("tags") or ()) else message.tool_calls
-        finished = model_finished(self._clock.now(), str(run_id), message, calls)
+        finished = shapes.model_finished(self._clock.now(), str(run_id), message, calls)
         self.model_messages.add(finished.message_id)
         self._emit(finished)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         if not self._is_cut_off(error):
-            self._emit(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+            self._emit(facts.CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
 
     def on_tool_start(
         self,
@@ -246,11 +226,11 @@ class RunCallbackHandler(BaseCallbackHandler):
         name = str((serialized or {}).get("name") or "tool")
         # `runtime.emit_output_delta` writes to it; LangGraph's own listener would get all tokens.
         self._writers[run_id] = _tool_call_writer.get()
-        _tool_call_writer.set(lambda delta: self._emit(ToolOutputDelta(self._clock.now(), run, delta)))
+        _tool_call_writer.set(lambda delta: self._emit(facts.ToolOutputDelta(self._clock.now(), run, delta)))
         tool_call_id = str(kwargs.get("tool_call_id") or self._direct(space, name))
         args = inputs if inputs is not None else {"input": input_str} if input_str else {}
         called = {"name": name, "tool_call_id": tool_call_id}
-        self._emit(tool_started(self._clock.now(), run, args, about, parent=_name(parent_run_id), **called))
+        self._emit(shapes.tool_started(self._clock.now(), run, args, about, parent=_name(parent_run_id), **called))
 
     def _direct(self, space: str, name: str) -> str:
         """The id of a tool call made directly by a node; the same when the node runs again."""
@@ -259,19 +239,19 @@ class RunCallbackHandler(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         _tool_call_writer.set(self._writers.pop(run_id, None))
-        self._emit(tool_finished(self._clock.now(), str(run_id), output))
+        self._emit(shapes.tool_finished(self._clock.now(), str(run_id), output))
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         _tool_call_writer.set(self._writers.pop(run_id, None))
         if isinstance(error, GraphInterrupt | GraphDrained):  # interrupt or pause, no error
-            self._emit(CallPaused(str(run_id), ask_ids(error)))
+            self._emit(facts.CallPaused(str(run_id), shapes.ask_ids(error)))
         elif isinstance(error, ParentCommand):
-            self._emit(tool_finished(self._clock.now(), str(run_id), error.args[0]))
+            self._emit(shapes.tool_finished(self._clock.now(), str(run_id), error.args[0]))
         else:
-            self._emit(CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+            self._emit(facts.CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        self._emit(CustomEvent(self._clock.now(), "", {"name": name, "data": data}, run=str(run_id)))
+        self._emit(facts.CustomEvent(self._clock.now(), "", {"name": name, "data": data}, run=str(run_id)))
 
     def _is_cut_off(self, error: BaseException) -> bool:
         """Whether a shutdown cancelled the call: it stays open, and the next start decides."""

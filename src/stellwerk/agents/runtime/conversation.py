@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.types import Command
 
 from stellwerk.envelope.payloads import ATTACHED
 
@@ -125,6 +126,18 @@ def by_model(message: BaseMessage) -> bool:
 def with_notes(message: Spoken, **notes: Any) -> Spoken:
     """The message with more metadata, which is stored with it and not sent to models."""
     return message.model_copy(update={"response_metadata": {**message.response_metadata, **notes}})
+
+
+def outcome_with_notes(outcome: ToolMessage | Command[Any], **notes: Any) -> ToolMessage | Command[Any]:
+    """The outcome of a tool with notes on its message, which may be inside a command."""
+    match outcome:
+        case ToolMessage():
+            return with_notes(outcome, **notes)
+        case Command(update={"messages": [*others, ToolMessage() as result], **rest}):
+            messages = [*others, with_notes(result, **notes)]
+            return replace(outcome, update={**rest, "messages": messages})
+        case _:
+            return outcome
 
 
 def cost_in(messages: Sequence[BaseMessage]) -> Cost:

@@ -15,19 +15,8 @@ from stellwerk.agents.runtime.conversation import DOCUMENTS, STEP, TASK
 from stellwerk.agents.runtime.images import without_data
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.ids import Clock
-from stellwerk.stream.facts import (
-    AnswerAccepted,
-    CustomEvent,
-    Fact,
-    Interrupted,
-    MessageReturned,
-    ModelFinished,
-    NodeUpdated,
-    ToolAnswered,
-    ToolFinished,
-    ToolStarted,
-    Voice,
-)
+from stellwerk.stream import facts
+from stellwerk.stream.facts import Fact, Voice
 from stellwerk.stream.model_calls import message_id_of
 from stellwerk.views.questions import BREAKPOINT, NO, YES
 
@@ -71,11 +60,11 @@ def agent_behind(name: str, args: dict[str, Any], ours: dict[str, Any]) -> tuple
 
 def tool_started(
     ts: float, run: str, args: dict[str, Any], about: Mapping[str, Any], *, parent: str | None, **called: str
-) -> ToolStarted:
+) -> facts.ToolStarted:
     """The start of a tool call: ``called`` has name and tool_call_id, ``about`` is metadata."""
     ours = about.get(ARTIFACT_KEY) or {}
     agent, signal = agent_behind(called["name"], args, ours)
-    return ToolStarted(
+    return facts.ToolStarted(
         ts=ts,
         run=run,
         parent=parent,
@@ -92,7 +81,7 @@ def tool_started(
     )
 
 
-def tool_finished(ts: float, run: str, output: Any) -> ToolFinished:
+def tool_finished(ts: float, run: str, output: Any) -> facts.ToolFinished:
     """The end of a tool call; a tool that changes the state returns its message in a command."""
     message = output
     if isinstance(output, Command):
@@ -102,12 +91,12 @@ def tool_finished(ts: float, run: str, output: Any) -> ToolFinished:
     artifact = _artifact(message)
     notes = artifact.get("notes", ()) if artifact.get(ARTIFACT_KEY) == 1 else ()
     failed = getattr(message, "status", None) == "error"
-    return ToolFinished(ts, run, payload_of(message), failed, tuple(map(str, notes)))
+    return facts.ToolFinished(ts, run, payload_of(message), failed, tuple(map(str, notes)))
 
 
-def model_finished(ts: float, run: str, message: AIMessage, calls: Sequence[ToolCall]) -> ModelFinished:
+def model_finished(ts: float, run: str, message: AIMessage, calls: Sequence[ToolCall]) -> facts.ModelFinished:
     usage = message.usage_metadata
-    return ModelFinished(
+    return facts.ModelFinished(
         ts=ts,
         run=run,
         message_id=plain_id(message.id) or message_id_of(run),
@@ -184,7 +173,7 @@ def facts_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[Fact
     match part["type"]:
         case "custom":
             named = data.get("tool_call_id") if isinstance(data, dict) else None
-            yield CustomEvent(clock.now(), space, data, named if isinstance(named, str) else None)
+            yield facts.CustomEvent(clock.now(), space, data, named if isinstance(named, str) else None)
         case "updates":
             yield from _updates(space, data, clock)
             if not space:
@@ -196,9 +185,9 @@ def _updates(space: str, data: Mapping[str, Any], clock: Clock) -> Iterator[Fact
     for node, update in data.items():
         if node == "__interrupt__":
             if not update:
-                yield Interrupted(clock.now(), "", dict(_BREAKPOINT), None, space)
+                yield facts.Interrupted(clock.now(), "", dict(_BREAKPOINT), None, space)
             for asked in update:
-                yield Interrupted(clock.now(), str(asked.id), asked.value, _schema(asked.response_schema), space)
+                yield facts.Interrupted(clock.now(), str(asked.id), asked.value, _schema(asked.response_schema), space)
         elif node != "__metadata__":
             for change in update if isinstance(update, list) else [update]:
                 yield from _change(space, node, change, clock, repeated)
@@ -208,24 +197,24 @@ def _change(space: str, node: str, change: Any, clock: Clock, repeated: bool) ->
     for message in _messages(change):
         if isinstance(message, ToolMessage) and not repeated:
             failed = message.status == "error"
-            yield ToolAnswered(clock.now(), space, message.tool_call_id, payload_of(message), failed)
+            yield facts.ToolAnswered(clock.now(), space, message.tool_call_id, payload_of(message), failed)
     if isinstance(change, Mapping) and change.get(ACCEPTED):
         spoken = [m for m in _messages(change) if isinstance(m, AIMessage)]
         if spoken:
-            yield AnswerAccepted(clock.now(), plain_id(spoken[-1].id), str(change[ACCEPTED]))
+            yield facts.AnswerAccepted(clock.now(), plain_id(spoken[-1].id), str(change[ACCEPTED]))
     if isinstance(change, Mapping):
         change = {key: value for key, value in change.items() if key != "messages"}
-    yield NodeUpdated(clock.now(), node, space, change, repeated)
+    yield facts.NodeUpdated(clock.now(), node, space, change, repeated)
 
 
-def _returned_messages(data: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[MessageReturned]:
+def _returned_messages(data: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[facts.MessageReturned]:
     """AI messages in the updates, whether or not a model call produced them."""
     updates = [update for node, update in data.items() if not node.startswith("__")]
     changes = [change for update in updates for change in (update if isinstance(update, list) else [update])]
     for message in (message for change in changes for message in _messages(change)):
         if isinstance(message, AIMessage):
             notes = message.response_metadata
-            yield MessageReturned(
+            yield facts.MessageReturned(
                 clock.now(),
                 plain_id(message.id),
                 str(message.text),

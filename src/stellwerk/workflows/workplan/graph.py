@@ -18,7 +18,7 @@ from langgraph.types import Send
 
 from stellwerk.agents.build.kinds import KindParts
 from stellwerk.agents.graphs.input import Graph
-from stellwerk.agents.middleware.failures import RetryPolicy
+from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.middleware.limits import finished_parallel_results
 from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.agents.runtime.budget import Budget, current, spending

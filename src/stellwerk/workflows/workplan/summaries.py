@@ -11,8 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
-from stellwerk.agents.middleware.call_log import model_call_entry
-from stellwerk.agents.middleware.failures import ENDS_THE_RUN, RetryPolicy
+from stellwerk.agents.middleware.calls import ENDS_THE_RUN, RetryPolicy, model_call_entry
 from stellwerk.agents.runtime.budget import current
 from stellwerk.agents.runtime.conversation import INPUT_NOTE, Cost, cost_in
 from stellwerk.agents.runtime.shapes import NOSTREAM
