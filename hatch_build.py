@@ -1,4 +1,4 @@
-"""Puts the console into the wheel and the sdist. Without Node they have none, and whoever builds them is told."""
+"""Adds the console to the wheel and the sdist; without Node it prints a warning and leaves the console out."""
 
 import subprocess
 import sys
@@ -19,4 +19,4 @@ class ConsoleHook(BuildHookInterface):  # type: ignore[type-arg]
         if ended not in (0, NO_NODE):
             raise RuntimeError("the console cannot be built; see above")
         if not (root / "src/stellwerk/console/index.html").is_file():
-            self.app.display_warning("there is no Node here: the package comes without the console")
+            self.app.display_warning("Node is not installed: the package has no console")

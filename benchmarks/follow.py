@@ -1,4 +1,4 @@
-"""From append to reader: how long an event takes through the disk to whoever follows its session."""
+"""From append to reader: how long an event takes, through the disk, to a follower of its session."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Limit A: the same agent in a bare process. No HTTP, nothing stored, nobody reads: what LangGraph itself costs.
+"""Limit A: the same agent in a bare process. No HTTP, nothing stored, no reader: the cost of LangGraph itself.
 
 ``python -m benchmarks.limit TOKENS PACE RUNS [seldom]`` does RUNS at once for every line it reads, and answers each
 line with the CPU seconds and the wall seconds that it took. With ``seldom`` Python's collector of garbage is set as

@@ -86,13 +86,13 @@ async def _poll(server: Server, workflow_id: str, number: int, went: _Went) -> N
         for what in ("status", "logs", "messages"):
             begun = perf_counter()
             query = f"?id={last[what]}" if what in last else ""
-            tag, told = await link.get(f"{_PATH}/{workflow_id}/{what}{query}", tags.get(what + query))
+            tag, content = await link.get(f"{_PATH}/{workflow_id}/{what}{query}", tags.get(what + query))
             went.waits.append(perf_counter() - begun)
             tags[what + query] = tag
-            if isinstance(told, dict):
-                status = str(told["status"])
-            elif told:
-                last[what] = told[-1]["id"]
+            if isinstance(content, dict):
+                status = str(content["status"])
+            elif content:
+                last[what] = content[-1]["id"]
         await asyncio.sleep(EVERY)
     link.close()
 

@@ -1,6 +1,6 @@
 """Replay: stored events read and framed, page by page, and on the very path that serves a stream.
 
-The stored bodies are no JSON: whoever parsed one on the way out would fail.
+The stored bodies are no JSON: code that parsed one on the way out would fail.
 """
 
 import time

@@ -18,7 +18,7 @@ EVENT = LogEntry("llm_token", 1.0, b'{"type":"llm_token","ts":1.0,"payload":{"te
 
 @dataclass
 class Writer:
-    """Who holds the lease of one session, and counts his batches."""
+    """Holds the lease of one session and counts its batches."""
 
     log: DurableLog
     session_id: str

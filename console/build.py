@@ -1,8 +1,8 @@
-"""Builds the console into the package, if anything that it is made of has changed since the last time.
+"""Builds the console into the package if one of its sources has changed since the last build.
 
-``python console/build.py`` for ``make console`` and ``make run``; the wheel is built with it, too. It needs nothing but
-Python's own library, and Node with npm: the machine's, or that of the wheel which ``make node`` installs. Without
-Node it says so and ends with 3, and what is there stays as it is.
+``make console``, ``make run`` and the build of the wheel run ``python console/build.py``. It needs the standard
+library, and Node with npm: installed on the machine, or by ``make node`` as a wheel. Without Node it prints a message,
+exits with 3 and leaves an existing build unchanged.
 """
 
 import hashlib
@@ -39,12 +39,12 @@ def digest(*names: str) -> str:
     return found.hexdigest()
 
 
-def stands(stamp: Path, wanted: str) -> bool:
+def is_current(stamp: Path, wanted: str) -> bool:
     return stamp.is_file() and stamp.read_text("ascii") == wanted
 
 
 def search_path() -> str:
-    """Node's wheel is only looked at where the machine has none."""
+    """The machine's own Node comes first, then that of the wheel."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts")])
 
 
@@ -61,15 +61,15 @@ def npm(*arguments: str) -> None:
 
 def install() -> None:
     wanted, _ = digest(*PACKAGES), npm_found()
-    if not stands(INSTALLED, wanted):
-        say("fetching what it is made of (npm ci) …")
+    if not is_current(INSTALLED, wanted):
+        say("installing its packages (npm ci) …")
         npm("ci", "--no-audit", "--no-fund", "--loglevel=error")
         INSTALLED.write_text(wanted, "ascii")
 
 
 def build() -> None:
     wanted = digest(*PACKAGES, *SOURCES)
-    if BUILT.is_file() and stands(STAMP, wanted):
+    if BUILT.is_file() and is_current(STAMP, wanted):
         return
     install()
     say("building …")
@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
                 npm("run", "--silent", script, "--workspaces", "--if-present")
         build()
     except FileNotFoundError:
-        say("there is no Node here, so it is not built; the API works without it")
+        say("Node is not installed, so the console is not built; the API works without it")
         return NO_NODE
     except subprocess.CalledProcessError as error:
         return int(error.returncode)

@@ -1,7 +1,7 @@
-"""Resolves package-lock.json anew, for ``make lock``, and takes out of it whatever is an address.
+"""Updates package-lock.json for ``make lock`` and removes every URL from it.
 
-npm leaves the addresses of packages out by itself (``.npmrc``), but not where their authors ask for money or explain
-why they gave a package up. Nobody needs those to install, and a mirror may write its own name there.
+``.npmrc`` makes npm omit the URLs of packages, but not those of funding pages and deprecation notes. An install needs
+neither, and a mirror may write its own host name there.
 """
 
 import json

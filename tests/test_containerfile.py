@@ -46,7 +46,7 @@ def test_what_the_stages_copy_is_enough_to_build_the_wheel_with_the_console_in_i
         text=True,
     )
     assert made.returncode == 0, made.stderr
-    assert "there is no Node" not in made.stderr
+    assert "Node is not installed" not in made.stderr
     with zipfile.ZipFile(next((tmp_path / "wheels").glob("*.whl"))) as files:
         assert {"stellwerk/app.py", "stellwerk/console/index.html"} <= set(files.namelist())
 

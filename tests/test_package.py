@@ -47,4 +47,4 @@ def test_without_node_nothing_is_built_and_what_is_there_stays(
     monkeypatch.setattr(building, "STAMP", tmp_path / "stamp")
     monkeypatch.setattr(building, "INSTALLED", tmp_path / "installed")
     assert building.main([]) == building.NO_NODE
-    assert "there is no Node here" in capfd.readouterr().err
+    assert "Node is not installed" in capfd.readouterr().err

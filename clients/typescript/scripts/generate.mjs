@@ -64,8 +64,8 @@ export async function generated() {
 
 /** Drops the union that only made the compiler reach all types. */
 function tidied(text, noted) {
-  const told = text.slice(text.indexOf(";", text.indexOf("export type Payload")) + 1).trimStart();
-  return told
+  const kept = text.slice(text.indexOf(";", text.indexOf("export type Payload")) + 1).trimStart();
+  return kept
     .replace(/\/\*\*\n \* (.*)\n \*\//g, "/** $1 */")
     .replace(/export interface (\w+) \{/g, (line, name) =>
       noted.includes(name) ? line.replace("{", "extends Noted {") : line,
@@ -92,8 +92,8 @@ function definition(def) {
   const properties = Object.entries(def.properties ?? {})
     .filter(([key]) => !NOTED.includes(key))
     .map(([key, value]) => {
-      const told = plain(value);
-      return [key, required.has(key) ? told : withoutNull(told)];
+      const type = plain(value);
+      return [key, required.has(key) ? type : withoutNull(type)];
     });
   return {
     type: "object",
@@ -112,15 +112,15 @@ function plain(value) {
   if ($ref) return { $ref: `#/$defs/${nameOf(last($ref))}` };
   if (rest.type === "object" && !rest.properties) return { tsType: "Record<string, unknown>" };
   if (rest.type === "array" && !rest.items) return { tsType: "unknown[]" };
-  const told = Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, plain(inner)]));
-  return Object.keys(told).every((key) => key === "description") ? { ...told, tsType: "unknown" } : told;
+  const type = Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, plain(inner)]));
+  return Object.keys(type).every((key) => key === "description") ? { ...type, tsType: "unknown" } : type;
 }
 
 // Optional fields are absent from the stored form, never null.
-function withoutNull(told) {
-  const kinds = told.anyOf?.filter((kind) => kind.type !== "null");
-  if (!kinds) return told;
-  return kinds.length === 1 ? kinds[0] : { ...told, anyOf: kinds };
+function withoutNull(type) {
+  const kinds = type.anyOf?.filter((kind) => kind.type !== "null");
+  if (!kinds) return type;
+  return kinds.length === 1 ? kinds[0] : { ...type, anyOf: kinds };
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) await writeFile(TYPES, await generated());
