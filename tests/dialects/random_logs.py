@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from stellwerk.envelope.model import Envelope, RunEnd
-from stellwerk.stream.endings import crash_ending
+from stellwerk.stream.endings import interrupted_ending
 from stellwerk.testing.order import order_problems
 from tests.dialects.sample_logs import Story
 
@@ -16,7 +16,7 @@ def recovered(log: Sequence[Envelope]) -> list[Envelope]:
     last = log[-1]
     if isinstance(last, RunEnd):
         return list(log)
-    whole = [*log, *crash_ending(log, run_id=last.run_id or "", ts=last.ts)]
+    whole = [*log, *interrupted_ending(log, run_id=last.run_id or "", ts=last.ts)]
     assert order_problems(whole) == []
     return whole
 

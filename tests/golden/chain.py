@@ -11,7 +11,7 @@ from stellwerk.envelope.payloads import Answered, Problem, RunEnded, RunStarted,
 from stellwerk.ids import digest_id
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
-from stellwerk.stream.endings import crash_ending, ending
+from stellwerk.stream.endings import ending, interrupted_ending
 from stellwerk.stream.facts import Fact
 from tests.golden.lines import Recorded, fact_of, recorded_runs
 from tests.golden.turns import Form
@@ -94,7 +94,7 @@ class _Session:
         ts, failure = end["ts"], None
         match end["how"]:
             case "crashed":
-                for envelope in crash_ending(self.log, run_id=run_id, ts=ts):
+                for envelope in interrupted_ending(self.log, run_id=run_id, ts=ts):
                     self.log.append(envelope)
                     self._calls.feed(envelope)
                 return
@@ -103,7 +103,7 @@ class _Session:
                 return
             case "raised":
                 failure = Problem(code=end["code"], message=end["message"], fatal=True, class_=end.get("class"))
-        self._store(ending(adapter, self._calls, trace_id=self._trace, run_id=run_id, ts=ts, failure=failure))
+        self._store(ending(adapter, self._calls, ts=ts, failure=failure))
 
     def _stopped(self, run_id: str, ts: float) -> Iterator[Envelope]:
         place: dict[str, Any] = {"ts": ts, "trace_id": self._trace, "run_id": run_id, "seq": 0}

@@ -12,7 +12,7 @@ from stellwerk.envelope.payloads import Answered, Problem, TextPart
 from stellwerk.ids import digest_id
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
-from stellwerk.stream.endings import crash_ending, ending
+from stellwerk.stream.endings import ending, interrupted_ending
 from stellwerk.stream.facts import Fact
 from stellwerk.testing.order import order_problems
 from tests.golden.files import DIALECTS
@@ -34,7 +34,7 @@ class Session:
     def run(self, facts: Iterable[Fact], *, failure: Problem | None = None, answers: Sequence[str] = ()) -> "Session":
         run_id = self.begin(answers)
         adapter = self.feed(facts, run_id, goes_on=bool(answers))
-        return self.store(ending(adapter, self._calls, trace_id="trace", run_id=run_id, ts=99.0, failure=failure))
+        return self.store(ending(adapter, self._calls, ts=99.0, failure=failure))
 
     def begin(self, answers: Sequence[str] = ()) -> str:
         self._rounds += 1
@@ -58,7 +58,7 @@ class Session:
         return self
 
     def crash(self, run_id: str) -> "Session":
-        self.log += crash_ending(self.log, run_id=run_id, ts=99.0)
+        self.log += interrupted_ending(self.log, run_id=run_id, ts=99.0)
         return self
 
 

@@ -35,7 +35,7 @@ from stellwerk.ids import SortableIds, SystemClock, digest_id
 from stellwerk.spec.load import LoadedSystem, load_system
 from stellwerk.spec.model import ChatMessage
 from stellwerk.spec.operator import Operator
-from stellwerk.stream.endings import stop_ending
+from stellwerk.stream.endings import interrupted_ending
 from stellwerk.threads import exits_contained
 
 _LONGEST_ERROR = 500
@@ -166,7 +166,7 @@ def stopping(history: Sequence[Envelope], now: float) -> list[Envelope]:
     ids: dict[str, Any] = {"trace_id": start.trace_id, "run_id": run_id, "parent_id": run_id}
     request = StopRequest(ts=now, **ids, call_id=digest_id("stop", run_id), seq=1, payload=stop)
     trace = [e for e in history if e.trace_id == start.trace_id]
-    return [request, *stop_ending([*trace, request], stop, run_id=run_id, ts=now)]
+    return [request, *interrupted_ending([*trace, request], run_id=run_id, ts=now)]
 
 
 @dataclass(frozen=True, slots=True)

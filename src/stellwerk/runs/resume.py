@@ -36,7 +36,7 @@ from stellwerk.log.follow import read_envelopes
 from stellwerk.log.log import entry
 from stellwerk.log.transactions import Append, unknown_session
 from stellwerk.runs.transactions import ClaimedRun, Finish, finish_many
-from stellwerk.stream.endings import crash_ending, stop_ending
+from stellwerk.stream.endings import interrupted_ending
 from stellwerk.views.questions import resume_value
 
 logger = structlog.get_logger(__name__)
@@ -188,12 +188,10 @@ async def close(database: Database, log: DurableLog, clock: Clock, claimed: Clai
     lease = claimed.lease
     history = await load_history(log, database, claimed)
     waiting = await waiting_messages(database, lease.tenant, lease.run_id)
-    stop = history.stop
-    if stop is None:
-        ending = crash_ending(history.envelopes, run_id=lease.run_id, ts=clock.now(), waiting=waiting)
+    ending = interrupted_ending(history.envelopes, run_id=lease.run_id, ts=clock.now(), waiting=waiting)
+    if history.stop is None:
         logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
     else:
-        ending = stop_ending(history.envelopes, stop.payload, run_id=lease.run_id, ts=clock.now(), waiting=waiting)
         logger.info("run_stopped", session=lease.session_id, run=lease.run_id)
     entries = [entry(envelope) for envelope in ending]
     finish = Finish(Append(lease, 1, entries), [e for e in ending if isinstance(e, RunEnd)])

@@ -104,7 +104,7 @@ class Runner:
         storage = self._storage
         try:
             agent = await self._systems.agent(lease.tenant, started.system, started.system_version)
-            run.adapter.agent = agent.name
+            run.adapter.tree.agent = agent.name
             if agent.options.window is not None:
                 run.recorder.merge_within(agent.options.window)
             await self._resume(run, history, agent)
@@ -272,11 +272,4 @@ class _Run:
 
     def ending(self) -> Iterator[Envelope]:
         """The last envelopes: the answer, ends for open calls, and the run_end."""
-        return ending(
-            self.adapter,
-            self.recorder.calls,
-            trace_id=self.start.trace_id or "",
-            run_id=self.lease.run_id,
-            ts=self.clock.now(),
-            failure=self._failure,
-        )
+        return ending(self.adapter, self.recorder.calls, ts=self.clock.now(), failure=self._failure)

@@ -11,14 +11,13 @@ from typing import Any
 
 from stellwerk.envelope import model as m
 from stellwerk.envelope.introspection import Blob
-from stellwerk.envelope.payloads import Checkpointed, Filed, Problem, Resumed, Said, TextPart, Usage
-from stellwerk.envelope.results import FileRef
+from stellwerk.envelope.payloads import Checkpointed, Problem, Resumed, Said, TextPart
 from stellwerk.envelope.to_json import clean_text, to_result
 from stellwerk.ids import digest_id
 from stellwerk.stream import facts as f
 from stellwerk.stream.calls import CallTree, graph_of
 from stellwerk.stream.model_calls import ModelCalls
-from stellwerk.stream.outcomes import AnswerCandidates, OutcomeBuilder, used_by
+from stellwerk.stream.outcomes import AnswerCandidates, OutcomeBuilder, add_usage, used_by
 from stellwerk.stream.states import States
 from stellwerk.stream.tool_calls import ToolCalls
 
@@ -27,11 +26,13 @@ class StreamAdapter:
     """Turns the facts of one run into envelopes. ``agent`` is the name of the outermost agent."""
 
     def __init__(self, *, trace_id: str, run_id: str, agent: str) -> None:
-        self._tree = CallTree(trace_id, run_id, agent)
-        self._models = ModelCalls(self._tree)
-        self._tools = ToolCalls(self._tree)
-        self._states = States(self._tree)
+        self.tree = CallTree(trace_id, run_id, agent)
+        self._models = ModelCalls(self.tree)
+        self._tools = ToolCalls(self.tree)
+        self._states = States(self.tree)
         self._answers = AnswerCandidates()
+        self.usage = self._models.usage
+        """Tokens per model so far."""
         self.declined = False
         """The user answered no at a breakpoint."""
         self._messages: set[str] = set()
@@ -67,32 +68,19 @@ class StreamAdapter:
         }
 
     @property
-    def agent(self) -> str:
-        return self._tree.agent
-
-    @agent.setter
-    def agent(self, name: str) -> None:
-        self._tree.agent = name
-
-    @property
     def answer(self) -> str:
         """The answer of the run, as far as it is known."""
         return self._answers.text
 
     @property
-    def usage(self) -> dict[str, Usage]:
-        """Tokens per model so far."""
-        return self._models.usage
-
-    @property
     def asks(self) -> list[m.AskUser]:
         """Unanswered questions of this run."""
-        return [ask for ask_id, ask in self._states.asks.items() if ask_id not in self._tree.given_up]
+        return [ask for ask_id, ask in self._states.asks.items() if ask_id not in self.tree.given_up]
 
     @property
     def paused(self) -> Collection[str]:
         """Calls on the path to those questions; they stay open."""
-        return self._tree.waiting_for_user()
+        return self.tree.waiting_for_user()
 
     @property
     def suspended(self) -> Collection[str]:
@@ -101,8 +89,8 @@ class StreamAdapter:
 
     def blobs(self) -> list[Blob]:
         """Return, once, the blobs to store before the envelopes since the last time."""
-        found = self._tree.blobs
-        self._tree.blobs = []
+        found = self.tree.blobs
+        self.tree.blobs = []
         return found
 
     @property
@@ -122,7 +110,7 @@ class StreamAdapter:
         ``waiting`` waited when the last checkpoint was stored. Later messages of models come again
         if the run goes on.
         """
-        before = _ResumeState(self._tree, self._models, self._tools, self._states)
+        before = _ResumeState(self.tree, self._models, self._tools, self._states)
         before.fold(history)
         self._states.resumed = True
         self._resumes_at = before.checkpoint
@@ -134,7 +122,7 @@ class StreamAdapter:
             self._messages.add(kept.payload.message_id)
             self._answers.wait(kept, by_model=kept.payload.message_id in streamed)
         for end, text in before.answers[: before.in_state] if goes_on else before.answers:
-            if end.payload.message_id not in self._messages and end.run_id == self._tree.run_id:
+            if end.payload.message_id not in self._messages and end.run_id == self.tree.run_id:
                 message = self._message(end.ts, end.payload.message_id, text, end.agent)
                 if message is not None:
                     self._answers.wait(message, by_model=True)
@@ -144,7 +132,7 @@ class StreamAdapter:
 
     def finish(self) -> Iterator[m.Envelope]:
         """Record the answer, now that no step can follow it."""
-        yield from self._tree.abandon_held(self._ts)
+        yield from self.tree.abandon_held(self._ts)
         yield from self._answers.release("step" if self.asks else "last")
 
     def interrupt(self) -> Iterable[m.Envelope]:
@@ -152,9 +140,12 @@ class StreamAdapter:
         return self._answers.release("step")
 
     def _step_started(self, fact: f.StepStarted) -> Iterator[m.Envelope]:
+        tree = self.tree
         if self._resumes_at is not None and fact.parent is None:
-            yield self._resumed(fact.ts, self._resumes_at)
-        tree = self._tree
+            saved = self._resumes_at
+            self._resumes_at = None
+            payload = Resumed(checkpoint_id=saved.checkpoint_id, node=saved.node, attempt=self._attempt)
+            yield m.SubgraphResume(**tree.root(fact.ts), payload=payload)
         above = tree.steps.get(fact.parent or "")
         tree.steps[fact.run] = fact
         self._states.step_started(fact)
@@ -164,21 +155,16 @@ class StreamAdapter:
                 yield from self._tools.graph_started(above)
         tree.claim(graph_of(fact.namespace), tree.owner(fact.parent))
 
-    def _resumed(self, ts: float, saved: Checkpointed) -> m.Envelope:
-        self._resumes_at = None
-        payload = Resumed(checkpoint_id=saved.checkpoint_id, node=saved.node, attempt=self._attempt)
-        return m.SubgraphResume(**self._tree.root(ts), payload=payload)
-
     def _step_ended(self, fact: f.StepEnded) -> Iterator[m.Envelope]:
-        graph = self._tree.calls.get(fact.run)
+        graph = self.tree.calls.get(fact.run)
         yield from self._tools.graph_ended(fact)
-        self._tree.steps.pop(fact.run, None)
+        self.tree.steps.pop(fact.run, None)
         if fact.failed is not None and isinstance(graph, m.ToolStart):
             yield self._raised(fact.ts, graph, graph.payload.tool_name, fact.failed)
 
     def _model_started(self, fact: f.ModelStarted) -> Iterator[m.Envelope]:
-        parent = self._tree.owner(fact.parent)
-        if parent == self._tree.run_id and fact.voice != "silent":
+        parent = self.tree.owner(fact.parent)
+        if parent == self.tree.run_id and fact.voice != "silent":
             yield from self._answers.model_starts()
         yield from self._models.started(fact, parent)
 
@@ -193,11 +179,12 @@ class StreamAdapter:
         self._tools.request(owner, fact.tool_calls)
         held = voice == "held" and not fact.tool_calls
         if (inside := self._tools.outcomes.get(owner)) is not None:
-            inside.use(used_by(start.payload.model, fact.input_tokens, fact.output_tokens))
+            used = used_by(start.payload.model, fact.input_tokens, fact.output_tokens)
+            add_usage(inside.usage, used)
             inside.say(fact.message_id, "" if held or voice == "silent" else fact.text)
         if held:
             self._messages.add(fact.message_id)
-        elif owner in self._tree.runs and voice != "silent":
+        elif owner in self.tree.runs and voice != "silent":
             message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
             yield from self._answers.said(message, step=bool(fact.tool_calls), by_model=True)
 
@@ -209,12 +196,12 @@ class StreamAdapter:
         owner = start.parent_id or ""
         if (inside := self._tools.outcomes.get(owner)) is not None:
             inside.say(fact.message_id, fact.text)
-        if owner in self._tree.runs:
+        if owner in self.tree.runs:
             message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
             yield from self._answers.said(message, step=False, by_model=True)
 
     def _call_failed(self, fact: f.CallFailed) -> Iterator[m.Envelope]:
-        start = self._tree.close(fact.run)
+        start = self.tree.close(fact.run)
         if start is None:
             return
         if isinstance(start, m.LlmStart):
@@ -228,7 +215,7 @@ class StreamAdapter:
     def _raised(self, ts: float, start: m.CallStart, name: str, kind: str) -> m.Envelope:
         """The public error names only the class; the message is for the caller."""
         problem = Problem(code="call_failed", message=f"{name} raised {kind}", name=name, class_=kind)
-        return m.Error(**self._tree.place(ts, None, self._tree.run_id, start.agent), payload=problem)
+        return m.Error(**self.tree.place(ts, None, self.tree.run_id, start.agent), payload=problem)
 
     def _message_returned(self, fact: f.MessageReturned) -> Iterator[m.Envelope]:
         """A message in the state, perhaps of a model call that is recorded already."""
@@ -236,7 +223,7 @@ class StreamAdapter:
             yield from self._answers.in_state(clean_text(fact.message_id))
         else:
             # The framework adds missing ids only later.
-            message_id = fact.message_id or digest_id(self._tree.run_id, "returned", str(len(self._messages)))
+            message_id = fact.message_id or digest_id(self.tree.run_id, "returned", str(len(self._messages)))
             step = fact.asks_for_tools or fact.is_step
             message = self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents)
             yield from self._answers.said(message, step=step, by_model=False)
@@ -253,7 +240,7 @@ class StreamAdapter:
         """The answer of a graph with messages: the last one of its state."""
         message_id = fact.message_id
         if clean_text(message_id) in self._answers.recorded:
-            message_id = digest_id(self._tree.run_id, "answer")
+            message_id = digest_id(self.tree.run_id, "answer")
         self._decide(self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents))
         return ()
 
@@ -262,8 +249,8 @@ class StreamAdapter:
         if self.asks or (self.answer and not fact.value):
             return ()
         result, _, blobs = to_result(fact.value)
-        self._tree.blobs += blobs
-        self._decide(self._message(fact.ts, digest_id(self._tree.run_id, "output"), result.as_text(), None))
+        self.tree.blobs += blobs
+        self._decide(self._message(fact.ts, digest_id(self.tree.run_id, "output"), result.as_text(), None))
         return ()
 
     def _decide(self, answer: m.Message | None) -> None:
@@ -272,7 +259,7 @@ class StreamAdapter:
 
     def _warned(self, fact: f.Warned) -> Iterator[m.Envelope]:
         problem = Problem(code=fact.code, message=clean_text(fact.message))
-        yield m.Warning(**self._tree.root(fact.ts), payload=problem)
+        yield m.Warning(**self.tree.root(fact.ts), payload=problem)
 
     def _message(
         self, ts: float, message_id: str, text: str, agent: str | None, documents: Sequence[str] = ()
@@ -290,7 +277,7 @@ class StreamAdapter:
             documents=[clean_text(each) for each in documents] or None,
         )
         call_id = digest_id("message", said.message_id)
-        return m.Message(**self._tree.place(ts, self._tree.run_id, call_id, agent), payload=said)
+        return m.Message(**self.tree.place(ts, self.tree.run_id, call_id, agent), payload=said)
 
 
 @dataclass
@@ -362,7 +349,9 @@ class _ResumeState:
             case m.LlmEnd():
                 self._model_ended(envelope)
             case m.Document(payload=filed, parent_id=str(call)):
-                self._filed(filed, self._parents.get(call))
+                inside = self.tools.outcomes.get(self._parents.get(call) or "")
+                if inside is not None:
+                    inside.file(filed.name, filed.document_id, filed.mime, filed.size)
 
     def _tool_started(self, start: m.ToolStart) -> None:
         before = start.payload.retry_of
@@ -385,7 +374,7 @@ class _ResumeState:
         text = "".join(self._texts.pop(end.call_id, ()))
         done = end.payload
         if end.run_id == self.tree.run_id and done.usage is not None:
-            self.models.use(done.usage)
+            add_usage(self.models.usage, done.usage)
         if done.status == "ok" and text and end.parent_id in self.tree.runs:
             self.answers = [] if done.tool_calls else [*self.answers, (end, text)]
             self.in_state = min(self.in_state, len(self.answers))
@@ -393,10 +382,5 @@ class _ResumeState:
         self.tools.request(end.parent_id, requested)
         inside = self.tools.outcomes.get(end.parent_id or "")
         if inside is not None and done.usage is not None:
-            inside.use(done.usage)
+            add_usage(inside.usage, done.usage)
             inside.say(done.message_id, text if done.status == "ok" else "")
-
-    def _filed(self, filed: Filed, owner: str | None) -> None:
-        inside = self.tools.outcomes.get(owner or "")
-        if inside is not None:
-            inside.file(FileRef(document_id=filed.document_id, filename=filed.name, mime=filed.mime, size=filed.size))

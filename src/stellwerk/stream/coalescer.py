@@ -13,7 +13,6 @@ Time comes in as an argument.
 
 from dataclasses import dataclass, field
 from math import floor, inf
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -25,7 +24,6 @@ from stellwerk.redaction.redactor import Redactor
 
 _BURST = 4
 """Windows of silence after which the next token counts as the first of a burst."""
-W = TypeVar("W", bound=LlmToken | ToolUpdate)
 _Key = tuple[str, str, int | str | None]
 LONGEST_WAIT = 0.25
 """The most seconds that text waits: for its window, and then for the rest of a possible secret."""
@@ -150,8 +148,9 @@ class Coalescer:
             held = _Text(envelope, [rest], held=len(rest), release_at=release_at)
             self._buffer.append(held)
             self._growing[_key(envelope)] = held
-        is_empty_update = _is_progress(envelope) and not rest
-        return [_saying(envelope, clean_text(text))] if text or is_empty_update else []
+        if not text and (rest or not _is_progress(envelope)):
+            return []
+        return [replace(envelope, payload=replace(envelope.payload, text=clean_text(text)))]
 
     def _cut(self, text: str, item: _Text, now: float, last: bool) -> tuple[str, str, float]:
         """Return the text to take now, the rest to hold back, and the latest time for the rest."""
@@ -172,10 +171,6 @@ class Coalescer:
 
     def _due_by(self, moment: float) -> None:
         self._due = moment if self._due is None else min(self._due, moment)
-
-
-def _saying(said: W, text: str) -> W:
-    return replace(said, payload=replace(said.payload, text=text))
 
 
 def _is_progress(envelope: LlmToken | ToolUpdate) -> bool:

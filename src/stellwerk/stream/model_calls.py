@@ -1,20 +1,18 @@
 """Model calls: start, tokens, tool-call arguments and end; streamed, or held until accepted."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken, ToolUpdate
 from stellwerk.envelope.payloads import ModelCalled, ModelEnded, Token, ToolCallRef, ToolUpdated, Usage
 from stellwerk.envelope.to_json import clean_text
-from stellwerk.stream.calls import CallTree, cleaned
+from stellwerk.stream.calls import CallTree, cleaned, during
 from stellwerk.stream.facts import ModelFinished, ModelStarted, ModelToken, ToolArgsDelta, Voice
-from stellwerk.stream.outcomes import sum_of, used_by
+from stellwerk.stream.outcomes import add_usage, used_by
 
-T = TypeVar("T")
 _WORD = re.compile(r"\s*\S+\s*")
 
 
@@ -72,7 +70,7 @@ class ModelCalls:
             return ()
         name, tool_call_id = called
         written = ToolUpdated(phase="args", text=fact.text, tool_call_id=tool_call_id, tool_name=name)
-        return (_during(start, fact.ts, ToolUpdate, written),)
+        return (during(start, fact.ts, ToolUpdate, written),)
 
     def close(self, run: str) -> tuple[LlmStart, Voice] | None:
         """Close a finished call; None if it never started."""
@@ -81,7 +79,7 @@ class ModelCalls:
 
     def finished(self, fact: ModelFinished, start: LlmStart, voice: Voice) -> Iterator[Envelope]:
         used = used_by(start.payload.model, fact.input_tokens, fact.output_tokens)
-        self.use(used)
+        add_usage(self.usage, used)
         payload = ModelEnded(
             message_id=clean_text(fact.message_id),
             status="ok",
@@ -99,9 +97,6 @@ class ModelCalls:
                 yield _token(start, ModelToken(fact.ts, fact.run, fact.text))
             yield end
         self._streamed.discard(fact.run)
-
-    def use(self, used: Usage) -> None:
-        self.usage[used.model] = sum_of(self.usage.get(used.model), used)
 
     def accepted(self, message_id: str, text: str, ts: float) -> tuple[LlmStart | None, list[Envelope]]:
         """Stream the call whose answer was accepted; abandon earlier ones of the same agent."""
@@ -140,18 +135,4 @@ def _whole(start: LlmStart, end: LlmEnd, text: str, ts: float) -> Iterator[Envel
 
 
 def _token(start: LlmStart, fact: ModelToken) -> LlmToken:
-    return _during(start, fact.ts, LlmToken, Token(text=fact.text, kind=fact.kind, block=fact.block))
-
-
-def _during(start: LlmStart, ts: float, kind: Callable[..., T], payload: Token | ToolUpdated) -> T:
-    """Build an envelope by keyword, once per token: a dictionary takes three times as long."""
-    return kind(
-        ts=ts,
-        trace_id=start.trace_id,
-        run_id=start.run_id,
-        parent_id=start.parent_id,
-        call_id=start.call_id,
-        seq=0,
-        agent=start.agent,
-        payload=payload,
-    )
+    return during(start, fact.ts, LlmToken, Token(text=fact.text, kind=fact.kind, block=fact.block))

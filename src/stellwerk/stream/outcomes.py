@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from stellwerk.envelope.model import Message
 from stellwerk.envelope.payloads import Outcome, Usage
-from stellwerk.envelope.results import FileRef
 from stellwerk.envelope.to_json import clean_text
 
 _MESSAGES = 20
@@ -34,17 +33,14 @@ class OutcomeBuilder:
             said = {"message_id": clean_text(message_id), "role": "assistant", "text": clean_text(text)[:_TEXT]}
             self.messages = [*self.messages, said][-_MESSAGES:]
 
-    def use(self, *used: Usage) -> None:
-        for one in used:
-            self.usage[one.model] = sum_of(self.usage.get(one.model), one)
-
     def take_over(self, inner: "OutcomeBuilder") -> None:
         """Add the usage and files of an agent inside this one."""
-        self.use(*inner.usage.values())
+        for used in inner.usage.values():
+            add_usage(self.usage, used)
         self.files.update(inner.files)
 
-    def file(self, file: FileRef) -> None:
-        self.files[file.filename] = {"document_id": file.document_id, "mime": file.mime, "size": file.size}
+    def file(self, filename: str, document_id: str, mime: str, size: int) -> None:
+        self.files[filename] = {"document_id": document_id, "mime": mime, "size": size}
 
     def outcome(self) -> Outcome:
         return Outcome(messages=list(self.messages), files=dict(self.files), usage=list(self.usage.values()))
@@ -56,19 +52,20 @@ class OutcomeBuilder:
 
 def used_by(model: str, input_tokens: int, output_tokens: int) -> Usage:
     """Build the usage that a provider reports; numbers that JSON readers cannot take are cut."""
-    return Usage(model=model, input_tokens=_limited(input_tokens), output_tokens=_limited(output_tokens))
+    return Usage(
+        model=model,
+        input_tokens=min(max(input_tokens, 0), _MOST),
+        output_tokens=min(max(output_tokens, 0), _MOST),
+    )
 
 
-def _limited(tokens: int) -> int:
-    return min(max(tokens, 0), _MOST)
-
-
-def sum_of(before: Usage | None, used: Usage) -> Usage:
-    if before is None:
-        return used
-    read = before.input_tokens + used.input_tokens
-    written = before.output_tokens + used.output_tokens
-    return used_by(used.model, read, written)
+def add_usage(usage: dict[str, Usage], used: Usage) -> None:
+    """Add to the usage of its model."""
+    before = usage.get(used.model)
+    if before is not None:
+        read = before.input_tokens + used.input_tokens
+        used = used_by(used.model, read, before.output_tokens + used.output_tokens)
+    usage[used.model] = used
 
 
 @dataclass

@@ -226,7 +226,7 @@ class ToolCalls:
         message_id = self._message_around(start)
         filed = Filed.of(file.document_id, file.filename, file.mime, file.size, message_id=message_id)
         if (owner := self.outcomes.get(start.parent_id or "")) is not None:
-            owner.file(file)
+            owner.file(file.filename, file.document_id, file.mime, file.size)
         return Document(**self.tree.place(ts, start.call_id, call_id, start.agent), payload=filed)
 
     def _message_around(self, call: ToolStart | None) -> str | None:

@@ -153,7 +153,7 @@ class _Run:
     def end(self, ts: float, failure: Problem | None) -> Iterator[Envelope]:
         if failure is None:
             yield from self._adapted(self._reader.finish())
-        last = ending(self._adapter, self._calls, trace_id=self._id, run_id=self._id, ts=ts, failure=failure)
+        last = ending(self._adapter, self._calls, ts=ts, failure=failure)
         yield from self._stamped(last)
 
     def _adapted(self, facts: Iterable[Fact]) -> Iterator[Envelope]:

@@ -85,8 +85,7 @@ class LibraryRun:
             failure = Problem(code="agent_failed", message=f"the agent raised {kind}", fatal=True, class_=kind)
             raise
         finally:
-            ids = {"trace_id": self._trace, "run_id": self._run_id}
-            stamped(ending(self._adapter, self._calls, **ids, ts=self._clock.now(), failure=failure))
+            stamped(ending(self._adapter, self._calls, ts=self._clock.now(), failure=failure))
 
     def _turn(self) -> Turn:
         if self._answers:
