@@ -14,21 +14,11 @@ from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, Message, RunStart, decode
 from stellwerk.envelope.payloads import RunStarted
 from stellwerk.errors import Conflict, Overloaded
-from stellwerk.log import transactions as log
 from stellwerk.log.log import Lease
-from stellwerk.runs import commands
-from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, RunCommand, Send, Stop, Withdrawn
-from stellwerk.runs.transactions import (
-    BegunRun,
-    ClaimedRun,
-    append_input,
-    begin_run,
-    claim_run,
-    each,
-    run_start,
-    status_of,
-    update_status,
-)
+from stellwerk.log.transactions import unknown_session
+from stellwerk.runs import commands, transactions
+from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, RunCommand, Send, Stop
+from stellwerk.runs.transactions import BegunRun, ClaimedRun
 from stellwerk.tenants.quotas import count_rows, refuse_another_run
 from stellwerk.tenants.tenants import refuse_locked
 from stellwerk.views.status import SAME_TRACE, Status
@@ -46,17 +36,17 @@ class StopResult(NamedTuple):
     status: Status
     claimed: ClaimedRun | None
     stored: list[Stored]
-    withdrawn: list[Withdrawn]
+    withdrawn: list[commands.Withdrawn]
     """Enqueued messages that were withdrawn."""
 
 
 def accept_many(tx: Transaction, items: Sequence[RunCommand]) -> list[AcceptedRun | Exception]:
     """Messages, answers and requests to regenerate."""
-    return each(_accept, tx, items)
+    return transactions.each(_accept, tx, items)
 
 
 def stop_many(tx: Transaction, stops: Sequence[Stop]) -> list[StopResult | Exception]:
-    return each(_stop, tx, stops)
+    return transactions.each(_stop, tx, stops)
 
 
 def recall_answer(tx: Transaction, tenant: str, session_id: str, *, key: str | None, request: str) -> Accepted | None:
@@ -74,39 +64,32 @@ def recall_answer(tx: Transaction, tenant: str, session_id: str, *, key: str | N
 
 
 def _accept(tx: Transaction, command: RunCommand) -> AcceptedRun:
-    if tx.row("head", command.session_id, command.tenant) is None:
-        raise log.unknown_session(command.session_id)
-    refuse_locked(tx, command.tenant)
-    known = recall_answer(tx, command.tenant, command.session_id, key=command.key, request=command.request)
+    tenant, session_id = command.tenant, command.session_id
+    if tx.row("head", session_id, tenant) is None:
+        raise unknown_session(session_id)
+    refuse_locked(tx, tenant)
+    known = recall_answer(tx, tenant, session_id, key=command.key, request=command.request)
     if known is not None:
         return AcceptedRun(known, None, [])
-    status = status_of(tx, command.tenant, command.session_id)
-    match command:
-        case Send():
-            return _send(tx, command, status)
-        case Reply():
-            return _reply(tx, command, status)
-        case Regenerate():
-            return _regenerate(tx, command, status)
+    refuse_lost(tx, tenant, command.documents)
+    status = transactions.status_of(tx, tenant, session_id)
+    if isinstance(command, Send):
+        accepted = _send(tx, command, status)
+    elif isinstance(command, Reply):
+        accepted = _reply(tx, command, status)
+    else:
+        accepted = _regenerate(tx, command, status)
+    refer_all(tx, tenant, session_id, command.documents)
+    return accepted
 
 
 def _send(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
-    refuse_lost(tx, send.tenant, send.documents)
     if send.if_busy == "enqueue" and _state_of(status) in ("running", "awaiting"):
         return _enqueue(tx, send, status)
     _refuse_message(status)
-    start = _start(
-        send,
-        status,
-        trigger="message",
-        system=send.system,
-        system_version=send.system_version,
-        message_id=send.message_id,
-    )
-    files = commands.document_envelopes(send, trace_id=send.run_id, run_id=send.run_id)
-    message = commands.message_envelope(send, run_id=send.run_id)
-    begun = _begin(tx, send, status, [*commands.earlier_messages(send), start, *files, message])
-    refer_all(tx, send.tenant, send.session_id, send.documents)
+    start = _start(send, status, "message", message_id=send.message_id)
+    said = commands.input_envelopes(send, trace_id=send.run_id, run_id=send.run_id)
+    begun = _begin(tx, send, status, [*commands.earlier_messages(send), start, *said])
     withdrawn = list(send.withdrawn) or msgspec.UNSET
     return _accepted(tx, send, start, begun, message_id=send.message_id, withdrawn=withdrawn)
 
@@ -114,9 +97,7 @@ def _send(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
 def _enqueue(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
     if count_rows(tx, "count_enqueued", send.session_id, send.tenant) >= send.queue_limit:
         raise Overloaded("as many messages wait in this session as this server takes; send this again later")
-    files = commands.document_envelopes(send, trace_id=None, run_id=None)
-    noted = _note(tx, send, [*files, commands.message_envelope(send, run_id=None)])
-    refer_all(tx, send.tenant, send.session_id, send.documents)
+    noted = _note(tx, send, commands.input_envelopes(send, trace_id=None, run_id=None))
     later = (send.message_id, send.run_id, send.system, send.system_version)
     tx.run("put_into_inbox", send.session_id, noted.last, send.tenant, *later)
     return _accepted(tx, send, status, noted, message_id=send.message_id, status="enqueued")
@@ -125,24 +106,17 @@ def _enqueue(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
 def _reply(tx: Transaction, reply: Reply, status: Status) -> AcceptedRun:
     ask_id = reply.answer.ask_id
     _refuse_unasked(ask_id, status)
-    refuse_lost(tx, reply.tenant, reply.documents)
     if not reply.is_checked:
         raise Conflict("the question was not open yet when this came; send it again", code="not_asked")
     still_open = tuple(ask for ask in status.open_asks if ask != ask_id)
     if still_open:  # the graph continues when all of its questions are answered
-        files = commands.document_envelopes(reply, trace_id=status.trace_id, run_id=None)
-        answer = commands.answer_envelope(reply, trace_id=status.trace_id, run_id=None)
-        noted = _note(tx, reply, [*files, answer])
-        refer_all(tx, reply.tenant, reply.session_id, reply.documents)
-        update_status(tx, reply.tenant, reply.session_id, [answer])
+        said = commands.input_envelopes(reply, trace_id=status.trace_id, run_id=None)
+        noted = _note(tx, reply, said)
+        transactions.update_status(tx, reply.tenant, reply.session_id, said)
         return _accepted(tx, reply, status, noted, ask_id=ask_id, status="noted", open_asks=still_open)
-    version, asked = status.system_version, list(status.asked)
-    start = _start(reply, status, trigger="answer", system=reply.system, system_version=version, ask_ids=asked)
-    files = commands.document_envelopes(reply, trace_id=start.trace_id, run_id=reply.run_id)
-    answer = commands.answer_envelope(reply, trace_id=start.trace_id, run_id=reply.run_id)
-    begun = _begin(tx, reply, status, [start, *files, answer])
-    refer_all(tx, reply.tenant, reply.session_id, reply.documents)
-    return _accepted(tx, reply, start, begun, ask_id=ask_id)
+    start = _start(reply, status, "answer", ask_ids=list(status.asked))
+    said = commands.input_envelopes(reply, trace_id=start.trace_id, run_id=reply.run_id)
+    return _accepted(tx, reply, start, _begin(tx, reply, status, [start, *said]), ask_id=ask_id)
 
 
 def _regenerate(tx: Transaction, command: Regenerate, status: Status) -> AcceptedRun:
@@ -151,15 +125,7 @@ def _regenerate(tx: Transaction, command: Regenerate, status: Status) -> Accepte
         raise Conflict("there is no answer yet to give again; send a message", code="nothing_said")
     if tx.row("trace_of_run", command.session_id, command.tenant, status.run_id) == (None, None):
         raise Conflict("the last answer was given before this session was forked; send a message", code="nothing_said")
-    start = _start(
-        command,
-        status,
-        trigger="regenerate",
-        system=command.system,
-        system_version=command.system_version,
-        message_id=status.message_id,
-        replaces=status.run_id,
-    )
+    start = _start(command, status, "regenerate", message_id=status.message_id, replaces=status.run_id)
     begun = _begin(tx, command, status, [start])
     return _accepted(tx, command, start, begun, message_id=status.message_id)
 
@@ -204,22 +170,23 @@ def _refuse_unasked(ask_id: str, status: Status) -> None:
 def _stop(tx: Transaction, stop: Stop) -> StopResult:
     """After this commit the driver cannot write; the caller has the lease and closes the run."""
     if tx.row("head", stop.session_id, stop.tenant) is None:
-        raise log.unknown_session(stop.session_id)
-    status = status_of(tx, stop.tenant, stop.session_id)
+        raise unknown_session(stop.session_id)
+    status = transactions.status_of(tx, stop.tenant, stop.session_id)
     # After a stop nothing starts by itself: the caller gets the enqueued messages back.
     rows = tx.rows("messages_in_inbox", stop.session_id, stop.tenant)
     tx.run("empty_inbox", stop.session_id, stop.tenant)
-    enqueued = [decode(bytes(body)) for (body,) in rows]
-    waiting = [commands.withdrawn_from(message) for message in enqueued if isinstance(message, Message)]
-    removals: list[Envelope] = [commands.withdrawal(message.message_id, at=stop.at) for message in waiting]
+    enqueued = [decode(body) for (body,) in rows]
+    waiting = [commands.withdrawn_from(each) for each in enqueued if isinstance(each, Message)]
+    removals: list[Envelope] = [commands.withdrawal(each.message_id, at=stop.at) for each in waiting]
     match _state_of(status):
         case "running":
             request = commands.stop_envelope(stop, trace_id=status.trace_id, run_id=status.run_id or "")
             stored = _note(tx, stop, [*removals, request]).stored
             row = tx.row("unfinished_run", stop.session_id, stop.tenant)
-            return StopResult(status, None if row is None else claim_run(tx, row, at=stop.at), stored, waiting)
+            claimed = None if row is None else transactions.claim_run(tx, row, at=stop.at)
+            return StopResult(status, claimed, stored, waiting)
         case "awaiting":
-            start = _start(stop, status, trigger="stop", system=stop.system, system_version=status.system_version)
+            start = _start(stop, status, "stop")
             request = commands.stop_envelope(stop, trace_id=start.trace_id, run_id=stop.run_id)
             begun = _begin(tx, stop, status, [*removals, start, request])
             return StopResult(status, begun.claimed, begun.stored, waiting)
@@ -228,11 +195,20 @@ def _stop(tx: Transaction, stop: Stop) -> StopResult:
             return StopResult(status, None, stored, waiting)
 
 
-def _start(command: Command, status: Status, **details: Any) -> RunStart:
+def _start(command: Command, status: Status, trigger: Any, **details: Any) -> RunStart:
     """A new trace for a message; an answer or a stop continues the trace of its question."""
-    started = RunStarted(round=status.round + 1, **details)
-    continues = started.trigger in SAME_TRACE and status.trace_id
-    return run_start(started, run_id=command.run_id, trace_id=continues or command.run_id, at=command.at)
+    version = command.system_version
+    started = RunStarted(
+        round=status.round + 1,
+        trigger=trigger,
+        system=command.system,
+        system_version=status.system_version if version is None else version,
+        **details,
+    )
+    trace_id = command.run_id
+    if trigger in SAME_TRACE and status.trace_id:
+        trace_id = status.trace_id
+    return transactions.run_start(started, run_id=command.run_id, trace_id=trace_id, at=command.at)
 
 
 def _begin(tx: Transaction, command: Command, status: Status, envelopes: Sequence[Envelope]) -> BegunRun:
@@ -240,12 +216,12 @@ def _begin(tx: Transaction, command: Command, status: Status, envelopes: Sequenc
         raise Overloaded("as many of your runs wait as this server takes; send this again in a few seconds")
     refuse_another_run(tx, command.limits, command.tenant)
     lease = Lease(command.tenant, command.session_id, command.run_id, 0)
-    return begin_run(tx, lease, status, envelopes, claim=command.claim, limits=command.limits)
+    return transactions.begin_run(tx, lease, status, envelopes, claim=command.claim, limits=command.limits)
 
 
 def _note(tx: Transaction, command: Command, envelopes: Sequence[Envelope]) -> BegunRun:
     """Store envelopes that start no run."""
-    return append_input(tx, command.tenant, command.session_id, envelopes, command.limits)
+    return transactions.append_input(tx, command.tenant, command.session_id, envelopes, command.limits)
 
 
 def _accepted(

@@ -35,6 +35,11 @@ class Command:
     run_id: str
     """Of the run that it starts, if it starts one."""
     at: float
+    system: str
+    system_version: int | None = None
+    """None for a run that continues a trace: it has the version of that."""
+    documents: Sequence[StoredDocument] = ()
+    """Files that go with the message or the answer."""
     key: str | None = None
     """The Idempotency-Key of the request."""
     request: str = ""
@@ -52,10 +57,7 @@ class Send(Command):
     """A user's message."""
 
     text: str
-    system: str
-    system_version: int
     message_id: str
-    documents: Sequence[StoredDocument] = ()
     if_busy: IfBusy = "reject"
     earlier: Sequence[ChatMessage] = ()
     """Messages from before the session, for a session that has only begun."""
@@ -67,9 +69,7 @@ class Send(Command):
 class Reply(Command):
     """The answer to a question."""
 
-    system: str
     answer: Answered
-    documents: Sequence[StoredDocument] = ()
     is_checked: bool
     """The question was open when the answer came in, and the answer fits it."""
 
@@ -78,13 +78,9 @@ class Reply(Command):
 class Regenerate(Command):
     """Answer the last message once more."""
 
-    system: str
-    system_version: int
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop(Command):
-    system: str
     asked: StopAsked = field(default_factory=lambda: StopAsked(by="user"))
 
 
@@ -121,45 +117,41 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     """The enqueued messages that were taken back, in the order in which they were sent."""
 
 
-def message_envelope(send: Send, *, run_id: str | None) -> Message:
-    """The user's message. An enqueued one belongs to no run yet."""
-    files = [FilePart(document_id=each.document_id, filename=each.filename, mime=each.mime) for each in send.documents]
+def input_envelopes(command: Send | Reply, *, trace_id: str | None, run_id: str | None) -> list[Envelope]:
+    """The files of a message or an answer, and then itself.
+
+    An enqueued message belongs to no run yet, nor does an answer while other questions are open.
+    """
+    place = _place(command, trace_id, run_id)
+    if isinstance(command, Send):
+        owner = command.message_id
+        said: Envelope = Message(**place, call_id=digest_id("message", owner), payload=_said(command))
+    else:
+        owner = command.answer.ask_id
+        said = UserAnswer(**place, call_id=digest_id("answer", owner), payload=command.answer)
+    found: list[Envelope] = []
+    for file in command.documents:
+        filed = Filed.of(file.document_id, file.filename, file.mime, file.size, message_id=owner)
+        call_id = digest_id("document", owner, file.document_id)
+        found.append(Document(**place, call_id=call_id, payload=filed))
+    return [*found, said]
+
+
+def _said(send: Send) -> Said:
     text = [TextPart(text=send.text)] if send.text else []
-    said = Said(
+    files = [FilePart(document_id=d.document_id, filename=d.filename, mime=d.mime) for d in send.documents]
+    return Said(
         message_id=send.message_id,
         role="user",
         content=[*text, *files],
         status="first",
         documents=[file.document_id for file in files] or None,
     )
-    call_id = digest_id("message", send.message_id)
-    return Message(**_common(send, run_id, run_id), parent_id=run_id, call_id=call_id, payload=said)
-
-
-def document_envelopes(command: Send | Reply, *, trace_id: str | None, run_id: str | None) -> list[Envelope]:
-    """The files of a message or an answer; they come before it in the log."""
-    owner = command.message_id if isinstance(command, Send) else command.answer.ask_id
-    common = _common(command, trace_id, run_id)
-    return [
-        Document(
-            **common,
-            parent_id=run_id,
-            call_id=digest_id("document", owner, file.document_id),
-            payload=Filed.of(file.document_id, file.filename, file.mime, file.size, message_id=owner),
-        )
-        for file in command.documents
-    ]
-
-
-def answer_envelope(reply: Reply, *, trace_id: str | None, run_id: str | None) -> UserAnswer:
-    """An answer. It belongs to no run while other questions are open."""
-    call_id = digest_id("answer", reply.answer.ask_id)
-    return UserAnswer(**_common(reply, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=reply.answer)
 
 
 def stop_envelope(stop: Stop, *, trace_id: str | None, run_id: str) -> StopRequest:
     call_id = digest_id("stop", run_id, str(stop.at))
-    return StopRequest(**_common(stop, trace_id, run_id), parent_id=run_id, call_id=call_id, payload=stop.asked)
+    return StopRequest(**_place(stop, trace_id, run_id), call_id=call_id, payload=stop.asked)
 
 
 def withdrawn_from(message: Message) -> Withdrawn:
@@ -185,5 +177,5 @@ def earlier_messages(send: Send) -> list[Envelope]:
     return found
 
 
-def _common(command: Command, trace_id: str | None, run_id: str | None) -> dict[str, Any]:
-    return {"ts": command.at, "trace_id": trace_id, "run_id": run_id, "seq": 1}
+def _place(command: Command, trace_id: str | None, run_id: str | None) -> dict[str, Any]:
+    return {"ts": command.at, "trace_id": trace_id, "run_id": run_id, "parent_id": run_id, "seq": 1}

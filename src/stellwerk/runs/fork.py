@@ -54,12 +54,12 @@ def _fork(tx: Transaction, fork: Fork) -> None:
 def _only_enqueued(tx: Transaction, fork: Fork) -> list[str]:
     """Messages that had started nothing where the log was cut; what they became is not forked."""
     apart = tx.rows("messages_without_run", fork.new_id, fork.tenant)
-    said = [e.payload for e in (decode(bytes(body)) for (body,) in apart) if isinstance(e, Message)]
+    said = [e.payload for e in (decode(body) for (body,) in apart) if isinstance(e, Message)]
     waiting = [one.message_id for one in said if one.status == "first" and one.action == "added"]
     if not waiting:
         return []
     starts = tx.rows("turning_points", fork.new_id, '["run_start"]', fork.tenant)
-    begun = {e.payload.message_id for e in (decode(bytes(body)) for (body,) in starts) if isinstance(e, RunStart)}
+    begun = {e.payload.message_id for e in (decode(body) for (body,) in starts) if isinstance(e, RunStart)}
     gone = begun | {one.message_id for one in said if one.action == "removed"}
     return [message_id for message_id in waiting if message_id not in gone]
 
@@ -67,7 +67,7 @@ def _only_enqueued(tx: Transaction, fork: Fork) -> list[str]:
 def _ends_of_runs(tx: Transaction, fork: Fork) -> list[int]:
     """Where to cut: inside a run, or while it waits for its user, there is no start state."""
     rows = tx.rows("ends_of_runs", fork.session_id, fork.tenant)
-    envelopes = [(position, decode(bytes(body))) for position, body in rows]
+    envelopes = [(position, decode(body)) for position, body in rows]
     ends = [at for at, e in envelopes if isinstance(e, RunEnd) and e.payload.status != "awaiting_user"]
     if not ends:
         raise Conflict("no run of this session has ended yet; fork it when one has", code="no_run_ended")
@@ -84,7 +84,7 @@ def _checkpoints_at(tx: Transaction, fork: Fork, ends: Sequence[int]) -> Collect
     """The checkpoints that a message at each end may begin with, so a fork can be forked there."""
     found: dict[int, str] = {}
     for position, body in tx.rows("checkpoint_events", fork.session_id, 0, ends[-1], fork.tenant):
-        envelope = decode(bytes(body))
+        envelope = decode(body)
         if isinstance(envelope, SubgraphCheckpoint) and envelope.parent_id is None:
             found.setdefault(bisect_left(ends, position), envelope.payload.checkpoint_id)
     others = [start_state(tx, fork.tenant, fork.session_id, before=end + 1).checkpoint for end in ends]

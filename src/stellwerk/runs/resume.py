@@ -16,20 +16,8 @@ import structlog
 
 from stellwerk.agents.checkpoints.reconcile import waiting_messages
 from stellwerk.database.port import Database, Transaction
-from stellwerk.envelope.model import (
-    AskUser,
-    Document,
-    Envelope,
-    Message,
-    RunEnd,
-    RunStart,
-    StopRequest,
-    SubgraphCheckpoint,
-    ToolEnd,
-    ToolStart,
-    UserAnswer,
-    decode,
-)
+from stellwerk.envelope import model as m
+from stellwerk.envelope.model import Envelope, RunStart, ToolEnd, ToolStart, decode
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.follow import read_envelopes
@@ -63,18 +51,18 @@ class RunHistory:
     @property
     def begun(self) -> bool:
         """Whether the log has more of the run than its input."""
-        given = RunStart | Message | Document | UserAnswer | StopRequest
+        given = RunStart | m.Message | m.Document | m.UserAnswer | m.StopRequest
         return not all(isinstance(e, given) for e in self.own)
 
     @property
     def checkpoints(self) -> list[str]:
         """Of the trace, including the graphs inside it."""
-        return [e.payload.checkpoint_id for e in self.envelopes if isinstance(e, SubgraphCheckpoint)]
+        return [e.payload.checkpoint_id for e in self.envelopes if isinstance(e, m.SubgraphCheckpoint)]
 
     @property
     def is_in_state(self) -> bool:
         """Whether the graph's state has the run's input; log and checkpoint are one transaction."""
-        return any(isinstance(e, SubgraphCheckpoint) and e.parent_id is None for e in self.own)
+        return any(isinstance(e, m.SubgraphCheckpoint) and e.parent_id is None for e in self.own)
 
     @property
     def message_id(self) -> str:
@@ -83,14 +71,14 @@ class RunHistory:
         return next((message_id for message_id in starts if message_id), "")
 
     @property
-    def stop(self) -> StopRequest | None:
-        return next((e for e in self.own if isinstance(e, StopRequest)), None)
+    def stop(self) -> m.StopRequest | None:
+        return next((e for e in self.own if isinstance(e, m.StopRequest)), None)
 
     def answers(self) -> dict[str, Any]:
         """The resume value for each question of the run before."""
         wanted = self.start.payload.ask_ids or ()
-        asked = {e.payload.ask_id: e.payload for e in self.envelopes if isinstance(e, AskUser)}
-        given = {e.payload.ask_id: e.payload for e in self.envelopes if isinstance(e, UserAnswer)}
+        asked = {e.payload.ask_id: e.payload for e in self.envelopes if isinstance(e, m.AskUser)}
+        given = {e.payload.ask_id: e.payload for e in self.envelopes if isinstance(e, m.UserAnswer)}
         return {ask_id: resume_value(asked[ask_id], given[ask_id]) for ask_id in wanted}
 
     def why_not_resumable(self, settled: Collection[str]) -> str | None:
@@ -128,7 +116,7 @@ def _unsettled(envelopes: Sequence[Envelope]) -> list[tuple[ToolStart, ToolEnd |
                 elif envelope.call_id in found:
                     found[envelope.call_id] = (found[envelope.call_id][0], envelope)
                 found = {id_: pair for id_, pair in found.items() if pair[0].parent_id != envelope.call_id}
-            case SubgraphCheckpoint():
+            case m.SubgraphCheckpoint():
                 graph = runs if envelope.call_id in runs else {envelope.call_id}
                 found = {
                     id_: (start, end)
@@ -163,7 +151,7 @@ async def load_history(log: DurableLog, database: Database, claimed: ClaimedRun)
     return RunHistory(start, envelopes, claimed.attempt, paused=not claimed.cut_off)
 
 
-def message_of(tx: Transaction, claimed: ClaimedRun, history: RunHistory) -> Message:
+def message_of(tx: Transaction, claimed: ClaimedRun, history: RunHistory) -> m.Message:
     """The message that the run answers. An enqueued one is in the log before the run."""
     lease = claimed.lease
     wanted = history.start.payload.message_id
@@ -176,8 +164,8 @@ def message_of(tx: Transaction, claimed: ClaimedRun, history: RunHistory) -> Mes
     raise TypeError(f"run {lease.run_id} names the message {wanted}, which is not in the log")
 
 
-def _messages(envelopes: Sequence[Envelope], message_id: str | None) -> list[Message]:
-    return [e for e in envelopes if isinstance(e, Message) and e.payload.message_id == message_id]
+def _messages(envelopes: Sequence[Envelope], message_id: str | None) -> list[m.Message]:
+    return [e for e in envelopes if isinstance(e, m.Message) and e.payload.message_id == message_id]
 
 
 async def close(database: Database, log: DurableLog, clock: Clock, claimed: ClaimedRun) -> int:
@@ -194,6 +182,6 @@ async def close(database: Database, log: DurableLog, clock: Clock, claimed: Clai
     else:
         logger.info("run_stopped", session=lease.session_id, run=lease.run_id)
     entries = [entry(envelope) for envelope in ending]
-    finish = Finish(Append(lease, 1, entries), [e for e in ending if isinstance(e, RunEnd)])
+    finish = Finish(Append(lease, 1, entries), [e for e in ending if isinstance(e, m.RunEnd)])
     done = await log.commit(finish_many, finish, lease.session_id, lambda done: done.stored, urgent=True)
     return done.position

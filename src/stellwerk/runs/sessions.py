@@ -136,26 +136,33 @@ class Sessions:
             with without_audit():  # the message has the entry
                 stopped = await self.stop(tenant, request.session_id)
             withdrawn = stopped.withdrawn or ()
-        cleaned, *contents = await self._log.cleaned(tenant, text, *(each.content for each in earlier))
+        cleaned, *contents = await self._log.cleaned(tenant, text, *(said.content for said in earlier))
+        clean_earlier = [
+            ChatMessage(role=said.role, content=content) for said, content in zip(earlier, contents, strict=True)
+        ]
         send = Send(
-            tenant=tenant,
-            session_id=request.session_id,
-            run_id=self._ids.new(),
-            message_id=self._ids.new(),
-            at=self._clock.now(),
-            key=request.key,
-            request=request.digest,
-            text=cleaned,
-            documents=files,
-            system=found.system,
+            **self._common(request, found),
             system_version=version,
+            documents=files,
+            text=cleaned,
+            message_id=self._ids.new(),
             if_busy=if_busy,
-            earlier=[
-                ChatMessage(role=each.role, content=content) for each, content in zip(earlier, contents, strict=True)
-            ],
+            earlier=clean_earlier,
             withdrawn=withdrawn,
         )
         return await self._scheduler.accept(send)
+
+    def _common(self, request: _Request, found: _Context) -> dict[str, Any]:
+        """The fields that all commands have."""
+        return {
+            "tenant": request.tenant,
+            "session_id": request.session_id,
+            "run_id": self._ids.new(),
+            "at": self._clock.now(),
+            "system": found.system,
+            "key": request.key,
+            "request": request.digest,
+        }
 
     async def answer(
         self, tenant: str, session_id: str, answer: Answered, *, documents: Sequence[str] = (), key: str | None = None
@@ -179,13 +186,7 @@ class Sessions:
             asked = [e.payload for e in map(decode, found.asked) if isinstance(e, AskUser)]
             check_answer(next(ask for ask in reversed(asked) if ask.ask_id == ask_id), answer)
         reply = Reply(
-            tenant=request.tenant,
-            session_id=request.session_id,
-            run_id=self._ids.new(),
-            at=self._clock.now(),
-            key=request.key,
-            request=request.digest,
-            system=found.system,
+            **self._common(request, found),
             answer=await self._log.redacted(request.tenant, replace(answer, ask_id=ask_id)),
             documents=_known_files(request, found),
             is_checked=is_open,
@@ -198,17 +199,8 @@ class Sessions:
         found = await self._look_up(request)
         if isinstance(found, Accepted):
             return found
-        command = Regenerate(
-            tenant=tenant,
-            session_id=session_id,
-            run_id=self._ids.new(),
-            at=self._clock.now(),
-            key=key,
-            request=request.digest,
-            system=found.system,
-            system_version=await self._systems.usable(tenant, found.system, found.version),
-        )
-        return await self._scheduler.accept(command)
+        version = await self._systems.usable(tenant, found.system, found.version)
+        return await self._scheduler.accept(Regenerate(**self._common(request, found), system_version=version))
 
     async def _look_up(self, request: _Request) -> _Context | Accepted:
         """Read all that a command depends on; or the answer, if the same request came before.

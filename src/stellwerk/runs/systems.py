@@ -11,20 +11,11 @@ from pathlib import PurePosixPath
 import msgspec
 import structlog
 
+from stellwerk import errors
 from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.graphs.serve_targets import build_failure
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.database.port import Database, Row, Transaction
-from stellwerk.errors import (
-    Conflict,
-    McpUnreachable,
-    MissingSecret,
-    NotFound,
-    SettingsError,
-    SpecError,
-    SpecProblem,
-    SystemChanged,
-)
 from stellwerk.ids import Clock
 from stellwerk.spec.load import LoadedSystem, load_system
 from stellwerk.spec.model import SystemSpec
@@ -32,6 +23,14 @@ from stellwerk.spec.resolve import Resolved
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.tenants.tenants import folder_of
 from stellwerk.threads import in_thread
+
+logger = structlog.get_logger(__name__)
+
+_Key = tuple[str, str, int]
+Factories = Callable[[str, str], Awaitable[AgentFactory]]
+"""What builds the agents of a tenant's system."""
+KEPT = 200
+"""Agents that are held ready; any other is built again when it is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +81,13 @@ def _register(tx: Transaction, item: Registration) -> int:
     return version
 
 
-logger = structlog.get_logger(__name__)
-
-_Key = tuple[str, str, int]
-Factories = Callable[[str, str], Awaitable[AgentFactory]]
-"""What builds the agents of a tenant's system."""
-
-KEPT = 200
-"""Agents that are held ready; any other is built again when it is needed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Registered:
     """A version of a system, and what the server makes of it today."""
 
     resolved: Resolved
-    warnings: tuple[SpecProblem, ...]
-    problems: tuple[SpecProblem, ...] = ()
+    warnings: tuple[errors.SpecProblem, ...]
+    problems: tuple[errors.SpecProblem, ...] = ()
     """Why it could not be registered any more."""
     version: int | None = None
     """None as long as it is only checked."""
@@ -130,7 +119,7 @@ class Systems:
         known = self._outdated.get(tenant)
         loaded, resolved, agent = await self._load(tenant, text, source)
         if self._owner(tenant, resolved.name) != tenant:
-            raise Conflict(
+            raise errors.Conflict(
                 f"the server was started with the agent system {resolved.name!r}, for everybody; "
                 "register yours under another name",
                 code="system_given",
@@ -159,7 +148,7 @@ class Systems:
 
     async def take_back(self, text: str, *, source: str) -> None:
         """Withdraw a system that an earlier start gave, unless its text is another by now."""
-        loaded = await asyncio.to_thread(load_system, text, source=source)
+        loaded = await in_thread(load_system, text, source=source)
         name = loaded.system.system.name
         row = await self._database.read(lambda tx: tx.row("newest_system", LOCAL_TENANT, name))
         if row is not None and row[1] == digest(text):
@@ -183,7 +172,7 @@ class Systems:
         """
         await self.newest(tenant, name)
         if name in self._given:
-            raise Conflict(
+            raise errors.Conflict(
                 f"the server was started with the agent system {name!r} and would register it again at its next start; "
                 "start it without, or leave it: an unused system costs nothing",
                 code="system_given",
@@ -206,7 +195,7 @@ class Systems:
         if version is None:
             known = sorted({*self._given, *(known for (known,) in rows)})
             none = "none is registered; POST /agent-systems registers one"
-            raise NotFound("agent system", name, remedy=f"there are: {', '.join(known)}" if known else none)
+            raise errors.NotFound("agent system", name, remedy=f"there are: {', '.join(known)}" if known else none)
         return version
 
     def newest_version(self, tx: Transaction, tenant: str, name: str) -> int | None:
@@ -222,7 +211,7 @@ class Systems:
             SystemChanged, MissingSecret, McpUnreachable: it cannot be built here as things are.
         """
         if version is None:
-            raise Conflict(
+            raise errors.Conflict(
                 f"the agent system {name!r} of this session was deleted; register it again with POST /agent-systems, "
                 "or begin a session with another",
                 code="system_gone",
@@ -234,14 +223,20 @@ class Systems:
         """By name; ``after`` is the last one seen."""
         given = msgspec.json.encode(sorted(self._given)).decode()
 
-        def read(tx: Transaction) -> list[tuple[Row, Row | None]]:
-            rows = tx.rows("systems", tenant, after, limit, LOCAL_TENANT, given)
-            return [(row, tx.row("system_version", self._owner(tenant, row[0]), row[0], row[1])) for row in rows]
+        def read(tx: Transaction) -> list[tuple[SystemInfo, bytes]]:
+            found: list[tuple[SystemInfo, bytes]] = []
+            for row in tx.rows("systems", tenant, after, limit, LOCAL_TENANT, given):
+                info = SystemInfo(*row)
+                key = (self._owner(tenant, info.id), info.id, info.version)
+                ((body, _),) = tx.rows("system_version", *key)
+                found.append((info, body))
+            return found
+
+        def described(info: SystemInfo, body: bytes) -> SystemInfo:
+            return replace(info, description=_spec(info.id, body).description)
 
         found = await self._database.read(read)
-        return await in_thread(
-            lambda: [replace(SystemInfo(*row), description=_spec(row[0], stored).description) for row, stored in found]
-        )
+        return await in_thread(lambda: [described(*each) for each in found])
 
     async def describe(self, tenant: str, name: str, version: int | None = None) -> Registered:
         """
@@ -249,14 +244,15 @@ class Systems:
             NotFound: there is no such system, or no such version of it.
         """
         chosen, row, versions = await self._stored(tenant, name, version)
-        loaded = await in_thread(load_system, bytes(row[0]), source=name)
+        loaded = await in_thread(load_system, row[0], source=name)
         resolved = await (await self._factories(tenant, name)).resolved(loaded)
         problems = loaded.located((*resolved.problems, *resolved.missing))
         return Registered(resolved, loaded.located(resolved.warnings), problems, chosen, row[1], versions)
 
     async def text(self, tenant: str, name: str, version: int | None = None) -> str:
         """As it was registered; raises like ``describe``."""
-        return bytes((await self._stored(tenant, name, version))[1][0]).decode("utf-8", "replace")
+        _, (body, _), _ = await self._stored(tenant, name, version)
+        return str(body, "utf-8", "replace")
 
     async def _stored(self, tenant: str, name: str, version: int | None) -> tuple[int, Row, tuple[int, ...]]:
         newest = await self.newest(tenant, name)
@@ -269,7 +265,9 @@ class Systems:
         row, rows = await self._database.read(read)
         versions = tuple(number for (number,) in rows)
         if row is None:
-            raise NotFound("version", str(chosen), remedy=f"of {name!r} there are: {', '.join(map(str, versions))}")
+            raise errors.NotFound(
+                "version", str(chosen), remedy=f"of {name!r} there are: {', '.join(map(str, versions))}"
+            )
         return chosen, row, versions
 
     async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
@@ -308,9 +306,10 @@ class Systems:
         """The folder for the to-do lists of its sessions, as its last version says."""
         owner = self._owner(tenant, name)
         rows = await self._database.read(lambda tx: tx.rows("system_bodies", owner, name))
-        last = max(rows, key=lambda row: int(row[1]), default=None)
-        spec = await in_thread(_spec, name, None if last is None else last[2:])
-        return _below_tenant(tenant, spec.storage.checklist_dir)
+        if not rows:
+            return _checklist_folder(tenant, SystemSpec(name=name))
+        last = max(rows, key=lambda row: int(row[1]))
+        return _checklist_folder(tenant, await in_thread(_spec, name, last[2]))
 
     async def checklist_folders(self, tenant: str, name: str) -> set[str]:
         """Folders of its sessions' to-do lists, also of a system of an earlier start."""
@@ -319,8 +318,8 @@ class Systems:
             return [row for owner in {tenant, LOCAL_TENANT} for row in tx.rows("system_bodies", owner, name)]
 
         rows = await self._database.read(read)
-        specs = await in_thread(lambda: [_spec(name, row[2:]) for row in rows])
-        return {_below_tenant(tenant, spec.storage.checklist_dir) for spec in specs}
+        specs = await in_thread(lambda: [_spec(name, body) for _, _, body in rows])
+        return {_checklist_folder(tenant, spec) for spec in specs}
 
     async def all_checklist_folders(self) -> set[str]:
         systems = await self._database.read(lambda tx: tx.rows("all_systems"))
@@ -331,7 +330,7 @@ class Systems:
         factory = await self._factories(tenant, loaded.system.system.name)
         resolved = await factory.admitted(loaded)
         agent: RunnableAgent | None = None
-        with suppress(MissingSecret, McpUnreachable):  # a warning now, an error at the first message
+        with suppress(errors.MissingSecret, errors.McpUnreachable):  # a warning now, an error at the first message
             agent = await factory.build(resolved.root, loaded.system.system)
         return loaded, resolved, agent
 
@@ -339,30 +338,25 @@ class Systems:
         owner = self._owner(tenant, name)
         row = await self._database.read(lambda tx: tx.row("system_version", owner, name, version))
         if row is None:
-            raise NotFound("agent system", f"{name} version {version}", remedy="it was removed")
+            raise errors.NotFound("agent system", f"{name} version {version}", remedy="it was removed")
         try:
-            loaded = await in_thread(load_system, bytes(row[0]), source=f"{name} version {version}")
+            loaded = await in_thread(load_system, row[0], source=f"{name} version {version}")
             factory = await self._factories(tenant, name)
             resolved = await factory.admitted(loaded)
             return await factory.build(resolved.root, loaded.system.system)
-        except (SpecError, SettingsError) as error:
-            raise SystemChanged(name, version, build_failure(name, bytes(row[0]), error)) from error
-
-
-def _spec(name: str, stored: Row | None) -> SystemSpec:
-    """What a stored text says of the system itself; defaults if there is none any more."""
-    return SystemSpec(name=name) if stored is None else _parsed(name, bytes(stored[0]))
+        except (errors.SpecError, errors.SettingsError) as error:
+            raise errors.SystemChanged(name, version, build_failure(name, row[0], error)) from error
 
 
 @lru_cache(maxsize=1000)
-def _parsed(name: str, body: bytes) -> SystemSpec:
-    """Parsing one takes milliseconds, and lists ask for many."""
+def _spec(name: str, body: bytes) -> SystemSpec:
+    """What a stored text says of the system itself; parsing it takes milliseconds."""
     try:
         return load_system(body, source="").system.system
-    except SpecError:  # stored by an older server, which accepted what this one rejects
+    except errors.SpecError:  # stored by an older server, which accepted what this one rejects
         return SystemSpec(name=name)
 
 
-def _below_tenant(tenant: str, folder: str) -> str:
+def _checklist_folder(tenant: str, spec: SystemSpec) -> str:
     """Below the data folder, and there below the tenant's own."""
-    return str(folder_of(PurePosixPath(), tenant) / folder)
+    return str(folder_of(PurePosixPath(), tenant) / spec.storage.checklist_dir)

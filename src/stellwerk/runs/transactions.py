@@ -15,7 +15,7 @@ from stellwerk.database.port import Transaction
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, RunStart, decode
 from stellwerk.envelope.payloads import RunStarted
-from stellwerk.errors import Fenced, StellwerkError
+from stellwerk.errors import StellwerkError
 from stellwerk.log import transactions as log
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.tenants.quotas import NO_LIMITS, Limits, refuse_bytes
@@ -93,7 +93,8 @@ def begin_run(
     first = noted.stored[offset].position
     _store_status(tx, lease.tenant, lease.session_id, reduce(fold, envelopes, status))
     if claim:
-        lease = replace(lease, epoch=_raise_epoch(tx, lease.tenant, lease.session_id))
+        ((epoch,),) = tx.rows("raise_epoch", lease.session_id, lease.tenant)
+        lease = replace(lease, epoch=epoch)
     state = "running" if claim else "waiting"
     row = (lease.run_id, lease.session_id, lease.tenant, start.trace_id, start.payload.round, first, state)
     tx.run("insert_run", *row, lease.epoch, start.ts)
@@ -228,10 +229,3 @@ def rebuild_statuses(tx: Transaction, _items: Sequence[None]) -> list[int | Exce
 def rebuild_status(tx: Transaction, tenant: str, session_id: str) -> None:
     events = tx.rows("turning_points", session_id, msgspec.json.encode(TURNING_POINTS).decode(), tenant)
     update_status(tx, tenant, session_id, (decode(body) for (body,) in events))
-
-
-def _raise_epoch(tx: Transaction, tenant: str, session_id: str) -> int:
-    row = tx.row("raise_epoch", session_id, tenant)
-    if row is None:
-        raise Fenced(session_id, 0)
-    return int(row[0])

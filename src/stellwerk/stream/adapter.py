@@ -175,30 +175,27 @@ class StreamAdapter:
         start, voice = found
         self._ts = fact.ts
         yield from self._models.finished(fact, start, voice)
-        owner = start.parent_id or ""
-        self._tools.request(owner, fact.tool_calls)
-        held = voice == "held" and not fact.tool_calls
-        if (inside := self._tools.outcomes.get(owner)) is not None:
-            used = used_by(start.payload.model, fact.input_tokens, fact.output_tokens)
-            add_usage(inside.usage, used)
-            inside.say(fact.message_id, "" if held or voice == "silent" else fact.text)
-        if held:
-            self._messages.add(fact.message_id)
-        elif owner in self.tree.runs and voice != "silent":
-            message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
-            yield from self._answers.said(message, step=bool(fact.tool_calls), by_model=True)
+        self._tools.request(start.parent_id, fact.tool_calls)
+        if (inside := self._tools.outcomes.get(start.parent_id or "")) is not None:
+            add_usage(inside.usage, used_by(start.payload.model, fact.input_tokens, fact.output_tokens))
+        if voice == "held" and not fact.tool_calls:
+            self._messages.add(fact.message_id)  # it is said when it is accepted
+        elif voice != "silent":
+            yield from self._said(start, fact, step=bool(fact.tool_calls))
 
     def _answer_accepted(self, fact: f.AnswerAccepted) -> Iterator[m.Envelope]:
         start, streamed = self._models.accepted(fact.message_id, fact.text, fact.ts)
         yield from streamed
-        if start is None:
-            return
+        if start is not None:
+            yield from self._said(start, fact, step=False)
+
+    def _said(self, start: m.LlmStart, fact: f.ModelFinished | f.AnswerAccepted, *, step: bool) -> Iterator[m.Envelope]:
         owner = start.parent_id or ""
         if (inside := self._tools.outcomes.get(owner)) is not None:
             inside.say(fact.message_id, fact.text)
         if owner in self.tree.runs:
             message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
-            yield from self._answers.said(message, step=False, by_model=True)
+            yield from self._answers.said(message, step=step, by_model=True)
 
     def _call_failed(self, fact: f.CallFailed) -> Iterator[m.Envelope]:
         start = self.tree.close(fact.run)
