@@ -20,8 +20,7 @@ from stellwerk.envelope.payloads import Said, TextPart, ToolEnded
 from stellwerk.envelope.results import Column, Table, escaped
 from stellwerk.envelope.to_json import to_result
 from stellwerk.log.log import entry
-from stellwerk.redaction.blobs import without_secrets
-from stellwerk.redaction.redactor import Redactor, forms_of
+from stellwerk.redaction.redactor import Redactor, forms_of, without_secrets
 
 CANARY = 'sk-canary/7"+ä?\n>>~z|z'
 ENCODED = CANARY.encode()

@@ -2,7 +2,7 @@
 
 States are made while a text is read, as in a lazy DFA: long patterns cost nothing until a text
 comes close to them. Each character is looked at once. A missing state is made once, and the number
-of states that are kept is bounded.
+of states that are kept is bounded: all are dropped at once, and made again as they are needed.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,43 +15,39 @@ _KEPT = 16_384
 class _State(dict[str, "_State"]):
     """A prefix of some patterns, with which the text so far ends; its items are the next states."""
 
-    __slots__ = ("automaton", "depth", "found", "generation", "high", "low", "shorter")
+    __slots__ = ("automaton", "depth", "found", "high", "low", "shorter")
 
-    automaton: "Automaton"
-    generation: int
-    """How often the automaton had dropped its states when this one was made."""
-    low: int
-    high: int
-    """The patterns that begin with this prefix are ``patterns[low:high]``."""
-    depth: int
-    """The length of the prefix."""
-    shorter: "_State | None"
-    """The failure link: the longest other prefix that this one ends with."""
-    found: int
-    """The length of the longest pattern that this prefix ends with; 0 if there is none."""
+    def __init__(self, automaton: "Automaton", low: int, high: int, shorter: "_State | None" = None, depth: int = 0):
+        self.automaton = automaton
+        self.low = low
+        self.high = high
+        """The patterns that begin with this prefix are ``patterns[low:high]``."""
+        self.shorter = shorter
+        """The failure link: the longest other prefix that this one ends with."""
+        self.depth = depth
+        """The length of the prefix."""
+        self.found: int = 0 if shorter is None else shorter.found
+        """The length of the longest pattern that this prefix ends with; 0 if there is none."""
+        if depth and len(automaton.patterns[low]) == depth:
+            self.found = depth
+        automaton.states.append(self)
 
     def __missing__(self, letter: str) -> "_State":
         return self.automaton.follow(self, letter)
 
 
 class Automaton:
-    """Threads may share it: each makes the same states, so it does not matter who stores last."""
+    """Threads may share it: each makes the same states, so it does not matter which stores last."""
 
     def __init__(self, patterns: Iterable[str], *, kept: int = _KEPT) -> None:
         self.patterns = sorted(set(patterns))
         self.longest = max(map(len, self.patterns), default=0)
         self.made = 0
         """Transitions that were computed so far."""
+        self.states: list[_State] = []
         self._limit = kept + 2 * self.longest
         self._drop_at = self._limit
-        self._generation = 0
-        self._states: list[_State] = []
-        self._root = self._state(0, len(self.patterns), 0, None)
-
-    @property
-    def states(self) -> int:
-        """The number of states at the moment."""
-        return len(self._states)
+        self._root = _State(self, 0, len(self.patterns))
 
     def spans(self, text: Iterable[str]) -> list[tuple[int, int]]:
         """Where patterns are, from the left; those that overlap are one."""
@@ -77,8 +73,6 @@ class Automaton:
 
     def follow(self, state: _State, letter: str) -> _State:
         """Compute a missing transition: to the longest prefix that goes on with this letter."""
-        if state.generation != self._generation:
-            state = self._remade(state)
         passed = list[_State]()
         shorter = state
         known: _State | None = None
@@ -92,10 +86,7 @@ class Automaton:
         for each in reversed(passed):
             each[letter] = known = self._longer(each, letter, known)
         self.made += len(passed)
-        if self.made > self._drop_at:
-            self._drop_states()
-            return self._remade(known)
-        return known
+        return known if self.made <= self._drop_at else self._remade(known)
 
     def _longer(self, state: _State, letter: str, shorter: _State) -> _State:
         """The prefix with one more letter; the shorter one if no pattern goes on with it."""
@@ -105,32 +96,21 @@ class Automaton:
             high = bisect_right(self.patterns, letter, low, high, key=lambda pattern: pattern[depth : depth + 1])
         elif high > low and self.patterns[low][depth : depth + 1] != letter:
             high = low
-        return self._state(low, high, depth + 1, shorter) if high > low else shorter
+        return _State(self, low, high, shorter, depth + 1) if high > low else shorter
 
-    def _state(self, low: int, high: int, depth: int, shorter: _State | None) -> _State:
-        state = _State()
-        state.automaton = self
-        state.generation = self._generation
-        state.low, state.high = low, high
-        state.depth = depth
-        state.shorter = shorter
-        is_pattern = depth > 0 and len(self.patterns[low]) == depth
-        state.found = depth if is_pattern else 0 if shorter is None else shorter.found
-        self._states.append(state)
-        return state
+    def _remade(self, state: _State) -> _State:
+        """Drop all states, and make the one of the same prefix from the root.
 
-    def _drop_states(self) -> None:
-        """Also empty them: they refer to each other, which Python would notice late."""
-        dropped, self._states = self._states, []
-        self._generation += 1
+        The dropped ones are emptied: they refer to each other, which Python would notice late. One
+        that another thread still holds stays correct, because prefix and failure link remain.
+        """
+        dropped = self.states
+        self.states = []
         self._drop_at = self.made + self._limit
-        self._root = self._state(0, len(self.patterns), 0, None)
+        self._root = _State(self, 0, len(self.patterns))
         for each in dropped:
             each.clear()
-
-    def _remade(self, dropped: _State) -> _State:
-        """The state of the same prefix, made from the root; alone, it would lack shorter ones."""
-        state = self._root
-        for letter in self.patterns[dropped.low][: dropped.depth] if dropped.depth else "":
-            state = state[letter]
-        return state
+        made = self._root
+        for letter in self.patterns[state.low][: state.depth]:
+            made = made[letter]
+        return made

@@ -8,24 +8,24 @@ a wall. One pass through a text finds all forms.
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from stellwerk.envelope.introspection import Blob, make_blob
 from stellwerk.envelope.ndjson import one_line
 from stellwerk.envelope.results import cell, escaped
-from stellwerk.envelope.to_json import clean_text, free_key
+from stellwerk.envelope.to_json import PREVIEW, clean_text, free_key
 from stellwerk.redaction.aho_corasick import Automaton
 
+S = TypeVar("S", bound=msgspec.Struct)
 REDACTED = "[redacted]"
 SHORTEST = 4
 _HEAD = 64
 """The first characters of a form; a quick search for them decides on a closer look."""
-
-
 _URL_SAFE = ("", "/", "!*'()", ";,/?:@&=+$!*'()#")
 """Characters that a URL encoder leaves: none, Python's, encodeURIComponent's, encodeURI's."""
 _SHORTEST_INSIDE_BASE64 = 8
@@ -106,22 +106,21 @@ class Redactor:
 
         Field names of a struct, and fields that hold one of a few fixed words, stay as they are.
         """
-        return self._redacted(value) if self else value
-
-    def _redacted(self, value: Any) -> Any:
+        if not self:
+            return value
         if isinstance(value, str):
             return self.redact_text(value)
         if isinstance(value, list | tuple):
-            return [self._redacted(item) for item in value]
+            return [self.redact(item) for item in value]
         if isinstance(value, msgspec.Struct):
             texts = {name: getattr(value, name) for name in _open_fields(type(value))}
-            return msgspec.structs.replace(value, **{name: self._redacted(text) for name, text in texts.items()})
+            return msgspec.structs.replace(value, **{name: self.redact(text) for name, text in texts.items()})
         if not isinstance(value, dict):
             return value
         clean: dict[str, Any] = {}
         repeats: dict[str, int] = {}
         for key, item in value.items():
-            clean[free_key(self.redact_text(key), clean, repeats)] = self._redacted(item)
+            clean[free_key(self.redact_text(key), clean, repeats)] = self.redact(item)
         return clean
 
 
@@ -148,20 +147,17 @@ class _Search:
         return self._automaton.spans(text) if self.suspects(text) else []
 
     def settled(self, text: str) -> int:
-        cut = len(text) - self._begun(text)
+        """How much of a text is before the longest end with which a form begins, and goes on."""
+        if not self._pieces:
+            return len(text)
+        tail = text[-self._automaton.longest :]
+        if not self.suspects(tail):
+            tail = text[-self._head :]  # no head is complete: only a part can be at the end
+        cut = len(text) - self._automaton.begun(tail)
         if cut == len(text):
             return cut
         # The end of a secret may begin another, or the same: neither is cut in two.
         return next((start for start, end in self.spans(text) if start < cut < end), cut)
-
-    def _begun(self, text: str) -> int:
-        """The length of the longest end of a text with which a form begins, and goes on."""
-        if not self._pieces:
-            return 0
-        tail = text[-self._automaton.longest :]
-        if not self.suspects(tail):
-            tail = text[-self._head :]  # no head is complete: only a part can be at the end
-        return self._automaton.begun(tail)
 
 
 class Redactors:
@@ -207,3 +203,60 @@ def _open_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 
 def _is_choice(kind: Any) -> bool:
     return any(get_origin(each) is Literal for each in (kind, *get_args(kind)))
+
+
+def without_secrets(
+    payloads: Iterable[S], blobs: Sequence[Blob], redactor: Redactor
+) -> tuple[Iterable[S], Sequence[Blob]]:
+    """Redact documents that are text; others, such as images and archives, stay as they are.
+
+    Other bytes have another digest and so another id: the payloads refer to them by their new ids.
+    """
+    if not blobs or not redactor:
+        return payloads, blobs
+    cleaned = {blob.document_id: clean for blob in blobs if (clean := _cleaned(blob, redactor)) != blob}
+    if not cleaned:
+        return payloads, blobs
+    renamed = [msgspec.convert(_renamed(msgspec.to_builtins(each), cleaned), type(each)) for each in payloads]
+    return renamed, [cleaned.get(blob.document_id, blob) for blob in blobs]
+
+
+def _cleaned(blob: Blob, redactor: Redactor) -> Blob:
+    name = redactor.redact_text(blob.filename)
+    try:
+        data = redactor.redact_text(blob.data.decode()).encode()
+    except UnicodeDecodeError:
+        data = blob.data
+    # A secret may look like a part of the JSON.
+    if data != blob.data and _is_json(blob.data) and not _is_json(data):
+        data = msgspec.json.encode(redactor.redact(_without_numbers(blob.data, redactor)))
+    return make_blob(data, mime=blob.mime, filename=name)
+
+
+def _without_numbers(data: bytes, redactor: Redactor) -> Any:
+    """Decode JSON; a number that is a secret becomes a text."""
+
+    def number(written: str) -> Any:
+        return REDACTED if redactor.finds(written) else msgspec.json.decode(written)
+
+    return json.loads(data, parse_int=number, parse_float=number)
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _renamed(value: Any, cleaned: Mapping[str, Blob]) -> Any:
+    if isinstance(value, list | tuple):
+        return [_renamed(item, cleaned) for item in value]
+    if not isinstance(value, dict):
+        return value
+    clean = cleaned.get(named) if isinstance(named := value.get("document_id"), str) else None
+    if clean is None:
+        return {key: _renamed(item, cleaned) for key, item in value.items()}
+    text = clean.data[: PREVIEW * 4].decode(errors="ignore")[:PREVIEW]
+    return value | clean.reference() | ({"preview": text} if "preview" in value else {})

@@ -26,7 +26,7 @@ from stellwerk.log.follow import read_envelopes
 from stellwerk.log.log import Head, Lease
 from stellwerk.log.tick import Tick
 from stellwerk.log.transactions import unknown_session
-from stellwerk.redaction.blobs import without_secrets
+from stellwerk.redaction.redactor import without_secrets
 from stellwerk.runs import transactions
 from stellwerk.runs.recorder import Recorder
 from stellwerk.runs.resume import RunHistory, close, load_history, message_of
