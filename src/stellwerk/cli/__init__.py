@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperGroup
 
 import stellwerk
@@ -67,9 +68,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     pass
 
@@ -78,16 +77,16 @@ def main(
 def serve(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[TARGET]...", help="[name=]path/to/file.py:graph, system.yaml, or a langgraph.json of yours."
         ),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one. [default: 8000]")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder for everything the server keeps. [default: ./data]")] = None,
+    host: Annotated[str | None, Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, Option(help="Port to listen on; 0 takes a free one. [default: 8000]")] = None,
+    data: Annotated[Path | None, Option(help="Folder for everything the server keeps. [default: ./data]")] = None,
     config: Config = None,
     demo: Annotated[
-        bool | None, typer.Option("--demo/--no-demo", help="Offer the systems demo and office. [default: demo]")
+        bool | None, Option("--demo/--no-demo", help="Offer the systems demo and office. [default: demo]")
     ] = None,
 ) -> None:
     """Start the server with the demo system, and with agent systems and graphs of your own.
@@ -114,15 +113,15 @@ def serve(
 @app.command()
 def run(
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="system.yaml, file.py:graph, langgraph.json[:name], or demo.")
+        str, Argument(metavar="TARGET", help="system.yaml, file.py:graph, langgraph.json[:name], or demo.")
     ],
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="The message. In a pipe, standard input is read.")
+        list[str] | None, Argument(metavar="TEXT", help="The message. In a pipe, standard input is read.")
     ] = None,
     config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the stack of an error.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print the answer only.")] = False,
+    debug: Annotated[bool, Option("--debug", help="Show the stack of an error.")] = False,
 ) -> None:
     """Run an agent system, or a graph of your own, here in the terminal.
 

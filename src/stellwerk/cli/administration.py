@@ -1,11 +1,11 @@
-"""Commands of an administrator: tenants, limits, API keys, secrets, usage, audit log; backup and restore."""
+"""Commands of an administrator: tenants, keys, secrets, usage, audit; backup and restore."""
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, BadParameter, Context, Exit, Option, Typer, prompt
 
 from stellwerk.cli.shared import WHERE, AsJson, Tenant, Url, group, in_home, local_time, print_lines, print_rows, talk
 
@@ -17,18 +17,20 @@ _USAGE = ("DAY", "USER", "SYSTEM", "MODEL", "RUNS", "SECONDS", "MODEL CALLS", "T
 _PAGE = 500
 
 Fields = dict[str, Any]
+Limit = int | None
 Row = Callable[[Fields], tuple[str, ...]]
-TenantName = Annotated[str, typer.Argument(help="Of the tenant.")]
-SecretName = Annotated[str, typer.Argument(help="What it is for, such as openai_api_key.")]
-Data = Annotated[Path, typer.Option(help="The data folder of the server.", callback=in_home)]
-System = Annotated[str | None, typer.Option("--system", help="That of one agent system. [default: of the tenant]")]
+TenantName = Annotated[str, Argument(help="Of the tenant.")]
+SecretName = Annotated[str, Argument(help="What it is for, such as openai_api_key.")]
+Data = Annotated[Path, Option(help="The data folder of the server.", callback=in_home)]
+RunningData = Annotated[Path, Option(help="The data folder of the server, which may be running.", callback=in_home)]
+System = Annotated[str | None, Option("--system", help="That of one agent system. [default: of the tenant]")]
 
 tenant_commands = group("Tenants: teams that share a server and see nothing of each other.")
 key_commands = group("API keys: access to a server, and its scopes.")
 secret_commands = group("Secrets: keys that agents use, and that cannot be read back.")
 audit_commands = group("Audit: a tamper-evident log of who did what.")
-usage_commands = typer.Typer()
-data_commands = typer.Typer()
+usage_commands = Typer()
+data_commands = Typer()
 
 
 @tenant_commands.command("list", epilog=WHERE)
@@ -39,7 +41,7 @@ def list_tenants(url: Url = None, as_json: AsJson = False) -> None:
 
 @tenant_commands.command("create", epilog=WHERE)
 def create_tenant(
-    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and dashes.")], url: Url = None
+    name: Annotated[str, Argument(help="Lower-case letters, digits and dashes.")], url: Url = None
 ) -> None:
     """Create a tenant. For the operator of the server: needs a key of an admin of the tenant local."""
     first = f"stellwerk keys create NAME --tenant {name} --role admin"
@@ -59,24 +61,28 @@ def unlock_tenant(name: TenantName, url: Url = None) -> None:
     _do(url, "DELETE", "tenants", name, "lock", done=f"the tenant {name} is not locked")
 
 
+def _limit(help: str, *, least: int = 0) -> Any:
+    return Option(help=help, min=least)
+
+
 @tenant_commands.command("limits", epilog=WHERE)
 def limits(  # noqa: PLR0913  an option for each limit
-    context: typer.Context,
+    context: Context,
     name: TenantName,
-    requests: Annotated[int | None, typer.Option(help="Requests of the tenant in a minute.", min=1)] = None,
-    runs: Annotated[int | None, typer.Option(help="Runs that are under way or wait.", min=0)] = None,
-    streams: Annotated[int | None, typer.Option(help="Streams that are open.", min=0)] = None,
-    bytes: Annotated[int | None, typer.Option(help="Bytes of its sessions and files.", min=0)] = None,
-    steps: Annotated[int | None, typer.Option(help="Calls of models in a day.", min=0)] = None,
-    tokens: Annotated[int | None, typer.Option(help="Tokens in a day, those that go in included.", min=0)] = None,
-    seconds: Annotated[int | None, typer.Option(help="Seconds in a day in which runs are under way.", min=0)] = None,
-    session_requests: Annotated[int | None, typer.Option(help="Requests to one session in a minute.", min=1)] = None,
-    session_streams: Annotated[int | None, typer.Option(help="Streams of one session.", min=0)] = None,
-    session_bytes: Annotated[int | None, typer.Option(help="Bytes of one session and its files.", min=0)] = None,
-    session_steps: Annotated[int | None, typer.Option(help="Calls of models in one session.", min=0)] = None,
-    session_tokens: Annotated[int | None, typer.Option(help="Tokens in one session.", min=0)] = None,
-    session_seconds: Annotated[int | None, typer.Option(help="Seconds of the runs of one session.", min=0)] = None,
-    none: Annotated[bool, typer.Option("--none", help="Remove all limits.")] = False,
+    requests: Annotated[Limit, _limit("Requests of the tenant in a minute.", least=1)] = None,
+    runs: Annotated[Limit, _limit("Runs that are under way or wait.")] = None,
+    streams: Annotated[Limit, _limit("Streams that are open.")] = None,
+    bytes: Annotated[Limit, _limit("Bytes of its sessions and files.")] = None,
+    steps: Annotated[Limit, _limit("Calls of models in a day.")] = None,
+    tokens: Annotated[Limit, _limit("Tokens in a day, those that go in included.")] = None,
+    seconds: Annotated[Limit, _limit("Seconds in a day in which runs are under way.")] = None,
+    session_requests: Annotated[Limit, _limit("Requests to one session in a minute.", least=1)] = None,
+    session_streams: Annotated[Limit, _limit("Streams of one session.")] = None,
+    session_bytes: Annotated[Limit, _limit("Bytes of one session and its files.")] = None,
+    session_steps: Annotated[Limit, _limit("Calls of models in one session.")] = None,
+    session_tokens: Annotated[Limit, _limit("Tokens in one session.")] = None,
+    session_seconds: Annotated[Limit, _limit("Seconds of the runs of one session.")] = None,
+    none: Annotated[bool, Option("--none", help="Remove all limits.")] = False,
     url: Url = None,
 ) -> None:
     """Limit the use of a tenant, and of each of its sessions; what is not named is not limited.
@@ -89,12 +95,14 @@ def limits(  # noqa: PLR0913  an option for each limit
       stellwerk tenants limits acme --none               remove all limits
     """
     others = ("name", "none", "url")
-    given = {key: value for key, value in context.params.items() if key not in others and value is not None}
+    limits = {key: value for key, value in context.params.items() if key not in others}
+    given = {key: value for key, value in limits.items() if value is not None}
     if none and given:
-        raise typer.BadParameter("--none takes all limits away; leave it out to set some")
+        raise BadParameter("--none takes all limits away; leave it out to set some")
     if given or none:
-        limits = ", ".join(f"{limit} {number}" for limit, number in given.items()) or "nothing is limited"
-        return _do(url, "PUT", "tenants", name, "limits", done=f"from now on, of {name}: {limits}", json=given)
+        listed = ", ".join(f"{limit} {number}" for limit, number in given.items())
+        done = f"from now on, of {name}: {listed or 'nothing is limited'}"
+        return _do(url, "PUT", "tenants", name, "limits", done=done, json=given)
 
     page = _ask(url, "GET", "/usage", params={"tenant": name, "limit": 1})
     print_lines(_limit_lines(page) or ["nothing is limited"])
@@ -103,7 +111,7 @@ def limits(  # noqa: PLR0913  an option for each limit
 @usage_commands.command(epilog=WHERE)
 def usage(
     url: Url = None,
-    days: Annotated[int, typer.Option(help="How many, today included.", min=1)] = 30,
+    days: Annotated[int, Option(help="How many, today included.", min=1)] = 30,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
@@ -130,21 +138,19 @@ def list_keys(tenant: Tenant = None, url: Url = None, as_json: AsJson = False) -
 
 @key_commands.command("create", epilog=WHERE)
 def create_key(  # noqa: PLR0913  an option for each field of a key
-    name: Annotated[str, typer.Argument(help="What it is for. Two keys of one name can be valid at a time.")],
-    role: Annotated[str, typer.Option(help="reader, member or admin.")] = "member",
-    user: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
+    name: Annotated[str, Argument(help="What it is for. Two keys of one name can be valid at a time.")],
+    role: Annotated[str, Option(help="reader, member or admin.")] = "member",
+    user: Annotated[str | None, Option(help="Whose it is.")] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="Less than the role may: read, run, register, administer, metrics; repeat it."),
+        Option(help="Less than the role may: read, run, register, administer, metrics; repeat it."),
     ] = None,
-    days: Annotated[
-        int | None, typer.Option(help="Days after which it expires. [default: never]", min=1, max=3660)
-    ] = None,
+    days: Annotated[int | None, Option(help="Days after which it expires. [default: never]", min=1, max=3660)] = None,
     tenant: Tenant = None,
     url: Url = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Instead of asking a server: the data folder of one that is not running.", callback=in_home),
+        Option(help="Instead of asking a server: the data folder of one that is not running.", callback=in_home),
     ] = None,
 ) -> None:
     """Create a key and print it, this once; nothing else goes to standard output.
@@ -178,9 +184,9 @@ def create_key(  # noqa: PLR0913  an option for each field of a key
 
 @key_commands.command("revoke", epilog=WHERE)
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Its id; `stellwerk keys list` lists them.")],
+    key_id: Annotated[str, Argument(metavar="ID", help="Its id; `stellwerk keys list` lists them.")],
     tenant: Tenant = None,
-    last: Annotated[bool, typer.Option("--last", help="Even if no other key of an admin is valid.")] = False,
+    last: Annotated[bool, Option("--last", help="Even if no other key of an admin is valid.")] = False,
     url: Url = None,
 ) -> None:
     """Revoke a key: it is rejected from now on, and the streams that it has opened are closed.
@@ -209,7 +215,7 @@ def set_secret(name: SecretName, system: System = None, url: Url = None) -> None
       stellwerk secrets set openai_api_key --system helpdesk  for one agent system alone
     """
     can_ask = sys.stdin is not None and sys.stdin.isatty()
-    value = typer.prompt("Value", hide_input=True, err=True) if can_ask else sys.stdin.read()
+    value = prompt("Value", hide_input=True, err=True) if can_ask else sys.stdin.read()
     done = f"stored {name}{_for_system(system)}; the next run uses it"
     _do(url, "PUT", "secrets", name, done=done, json={"value": value, "agent_system_id": system})
 
@@ -228,17 +234,18 @@ def rotate_master_key(url: Url = None) -> None:
     For the operator of the server: needs a key of an admin of the tenant local.
     """
     done = _ask(url, "POST", "/secrets/rotation")
-    changed = f"{done['sealed']} secrets are sealed with the master key {done['key']} now"
-    same = f"nothing changed: {done['key']} is still the master key; let the command print a new one first"
+    key, left = done["key"], done["left"]
+    changed = f"{done['sealed']} secrets are sealed with the master key {key} now"
+    same = f"nothing changed: {key} is still the master key; let the command print a new one first"
     sys.stderr.write(f"{changed if done['changed'] else same}\n")
-    if done["left"]:
-        sys.stderr.write(f"{done['left']} could not be opened; as long as they are there, keep the old keys\n")
+    if left:
+        sys.stderr.write(f"{left} could not be opened; as long as they are there, keep the old keys\n")
 
 
 @audit_commands.command("show", epilog=WHERE)
 def show_audit(
     url: Url = None,
-    after: Annotated[int, typer.Option(help="Leave out entries up to this number.", min=0)] = 0,
+    after: Annotated[int, Option(help="Leave out entries up to this number.", min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Print the audit log of your tenant, the oldest entry first."""
@@ -251,9 +258,7 @@ def show_audit(
 
 @audit_commands.command("verify")
 def verify_audit(
-    data: Annotated[
-        Path, typer.Option(help="The data folder of the server, which may be running.", callback=in_home)
-    ] = Path("data"),
+    data: RunningData = Path("data"),
 ) -> None:
     """Verify the hash chain of every tenant's audit log in a data folder, entry by entry.
 
@@ -271,14 +276,13 @@ def verify_audit(
         print_lines([f"{each.tenant}: {state}; {entries}"])
     if not found:
         print_lines([f"the audit log in {data} has no entries"])
-    raise typer.Exit(0 if all(each.whole for each in found) else 1)
+    raise Exit(0 if all(each.whole for each in found) else 1)
 
 
 @data_commands.command("backup")
 def make_backup(
     target: Annotated[
-        Path,
-        typer.Argument(metavar="TARGET", help="A folder that is empty, or not there yet.", callback=in_home),
+        Path, Argument(metavar="TARGET", help="A folder that is empty, or not there yet.", callback=in_home)
     ],
     data: Data = Path("data"),
 ) -> None:
@@ -291,15 +295,15 @@ def make_backup(
     from stellwerk.ops.backup import backup
 
     documents = backup(data, target)
-    left_out = f", but not {MASTER_KEY}: keep that elsewhere" if (data / MASTER_KEY).exists() else ""
-    print_lines([f"{target} holds {data} with {documents} documents{left_out}"])
+    line = f"{target} holds {data} with {documents} documents"
+    if (data / MASTER_KEY).exists():
+        line += f", but not {MASTER_KEY}: keep that elsewhere"
+    print_lines([line])
 
 
 @data_commands.command("restore")
 def restore_backup(
-    source: Annotated[
-        Path, typer.Argument(metavar="BACKUP", help="What `stellwerk backup` has made.", callback=in_home)
-    ],
+    source: Annotated[Path, Argument(metavar="BACKUP", help="What `stellwerk backup` has made.", callback=in_home)],
     data: Data = Path("data"),
 ) -> None:
     """Put a backup into an empty data folder.
@@ -309,8 +313,8 @@ def restore_backup(
     """
     from stellwerk.ops.backup import restore
 
-    documents = restore(source, data)
-    print_lines([f"{data} holds what {source} held, with {documents} documents; start it with --data {data}"])
+    holds = f"{data} holds what {source} held, with {restore(source, data)} documents"
+    print_lines([f"{holds}; start it with --data {data}"])
 
 
 def _ask(url: str | None, method: str, path: str, **more: Any) -> Fields:
@@ -358,30 +362,32 @@ def _tenant_row(tenant: Fields) -> tuple[str, ...]:
 
 def _key_row(key: Fields) -> tuple[str, ...]:
     scopes = "all" if key["scopes"] is None else ",".join(key["scopes"])
-    user = key["user"] or "-"
-    return key["id"], key["name"], user, key["role"], scopes, _key_state(key), local_time(key["last_used"])
+    user, used = key["user"] or "-", local_time(key["last_used"])
+    return key["id"], key["name"], user, key["role"], scopes, _key_state(key), used
 
 
 def _key_state(key: Fields) -> str:
     from stellwerk.ids import SystemClock
 
-    if key["revoked_at"] is not None:
-        return f"revoked {local_time(key['revoked_at'])}"
-    if key["expires_at"] is None:
+    revoked, expires = key["revoked_at"], key["expires_at"]
+    if revoked is not None:
+        return f"revoked {local_time(revoked)}"
+    if expires is None:
         return "valid"
-    return f"{'until' if key['expires_at'] > SystemClock().now() else 'expired'} {local_time(key['expires_at'])}"
+    return f"{'until' if expires > SystemClock().now() else 'expired'} {local_time(expires)}"
 
 
 def _secret_row(secret: Fields) -> tuple[str, ...]:
     system = secret["agent_system_id"] or "all"
+    created, updated = local_time(secret["created_at"]), local_time(secret["updated_at"])
     state = "stored" if secret["readable"] else "UNREADABLE: store it again"
-    return secret["name"], system, local_time(secret["created_at"]), local_time(secret["updated_at"]), state
+    return secret["name"], system, created, updated, state
 
 
 def _audit_row(entry: Fields) -> tuple[str, ...]:
     target = " ".join(f"{name}={value}" for name, value in entry.get("on", {}).items())
-    number, outcome = str(entry["number"]), str(entry["outcome"])
-    return number, local_time(entry["at"]), entry["who"], entry["what"], target, outcome, entry.get("origin", "")
+    number, at, outcome = str(entry["number"]), local_time(entry["at"]), str(entry["outcome"])
+    return number, at, entry["who"], entry["what"], target, outcome, entry.get("origin", "")
 
 
 def _usage_row(row: Fields) -> tuple[str, ...]:

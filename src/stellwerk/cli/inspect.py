@@ -1,10 +1,12 @@
 """Commands that inspect agent systems, tools and the schema, without a server."""
 
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option, Typer, echo
 
 from stellwerk.cli.shared import chosen_config, refuse
 
@@ -12,16 +14,14 @@ if TYPE_CHECKING:
     from stellwerk.agents.tools.spec import DescribedTool
     from stellwerk.spec.catalogue import Catalogue
 
-commands = typer.Typer()
+commands = Typer()
 
 
 @commands.command()
 def check(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Agent systems in YAML or JSON; - is standard input.")
-    ],
+    files: Annotated[list[str], Argument(metavar="FILE", help="Agent systems in YAML or JSON; - is standard input.")],
     config: Annotated[
-        Path | None, typer.Option(help="The operator's file: more tools, graphs, providers and MCP servers by name.")
+        Path | None, Option(help="The operator's file: more tools, graphs, providers and MCP servers by name.")
     ] = None,
 ) -> None:
     """Validate agent systems: print each as a tree, with all of its problems.
@@ -47,24 +47,23 @@ def check(
     console = Console(highlight=False, soft_wrap=True, theme=THEME)
     for line in (line for made in reports for line in made.lines):
         console.print(Text.assemble(*line))
-    raise typer.Exit(0 if all(made.sound for made in reports) else 1)
+    raise Exit(0 if all(made.sound for made in reports) else 1)
 
 
 @commands.command()
 def tools(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Only these; or a system.yaml, with whose operator.yaml to look."),
+        Argument(metavar="[NAME]...", help="Only these; or a system.yaml, with whose operator.yaml to look."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="The operator's file: more tools, and MCP servers.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the whole schemas.")] = False,
+    config: Annotated[Path | None, Option(help="The operator's file: more tools, and MCP servers.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON, with the whole schemas.")] = False,
 ) -> None:
     """List the tools that agent systems may name here.
 
     MCP servers of the operator's file are started to ask them for theirs.
     """
     import asyncio
-    import json
 
     from stellwerk.agents.graphs.serve_targets import names_system
     from stellwerk.agents.tools.inventory import as_text, select
@@ -72,7 +71,7 @@ def tools(
     systems = [name for name in names or () if names_system(name)]
     found = asyncio.run(_inventory(chosen_config(config, systems)))
     wanted = select(found, [name for name in names or () if name not in systems])
-    typer.echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else as_text(wanted))
+    echo(json.dumps(wanted, indent=2, ensure_ascii=False) if as_json else as_text(wanted))
 
 
 async def _inventory(config: Path | None) -> "list[DescribedTool]":
@@ -92,11 +91,9 @@ async def _inventory(config: Path | None) -> "list[DescribedTool]":
 @commands.command()
 def schema() -> None:
     """Print the JSON Schema of agent systems, for editors."""
-    import json
-
     from stellwerk.spec.load import json_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 
 
 def _text(name: str) -> bytes:
@@ -110,8 +107,7 @@ def _text(name: str) -> bytes:
 
 
 async def _catalogue(config: Path | None) -> "Catalogue":
-    """What systems may name here; nothing is started or imported, so MCP servers and graphs have only names."""
-    from dataclasses import replace
+    """What systems may name here. Nothing is started: MCP servers and graphs have only names."""
     from importlib.metadata import entry_points
 
     from stellwerk.agents.build.resources import Resources

@@ -22,9 +22,6 @@ _PROMPT = "> "
 _ALWAYS_ASKED = "Tool execution requires approval"
 """LangChain's reason for a tool that always needs approval: it adds nothing."""
 
-Given = Mapping[str, Answered]
-"""Answers by the id of their question."""
-
 
 def answered(asked: Asked, given: Any) -> Answered:
     """A text is a text; anything else is data."""
@@ -34,19 +31,16 @@ def answered(asked: Asked, given: Any) -> Answered:
 
 
 def chosen(options: Sequence[Any], typed: str) -> Any:
-    """The option whose number, name or beginning was typed.
-
-    Raises:
-        InvalidField: it is none of them, or could be several.
-    """
+    """The option whose number, name or beginning was typed."""
     text = typed.strip().lower()
     if text.isdecimal() and 1 <= int(text) <= len(options):
         return options[int(text) - 1]
-    exact = [option for option in options if value(option).lower() == text]
-    near = exact or [option for option in options if text and value(option).lower().startswith(text)]
-    if len(near) != 1:
+    found = [option for option in options if value(option).lower() == text]
+    if text and not found:
+        found = [option for option in options if value(option).lower().startswith(text)]
+    if len(found) != 1:
         raise InvalidField(f"type a number from 1 to {len(options)}, or its name", field="text")
-    return near[0]
+    return found[0]
 
 
 def typed_as(schema: Mapping[str, Any], typed: str) -> Any:
@@ -91,34 +85,37 @@ class Questions:
     def __init__(self, screen: Screen, keyboard: Keyboard, agent: str, *, has_user: bool) -> None:
         """``agent`` is the outermost one; any other that asks is named."""
         self._screen = screen
+        self._say = screen.say
         self._line = keyboard.line
         self._agent = agent
         self._has_user = has_user
 
-    async def answers(self, asks: Sequence[AskUser]) -> Given | None:
-        """One answer for each question; None if one of them stays open."""
+    async def answers(self, asks: Sequence[AskUser]) -> Mapping[str, Answered] | None:
+        """Answers by the id of their question; None if one of the questions stays open."""
         self._screen.settle()  # a status line would cover the prompt
         given: dict[str, Answered] = {}
         for number, ask in enumerate(asks, 1):
             before = f"({number} of {len(asks)}) " if len(asks) > 1 else ""
-            before += f"{one_line(ask.agent)} asks: " if ask.agent not in (None, self._agent) else ""
-            answer = await self._typed(ask.payload, before) if self._has_user else self._default(ask.payload)
+            if ask.agent and ask.agent != self._agent:
+                before += f"{one_line(ask.agent)} asks: "
+            asked = ask.payload
+            answer = await self._typed(asked, before) if self._has_user else self._default(asked)
             if answer is None:
                 return None
-            given[ask.payload.ask_id] = answer
+            given[asked.ask_id] = answer
         return given
 
     def _default(self, asked: Asked) -> Answered | None:
         if asked.default is not None:
-            answer = answered(asked, asked.default)
+            answer, default = answered(asked, asked.default), value(asked.default)
             try:
                 check_answer(asked, answer)
-                self._screen.say(f"? {one_line(asked.question)}  {value(asked.default)} (its default)", "warn")
+                self._say(f"? {one_line(asked.question)}  {default} (its default)", "warn")
                 return answer
             except InvalidField as error:
-                self._screen.say(f"! its default is {value(asked.default)}, but {error.message}", "warn")
-        self._screen.say(f"? {asked.question}", "warn")
-        self._screen.say(
+                self._say(f"! its default is {default}, but {error.message}", "warn")
+        self._say(f"? {asked.question}", "warn")
+        self._say(
             "stellwerk: the run asks this, and there is no user to answer it; run it in a terminal, "
             "without a pipe and without --json, or give the question a default"
         )
@@ -131,19 +128,19 @@ class Questions:
                 check_answer(asked, answer)
                 return answer
             except InvalidField as error:
-                self._screen.say(f"! {error.message}", "bad")
+                self._say(f"! {error.message}", "bad")
             except EOFError:
-                self._screen.say("stellwerk: no answer, so the run ends at its question")
+                self._say("stellwerk: no answer, so the run ends at its question")
                 return None
 
     async def _ask(self, asked: Asked, before: str) -> Answered:
         if asked.kind == "approval":
             return await self._approval(asked, before)
-        self._screen.say(f"? {before}{asked.question}", "bold")
+        self._say(f"? {before}{asked.question}", "bold")
         if form := fields(asked.schema):
             return await self._form(asked, form)
         if asked.kind == "elicitation":
-            self._screen.say(f"  ({_REFUSE} refuses)", "dim")
+            self._say(f"  ({_REFUSE} refuses)", "dim")
         if asked.options:
             given = await self._choice(asked.options, asked.default)
         else:
@@ -153,16 +150,16 @@ class Questions:
 
     async def _choice(self, options: Sequence[Any], default: Any) -> Any:
         for number, option in enumerate(options, 1):
-            self._screen.say(f"  {number}) {value(option)}")
+            self._say(f"  {number}) {value(option)}")
         if default is not None:
-            self._screen.say(f"  ({_default_hint(default)})", "dim")
+            self._say(f"  ({_default_hint(default)})", "dim")
         typed = await self._line(_PROMPT)
         return default if not typed.strip() and default is not None else chosen(options, typed)
 
     async def _value(self, schema: Mapping[str, Any], default: Any) -> Any:
         hints = "; ".join(note for note in (hint(schema), _default_hint(default)) if note)
         if hints:
-            self._screen.say(f"  ({hints})", "dim")
+            self._say(f"  ({hints})", "dim")
         typed = await self._line(_PROMPT)
         if typed.strip():
             return typed_as(schema, typed)
@@ -172,7 +169,7 @@ class Questions:
 
     async def _form(self, asked: Asked, form: Mapping[str, Mapping[str, Any]]) -> Answered:
         needed = asked.schema.get("required", ())
-        self._screen.say(f"  ({_REFUSE} refuses)" if asked.kind == "elicitation" else "  (* is needed)", "dim")
+        self._say(f"  ({_REFUSE} refuses)" if asked.kind == "elicitation" else "  (* is needed)", "dim")
         data: dict[str, Any] = {}
         for name, schema in form.items():
             typed = await self._line(_label(name, schema, name in needed))
@@ -187,13 +184,13 @@ class Questions:
     async def _approval(self, asked: Asked, before: str) -> Answered:
         """Ask for approval, with the arguments in full."""
         tool = one_line(asked.tool_name or "a tool")
-        self._screen.say(f"? {before}May {tool} run?", "bold")
+        self._say(f"? {before}May {tool} run?", "bold")
         why = asked.question.partition("\n\nTool: ")[0]
         if why != _ALWAYS_ASKED:
-            self._screen.say(f"  {why}", "warn")
-        shown = visible(json.dumps(asked.args, indent=2, ensure_ascii=False)).splitlines() if asked.args else []
-        for line in shown:
-            self._screen.say(f"  {line}")
+            self._say(f"  {why}", "warn")
+        if asked.args:
+            for line in visible(json.dumps(asked.args, indent=2, ensure_ascii=False)).splitlines():
+                self._say(f"  {line}")
         decision = str(await self._choice(asked.options or DECISIONS, asked.default))
         if decision == "reject":
             reason = await self._line("Why? (enter gives no reason) ")
@@ -202,9 +199,11 @@ class Questions:
         if decision == "respond":
             data["message"] = await self._line("The answer in its place: ")
         elif decision == "edit":
-            args = typed_as({"type": "object"}, await self._line("Arguments to run it with, as JSON: "))
+            typed = await self._line("Arguments to run it with, as JSON: ")
+            args = typed_as({"type": "object"}, typed)
             if not isinstance(args, dict):
-                raise InvalidField('write the arguments as a JSON object, such as {"city": "Berlin"}', field="data")
+                remedy = 'write the arguments as a JSON object, such as {"city": "Berlin"}'
+                raise InvalidField(remedy, field="data")
             data["edited_action"] = {"name": asked.tool_name, "args": args}
         return Answered(ask_id=asked.ask_id, data=data)
 

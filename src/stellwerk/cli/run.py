@@ -21,8 +21,7 @@ from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.runtime.tracing import trace_in_place, tracing
 from stellwerk.agents.tools.registry import discover
 from stellwerk.cli.questions import Questions
-from stellwerk.cli.render.screen import Screen
-from stellwerk.cli.render.session_view import SessionView
+from stellwerk.cli.render import screen, session_view
 from stellwerk.cli.render.text import cut, one_line, visible
 from stellwerk.cli.shared import PIPE_CLOSED
 from stellwerk.cli.terminal import AWAITING, BY_SIGNAL, COMPLETED, FAILED, MISUSED, TerminalRun
@@ -42,11 +41,7 @@ _LONGEST_ERROR = 500
 
 
 def find(target: str) -> tuple[LoadedSystem, Mapping[str, str]]:
-    """The agent system, and the graph that it was generated for, if any.
-
-    Raises:
-        SettingsError: the target does not exist, or has several graphs.
-    """
+    """The agent system, and the graph that it was generated for, if any."""
     if target == serve_targets.DEMO and not Path(target).exists():
         return load_system(demo_yaml(), source="demo.yaml"), {}
     place, _, chosen = target.rpartition(":")
@@ -68,11 +63,7 @@ def find(target: str) -> tuple[LoadedSystem, Mapping[str, str]]:
 
 @asynccontextmanager
 async def opened(target: str, operator: Operator, warn: Callable[[str], None]) -> AsyncIterator[RunnableAgent]:
-    """Build the agent; everything that was started for it ends with the block.
-
-    Raises:
-        StellwerkError: it cannot be built; names what is missing, and the remedy.
-    """
+    """Build the agent; everything that was started for it ends with the block."""
     trace_in_place()
     loaded, generated_for = find(target)
     async with AsyncExitStack() as exit_stack:
@@ -199,11 +190,11 @@ def run(options: RunCommand) -> int:
 class _AgentRun(TerminalRun):
     def __init__(self, options: RunCommand) -> None:
         on_terminal = sys.stdout.isatty() and sys.stderr.isatty() and not options.as_json
-        super().__init__(Screen(sys.stdout if on_terminal else sys.stderr))
+        super().__init__(screen.Screen(sys.stdout if on_terminal else sys.stderr))
         self._options = options
         self._id = SortableIds(SystemClock()).new()
         self._can_ask = on_terminal and sys.stdin.isatty()
-        self._view = SessionView(self.screen, SystemClock().now, answer=on_terminal)
+        self._view = session_view.SessionView(self.screen, SystemClock().now, answer=on_terminal)
         self._shows_steps = not options.quiet and not options.as_json
         self._prints_answer = not options.as_json and (options.quiet or not on_terminal)
         self._conversation: Conversation | None = None
@@ -280,8 +271,8 @@ class _AgentRun(TerminalRun):
             self._view.feed(envelope)
         if self._options.as_json:
             self.output.write(ndjson(self._id, Stored(position, encode(envelope)), "live").decode())
-        elif self._prints_answer and isinstance(envelope, RunEnd) and (answer := envelope.payload.result):
-            line = answer if answer.endswith("\n") else f"{answer}\n"
+        elif self._prints_answer and isinstance(envelope, RunEnd) and envelope.payload.result:
+            line = envelope.payload.result.removesuffix("\n") + "\n"
             self.output.write(visible(line) if self.output.is_terminal else line)
 
     def _note(self, text: str) -> None:
@@ -301,7 +292,9 @@ def _in_one_line(error: BaseException, *, debug: bool) -> str:
         return error.message
     libraries = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
     not_theirs = (*libraries, *stellwerk.__path__, "<")
-    line = cut(one_line(f"{type(error).__name__}: {error}".removesuffix(": ")), _LONGEST_ERROR).rstrip(".")
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(not_theirs)]
+    line = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
+    line = cut(line, _LONGEST_ERROR).rstrip(".")
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in stack if not frame.filename.startswith(not_theirs)]
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{line}{place}" if debug else f"{line}{place}; --debug shows the whole stack"

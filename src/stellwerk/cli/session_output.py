@@ -32,11 +32,7 @@ async def tail(client: Client, session_id: str, *, after: int) -> None:
 
 
 async def replay(lines: Iterable[bytes], *, name: str, speed: float | None) -> None:
-    """Show an exported log; with ``speed`` as many times faster than it happened.
-
-    Raises:
-        InvalidInput: a line is no envelope, or one of a newer server.
-    """
+    """Show an exported log; with ``speed`` as many times faster than it happened."""
     now = 0.0
     view = SessionView(Screen(sys.stdout), lambda: now, watching=True)
     with _settled(view.screen):

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, BadParameter, Option, Typer
 
 from stellwerk.cli.shared import WHERE, AsJson, StandardOutput, Url, print_rows, refuse, talk
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 _SESSIONS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE")
 
-commands = typer.Typer()
+commands = Typer()
 
-SessionId = Annotated[str, typer.Argument(metavar="SID", help="The id of a session; `stellwerk sessions` lists them.")]
+SessionId = Annotated[str, Argument(metavar="SID", help="The id of a session; `stellwerk sessions` lists them.")]
 
 
 @commands.command(epilog=WHERE)
 def sessions(
     url: Url = None,
-    limit: Annotated[int, typer.Option(help="How many, at most.", min=1)] = 20,
+    limit: Annotated[int, Option(help="How many, at most.", min=1)] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List the sessions of a server by their last activity, with their agent system and status."""
@@ -44,8 +44,8 @@ def sessions(
 def tail(
     session_id: SessionId,
     url: Url = None,
-    after: Annotated[int, typer.Option(help="Skip events up to this position.", min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
+    after: Annotated[int, Option(help="Skip events up to this position.", min=0)] = 0,
+    as_json: Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
 ) -> None:
     """Follow a session in the terminal: messages, and the work of agents as it happens.
 
@@ -72,9 +72,9 @@ def export(session_id: SessionId, url: Url = None) -> None:
 
 @commands.command()
 def replay(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `stellwerk export` wrote; - is standard input.")],
+    file: Annotated[str, Argument(metavar="FILE", help="What `stellwerk export` wrote; - is standard input.")],
     speed: Annotated[
-        float | None, typer.Option(help="1 is as fast as it happened, 10 is ten times faster. [default: at once]")
+        float | None, Option(help="1 is as fast as it happened, 10 is ten times faster. [default: at once]")
     ] = None,
 ) -> None:
     """Show an exported log as `stellwerk tail` would have shown it. No server is needed.
@@ -86,7 +86,7 @@ def replay(
     from stellwerk.cli import session_output
 
     if speed is not None and not speed > 0:
-        raise typer.BadParameter("must be more than 0", param_hint="--speed")
+        raise BadParameter("must be more than 0", param_hint="--speed")
     try:
         opened = sys.stdin.buffer if file == "-" else Path(file).open("rb")
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
+from typer import Option
 
 from stellwerk.errors import StellwerkError
 
@@ -21,10 +22,10 @@ WHERE = "The server is found by --url or STELLWERK_URL; STELLWERK_KEY is sent to
 _UNAUTHORIZED = 401
 T = TypeVar("T")
 
-Url = Annotated[str | None, typer.Option(help="The server. [default: http://127.0.0.1:8000]")]
-Tenant = Annotated[str | None, typer.Option(help="Another tenant than yours, if you run the server.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
-Config = Annotated[Path | None, typer.Option(help="The operator's file: MCP servers, providers, tools and graphs.")]
+Url = Annotated[str | None, Option(help="The server. [default: http://127.0.0.1:8000]")]
+Tenant = Annotated[str | None, Option(help="Another tenant than yours, if you run the server.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
+Config = Annotated[Path | None, Option(help="The operator's file: MCP servers, providers, tools and graphs.")]
 
 
 def prepare_streams() -> None:
@@ -47,11 +48,7 @@ class StandardOutput:
         """The reader has gone."""
 
     def write(self, text: str) -> None:
-        """
-        Raises:
-            BrokenPipeError: the reader has gone; stop.
-            StellwerkError: it cannot be written.
-        """
+        """Write at once. Raises BrokenPipeError if the reader has gone, StellwerkError for a full disk."""
         try:
             self._file.write(text)
             self._file.flush()
@@ -111,7 +108,8 @@ def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, T]]) ->
                 return await work(client)
             except Problem as problem:
                 if problem.code == "unknown_session":
-                    detail = f"{problem.detail.partition(';')[0]}; `stellwerk sessions` lists those of {client.url}"
+                    unknown = problem.detail.partition(";")[0]
+                    detail = f"{unknown}; `stellwerk sessions` lists those of {client.url}"
                 elif problem.status == _UNAUTHORIZED and key is None:
                     detail = f"{client.url} asks who you are; put your key into the variable STELLWERK_KEY"
                 else:

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import logging
 import os
 import signal
 import sys
@@ -13,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
-from types import FrameType
 from typing import Any, TextIO
 
 import structlog
@@ -53,14 +51,14 @@ class _LineCapture(io.RawIOBase):
         return len(data)
 
     def end(self) -> None:
-        """Pass on a last line without its line end. It stays open: a log of the user's may still hold it."""
+        """Pass on a last line without its line end. A log of the user's may still hold the stream."""
         if self._rest:
             self.write(b"\n")
 
 
 @contextmanager
 def captured_prints(say: Callable[[str], None], *, debug: bool = False) -> Iterator[None]:
-    """Pass on what graphs and tools print, line by line, with warnings of ours and of the libraries.
+    """Pass on prints of graphs and tools, and warnings, line by line.
 
     Standard output is for the answer: a print can neither tear a row nor get among the envelopes.
     Stack traces are shown only for ``debug``.
@@ -72,7 +70,7 @@ def captured_prints(say: Callable[[str], None], *, debug: bool = False) -> Itera
         structlog.configure(
             processors=[partial(_log_line, debug=debug)],
             logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+            wrapper_class=structlog.make_filtering_bound_logger("warning"),
         )
         try:
             yield
@@ -87,7 +85,8 @@ def _as_text(capture: Any) -> io.TextIOWrapper:
 
 
 def _log_line(logger: object, method: str, event: MutableMapping[str, Any], *, debug: bool) -> str:
-    name, error = str(event.pop("event")).replace("_", " "), event.pop("exc_info", None)
+    name = str(event.pop("event")).replace("_", " ")
+    error = event.pop("exc_info", None)
     line = f"! {name}: {', '.join(f'{key} {value}' for key, value in event.items())}"
     if not isinstance(error, BaseException):
         return line
@@ -104,10 +103,7 @@ class Keyboard:
         self._reading = False
 
     async def line(self, prompt: str) -> str:
-        """
-        Raises:
-            EOFError: there will be no more.
-        """
+        """Wait for a line. Raises EOFError if there will be no more."""
         with suppress(ImportError):
             import readline  # noqa: F401 - with it ``input`` can edit the line and has a history
         loop = asyncio.get_running_loop()
@@ -171,7 +167,8 @@ class TerminalRun(ABC):
             ticking.cancel()
             self.screen.settle()
             self.keyboard.release()
-            if self.caught is not None and (others := asyncio.all_tasks() - {asyncio.current_task()}):
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            if self.caught is not None and others:
                 await asyncio.wait(others, timeout=_CLEAN_UP)
         await asyncio.sleep(0)  # the last prints are shown
         return self.work
@@ -187,14 +184,15 @@ class TerminalRun(ABC):
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        before = {signum: signal.signal(signum, self._caught) for signum in (signal.SIGINT, signal.SIGTERM)}
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {signum: signal.signal(signum, self._caught) for signum in signals}
         try:
             yield
         finally:
             for signum, listener in before.items():
                 signal.signal(signum, listener)
 
-    def _caught(self, signum: int, frame: FrameType | None) -> None:
+    def _caught(self, signum: int, frame: object) -> None:
         if self.caught is not None:
             self.keyboard.release()
             os._exit(BY_SIGNAL + signum)

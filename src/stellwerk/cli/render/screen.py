@@ -107,7 +107,7 @@ class Screen:
         width = (self._room(lane) or _FILE_WIDTH) - 2
         options = self._console.options.update(width=width)
         for segments in self._console.render_lines(_drawn(table), options, pad=False):
-            row = Text.assemble("  ", *((segment.text, segment.style or "") for segment in segments))
+            row = Text.assemble("  ", *((part.text, part.style or "") for part in segments))
             row.rstrip()
             if row.plain:
                 self._row(lane, row)
@@ -218,7 +218,8 @@ class Screen:
         last = self._last
         for stream in streams[:_LIVE_ROWS]:
             for row in self._rows(stream, stream.pending.rstrip())[-_LIVE_ROWS:]:
-                yield Text.assemble(self._label(stream.lane, again=stream.lane == last), self._cut(stream.lane, row))
+                label = self._label(stream.lane, again=stream.lane == last)
+                yield Text.assemble(label, self._cut(stream.lane, row))
                 last = stream.lane
         if not streams and self._status:
             yield self._cut(ROOT, _styled((self._status, "dim")))

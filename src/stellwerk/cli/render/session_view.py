@@ -119,7 +119,7 @@ class SessionView:
         since = min((call.began for call in inner), default=self._latest)
         if not self._running or now - since < _SHOWN_AFTER:
             return ""
-        calls = ", ".join(f"{call.activity}{call.progress and ' ' + call.progress}" for call in inner)
+        calls = ", ".join(f"{call.activity} {call.progress}".rstrip() for call in inner)
         return f"{calls or 'working'} · {int(now - since)} s"
 
     def _lane_inside(self, call_id: str | None) -> Lane:
@@ -162,7 +162,8 @@ class SessionView:
         if said.role == "user":
             if self._watching:
                 withdrawn = said.action == "removed"
-                self.screen.say("> (a message was withdrawn)" if withdrawn else f"> {_text_of(said)}", "bold")
+                text = "(a message was withdrawn)" if withdrawn else _text_of(said)
+                self.screen.say(f"> {text}", "bold")
             return
         unseen = said.message_id not in self._streamed if self._answer else said.status == "step"
         if said.role == "assistant" and unseen:
@@ -222,7 +223,8 @@ class SessionView:
         # A sub-agent's signal that it is done is a call without a call id of the model's.
         if called.tool_name not in _QUIET_TOOLS and called.tool_call_id != start.call_id:
             again: Part = ("again " if called.retry_of else "", "warn")
-            self.screen.line(lane, ("→ ", "dim"), again, (name, "bold"), _after(short.arguments(called.args)))
+            args = _after(short.arguments(called.args))
+            self.screen.line(lane, ("→ ", "dim"), again, (name, "bold"), args)
 
     def _unique(self, title: str) -> str:
         taken = {call.name for call in self._calls.values()}
@@ -250,7 +252,8 @@ class SessionView:
         if ended.status == "error":
             self._failed_tools.add(ended.tool_name)
             reason = short.value(ended.error.message) if ended.error else "failed"
-            self.screen.line(lane, ("✗ ", "bad"), (name, "bold"), _after(took), _after(reason, "bad"), wrap=True)
+            parts = (("✗ ", "bad"), (name, "bold"), _after(took), _after(reason, "bad"))
+            self.screen.line(lane, *parts, wrap=True)
         elif ended.status == "abandoned":
             stopped = f"stopped after {took}" if took else "stopped"
             self.screen.line(lane, ("■ ", "warn"), (name, "bold"), _after(stopped, "warn"))
@@ -271,7 +274,8 @@ class SessionView:
         if changed.name == checklist.NAME:
             self._checklist = checklist.fold(self._checklist, state)
             for task in self._checklist.tasks:
-                self._show_task(lane, (checklist.NAME, task.id), f"{task.id} {task.title}", task.status)
+                key = (checklist.NAME, task.id)
+                self._show_task(lane, key, f"{task.id} {task.title}", task.status)
             for notice in self._checklist.notices:
                 status = "blocked" if notice.is_open else "completed"
                 self._show_task(lane, (notice.kind, notice.text), notice.text, status)
@@ -281,15 +285,16 @@ class SessionView:
                     key = (changed.owner or "", str(number))
                     self._show_task(lane, key, todo["content"], str(todo.get("status")))
         elif changed.name == "files":
-            names = [str(change.get("path", ""))[1:].replace("~1", "/") for change in changed.patch or ()]
-            self.screen.line(lane, ("· files ", "dim"), (short.value(", ".join(names)), "plain"))
+            paths = [str(change.get("path", ""))[1:] for change in changed.patch or ()]
+            names = ", ".join(paths).replace("~1", "/")
+            self.screen.line(lane, ("· files ", "dim"), (short.value(names), "plain"))
 
     def _show_task(self, lane: Lane, key: tuple[str, str], title: str, status: str) -> None:
         if self._tasks.get(key) != (title, status):
             self._tasks[key] = (title, status)
             sign, style = _TASK_SIGNS.get(status, ("·", "plain"))
-            is_over = status in ("completed", "skipped")
-            self.screen.line(lane, (f"{sign} ", style), (one_line(title), "dim" if is_over else "plain"))
+            text_style = "dim" if status in ("completed", "skipped") else "plain"
+            self.screen.line(lane, (f"{sign} ", style), (one_line(title), text_style))
 
     def _show_update(self, update: m.Update) -> None:
         delta = update.payload.delta
@@ -300,7 +305,8 @@ class SessionView:
     def _show_log(self, log: m.Log) -> None:
         entry = log.payload
         percent = "" if entry.progress is None else f" {entry.progress} %"
-        self.screen.line(ROOT, (f"·{percent} {short.value(entry.message)}", _LEVEL_STYLES[entry.level]))
+        text = f"·{percent} {short.value(entry.message)}"
+        self.screen.line(ROOT, (text, _LEVEL_STYLES[entry.level]))
 
     def _show_warning(self, warning: m.Warning) -> None:
         self.screen.say(f"! {short.value(warning.payload.message)}", "warn")

@@ -60,12 +60,8 @@ def result(given: ToolResult) -> tuple[str, list[str]]:
             count = max(given.total or 0, len(given.rows))
             return "1 row" if count == 1 else f"{count} rows", []
         case Text():
-            return _lines(given.text)
-
-
-def _lines(text: str) -> tuple[str, list[str]]:
-    lines = [cut(line.rstrip(), _LONGEST) for line in visible(text).strip().splitlines()]
-    if len(lines) <= 1:
-        return "".join(lines), []
-    more = len(lines) - _RESULT_LINES
-    return "", lines[:_RESULT_LINES] + ([f"… {more} more lines"] if more > 0 else [])
+            lines = [cut(line.rstrip(), _LONGEST) for line in visible(given.text).strip().splitlines()]
+            if len(lines) <= 1:
+                return "".join(lines), []
+            more = len(lines) - _RESULT_LINES
+            return "", lines[:_RESULT_LINES] + ([f"… {more} more lines"] if more > 0 else [])
