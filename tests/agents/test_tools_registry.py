@@ -11,8 +11,16 @@ from langchain_core.tools import StructuredTool
 
 from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.tools.builtin import BUILTIN_TOOLS
-from stellwerk.agents.tools.inventory import as_text, select
-from stellwerk.agents.tools.registry import ENTRY_POINT_GROUP, Tools, ToolSpec, describe, discover, tool
+from stellwerk.agents.tools.registry import (
+    ENTRY_POINT_GROUP,
+    Tools,
+    ToolSpec,
+    as_text,
+    describe,
+    discover,
+    select,
+    tool,
+)
 from stellwerk.errors import BrokenReference, InvalidTool, UnknownTool
 from stellwerk.workflows.documents.tools import read_document
 

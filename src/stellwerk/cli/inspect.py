@@ -66,7 +66,7 @@ def tools(
     import asyncio
 
     from stellwerk.agents.graphs.serve_targets import names_system
-    from stellwerk.agents.tools.inventory import as_text, select
+    from stellwerk.agents.tools.registry import as_text, select
 
     systems = [name for name in names or () if names_system(name)]
     found = asyncio.run(_inventory(chosen_config(config, systems)))

@@ -17,8 +17,7 @@ from stellwerk.agents.graphs.input import Graph, final_state_schema
 from stellwerk.agents.graphs.registry import Builder, GraphEntry, Graphs, open_graph
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.tools.call import SaveFiles
-from stellwerk.agents.tools.inventory import inventory
-from stellwerk.agents.tools.registry import ARTIFACT_KEY, Tools, discover
+from stellwerk.agents.tools.registry import ARTIFACT_KEY, Tools, discover, inventory
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.errors import McpUnreachable
 from stellwerk.logs import get_logger
@@ -77,6 +76,7 @@ class Resources:
         gone = [server for server, tools in zip(servers, asked, strict=True) if isinstance(tools, McpUnreachable)]
         offered = self.free(tool for tools in asked if isinstance(tools, list) for tool in tools)
         own = {name: name for name in (*(tool.name for tool in offered), *CHECKLIST_TOOLS)}
+        effects = {tool.name: effect_of(tool) for tool in offered}
         providers = known_providers(self.providers)
         keyed = [name for name, secret in providers.items() if secret is None or self.keys.find(secret)]
         return Catalogue(
@@ -87,7 +87,7 @@ class Resources:
             providers=list(providers),
             keys=keyed,
             environment=self.environment,
-            effects={**{tool.name: effect_of(tool) for tool in offered}, **self.tools.effects()},
+            effects=effects | {spec.name: spec.effects for spec in self.tools.specs()},
             packages=missing_packages(self.providers),
         )
 

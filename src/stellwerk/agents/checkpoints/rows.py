@@ -173,8 +173,10 @@ class StoredCheckpoint:
             yield task_id, channel, (type_, join(parts, self.items))
 
 
-def read_checkpoint(tx: Transaction, namespace: CheckpointNamespace, id_: str | None) -> StoredCheckpoint | None:
-    """The checkpoint with this id, or the latest."""
+def read_checkpoint(
+    tx: Transaction, namespace: CheckpointNamespace, id_: str | None, only: Collection[str] | None = None
+) -> StoredCheckpoint | None:
+    """The checkpoint with this id, or the latest; with all channels, or ``only`` some."""
     if id_:
         row = tx.row("read_checkpoint", *namespace.key, id_)
     else:
@@ -184,6 +186,9 @@ def read_checkpoint(tx: Transaction, namespace: CheckpointNamespace, id_: str | 
     found_id, parent_id, packed, type_, body = row
     channels = decode_channels(packed)
     found = tx.rows("read_checkpoint_writes", *namespace.key, found_id)
+    if only is not None:
+        channels = {name: channel for name, channel in channels.items() if name in only}
+        found = [write for write in found if write[1] in only]
     writes = [(task_id, name, kind, decode_parts(parts)) for task_id, name, kind, parts in found]
     roots = [channel.parts for channel in channels.values()] + [write[3] for write in writes]
     items = items_below(tx, namespace, roots)

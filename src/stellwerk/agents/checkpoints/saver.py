@@ -7,7 +7,7 @@ epoch that is over, and never returns an object of a type that is not allowed.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from datetime import datetime
 from hashlib import sha256
@@ -165,10 +165,34 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
         thread = (self._tenant, thread_id)
         return await self._database.read(lambda tx: prepare(tx, thread, self.serde, erasure))
 
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, base.DeltaChannelHistory]:
+        """One trip to the database; LangGraph's own walk takes one per ancestor."""
+        namespace, id_ = self._namespace(config), get_checkpoint_id(config)
+        load = self.serde.loads_typed
+
+        def walk(tx: Transaction) -> dict[str, base.DeltaChannelHistory]:
+            history: dict[str, base.DeltaChannelHistory] = {name: {"writes": []} for name in channels}
+            missing = set(channels)
+            found = rows.read_checkpoint(tx, namespace, id_, only=())
+            while missing and found and found.parent_id:
+                found = rows.read_checkpoint(tx, namespace, found.parent_id, only=missing)
+                if found is not None:
+                    for task_id, name, typed in reversed(list(found.pending_writes())):
+                        history[name]["writes"].insert(0, (task_id, name, load(typed)))
+                    for name, typed in found.values():
+                        history[name]["seed"] = load(typed)
+                        missing.discard(name)
+            return history
+
+        return await self._reads.read(walk)
+
     get_tuple = _blocking(aget_tuple)
     put = _blocking(aput)
     put_writes = _blocking(aput_writes)
     delete_thread = _blocking(adelete_thread)
+    get_delta_channel_history = _blocking(aget_delta_channel_history)
 
     async def _listed(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
         return iter([found async for found in self.alist(config, **options)])

@@ -1,4 +1,4 @@
-"""The built-in tools: small ones without keys or network, one for each kind of result, and ``ask_user``.
+"""The built-in tools: without keys or network, one for each kind of result, and ``ask_user``.
 
 The demo and first trials use them, and they are examples of how to write a tool.
 """
@@ -24,13 +24,15 @@ from stellwerk.envelope.results import Column, Table, Text
 from stellwerk.ids import SystemClock
 
 _TOWNS = (
-    *(("Berlin", "Germany", 3_878_000), ("Vienna", "Austria", 2_028_000), ("Zurich", "Switzerland", 448_000)),
-    *(("Lyon", "France", 520_000), ("Utrecht", "Netherlands", 374_000)),
+    ("Berlin", "Germany", 3_878_000),
+    ("Vienna", "Austria", 2_028_000),
+    ("Zurich", "Switzerland", 448_000),
+    ("Lyon", "France", 520_000),
+    ("Utrecht", "Netherlands", 374_000),
 )
 _MAX_EXPRESSION = 500
 _MAX_BITS = 1000
 _MAX_DIGITS = 300
-"""Digits that ``round`` accepts: a number of ``_MAX_BITS`` has about as many."""
 _PROGRESS_INTERVAL = 0.5
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv},
@@ -45,9 +47,7 @@ def _round(*arguments: Any) -> Any:
     return round(*arguments)
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{"abs": abs, "min": min, "max": max, "round": _round, "sqrt": math.sqrt},
-}
+_FUNCTIONS: dict[str, Any] = {"abs": abs, "min": min, "max": max, "round": _round, "sqrt": math.sqrt}
 """Each gets operands of at most ``_MAX_BITS`` and runs in linear time."""
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 

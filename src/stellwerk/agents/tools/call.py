@@ -1,7 +1,6 @@
-"""Tool calls: validates arguments, runs the function in the loop, a thread or a process, and enforces its timeout.
+"""Tool calls: validates arguments, runs the function with a timeout, types the result and stores its files.
 
-Results are typed and their files stored here, before LangChain sees them, so a
-tool function needs no knowledge of the server or the model.
+A tool runs in the loop, a thread or a process, and knows neither the server nor the model.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ _abandoned: set["asyncio.Task[Any]"] = set()
 
 
 def langchain_tool(spec: ToolSpec, *, keep: SaveFiles | None = None) -> BaseTool:
-    """``spec`` as a LangChain tool. Without ``keep`` the bytes of files are lost, and the artifact notes it."""
+    """``spec`` as a LangChain tool. Without ``keep`` the bytes of files are lost; a note says it."""
 
     async def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
         injected = {"runtime": arguments.pop("runtime")} if spec.takes_runtime else {}
@@ -45,21 +44,19 @@ def langchain_tool(spec: ToolSpec, *, keep: SaveFiles | None = None) -> BaseTool
     async def call_with_runtime(runtime: ToolRuntime[Any, Any], **arguments: Any) -> tuple[str, dict[str, Any]]:
         return await call(runtime=runtime, **arguments)
 
+    ours = {
+        "idempotent": spec.idempotent,
+        "effects": spec.effects,
+        "timeout": spec.timeout,
+        "tool": spec.name,
+    }
     return StructuredTool(
         name=spec.name,
         description=spec.description,
         args_schema=spec.input_schema,
         coroutine=call_with_runtime if spec.takes_runtime else call,
         response_format="content_and_artifact",
-        metadata={
-            ARTIFACT_KEY: {
-                "idempotent": spec.idempotent,
-                "effects": spec.effects,
-                "timeout": spec.timeout,
-                "tool": spec.name,
-                **({"untrusted": True} if spec.untrusted else {}),
-            }
-        },
+        metadata={ARTIFACT_KEY: ours | ({"untrusted": True} if spec.untrusted else {})},
     )
 
 
@@ -77,7 +74,7 @@ async def _run(spec: ToolSpec, checked: BaseModel, injected: dict[str, Any]) -> 
 
 
 async def content_and_artifact(converted: ConvertedResult, keep: SaveFiles | None) -> tuple[str, dict[str, Any]]:
-    """The text for the model and the artifact with the typed result; files are stored with ``keep``."""
+    """The text for the model, and the artifact with the typed result; ``keep`` stores files."""
     result, notes, blobs = converted
     if keep is None:
         notes += tuple(f"document {blob.document_id}: its content is not kept" for blob in blobs)
@@ -89,7 +86,7 @@ async def content_and_artifact(converted: ConvertedResult, keep: SaveFiles | Non
 
 
 async def _with_timeout(seconds: float, name: str, work: Coroutine[Any, Any, ConvertedResult]) -> ConvertedResult:
-    """Run the work in a separate task: a function that swallows its cancellation must not block the run."""
+    """Run in a separate task: a function that swallows its cancellation must not block the run."""
     task = asyncio.create_task(work)
     _abandoned.add(task)
     task.add_done_callback(_forget)
@@ -114,7 +111,7 @@ def _forget(task: "asyncio.Task[Any]") -> None:
 
 
 async def _in_thread(spec: ToolSpec, arguments: dict[str, Any]) -> Any:
-    """Run in a dedicated daemon thread: a hanging tool neither fills a pool nor blocks the server's shutdown."""
+    """Run in a daemon thread of its own: a hanging tool neither fills a pool nor blocks a shutdown."""
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     outcome: asyncio.Future[Any] = loop.create_future()
 
