@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from stellwerk.envelope.results import Column
 from stellwerk.errors import InvalidField
 from stellwerk.workflows.documents.bulk_summary import _counted, _section, texts_for
-from stellwerk.workflows.documents.contents import ContentItem
-from stellwerk.workflows.documents.readers.items import Source
-from stellwerk.workflows.documents.readers.tables import read_csv
+from stellwerk.workflows.documents.contents import ContentItem, Source
+from stellwerk.workflows.documents.readers.office import read_csv
 from stellwerk.workflows.documents.session import SessionDocument
 from stellwerk.workflows.documents.tools import figures
 from tests.agents.office import FILES, SHEET, given

@@ -19,8 +19,7 @@ from stellwerk.agents.tools.spec import tool
 from stellwerk.envelope.results import Column, Table, Text
 from stellwerk.errors import REASONS, ExtractionError, InvalidField
 from stellwerk.threads import in_thread
-from stellwerk.workflows.documents.contents import PAGE_MARK, ContentItem
-from stellwerk.workflows.documents.readers.items import first_sentence
+from stellwerk.workflows.documents.contents import PAGE_MARK, ContentItem, first_sentence
 from stellwerk.workflows.documents.session import SessionDocument, required_documents
 from stellwerk.workflows.documents.tools import figures, rows_of
 from stellwerk.workflows.documents.writers import grid

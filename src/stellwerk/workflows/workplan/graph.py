@@ -47,7 +47,7 @@ from stellwerk.spec.model import CompleteAgent
 from stellwerk.spec.rules import cannot_ask
 from stellwerk.threads import in_thread
 from stellwerk.views.status import TASK
-from stellwerk.workflows.documents.readers.items import language_of
+from stellwerk.workflows.documents.contents import language_of
 from stellwerk.workflows.documents.session import SessionDocument, current_documents
 from stellwerk.workflows.documents.tools import listed, save_document
 from stellwerk.workflows.workplan.plan import PLANNER, RETRY, Review, Workplan, plain, read_plan, schema, texts_for

@@ -14,7 +14,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stellwerk.errors import PlanRefused
-from stellwerk.workflows.documents.readers.items import LANGUAGES
+from stellwerk.workflows.documents.contents import LANGUAGES
 
 PLANNER = """\
 You are the project manager. Work out what the user wants, and plan who does what.

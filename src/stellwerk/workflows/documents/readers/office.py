@@ -1,16 +1,118 @@
-"""Reader of docx, pptx and PDF: bytes to Markdown, without OCR. Only this module uses xberg."""
+"""Readers of tables and Office files: csv and xlsx become CSV; docx, pptx and PDF become Markdown."""
 
 import asyncio
-from typing import TYPE_CHECKING
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from stellwerk.documents.mimes import OFFICE
 from stellwerk.errors import ExtractionError
-from stellwerk.workflows.documents.contents import ContentItem, page_mark
-from stellwerk.workflows.documents.readers.archive import OFFICE_MEMBERS, opened
-from stellwerk.workflows.documents.readers.items import Reader, Source, language_of, make_item, text_summary
+from stellwerk.workflows.documents import contents
+from stellwerk.workflows.documents.contents import ContentItem, Reader, Source, make_item
+from stellwerk.workflows.documents.readers.file_types import OFFICE_MEMBERS, opened
+from stellwerk.workflows.documents.readers.text import original, text_item, text_of
 
 if TYPE_CHECKING:
     import xberg
+
+ROWS = 200_000
+"""Rows of one table that are extracted, its head not counted."""
+_DELIMITERS = ",;\t|"
+_PROBE = 20
+"""Rows from which the delimiter is detected."""
+_LONGEST_CELL = 1_000_000
+
+
+def read_csv(source: Source) -> list[ContentItem]:
+    found = text_of(source)
+    csv.field_size_limit(_LONGEST_CELL)
+    lines = list(io.StringIO(found.text))  # other separators, such as U+2028, may be part of a cell
+    try:
+        rows = csv.reader(lines, delimiter="\t" if source.ext == "tsv" else _delimiter(lines))
+        return [table_item(source, rows, **original(source, found))]
+    except csv.Error:
+        return [text_item(source, found, "Text that is no table", "text/csv")]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The delimiter by which most of the first rows have the same number of cells, over one."""
+
+    def fitness(delimiter: str) -> tuple[int, int]:
+        widths = [len(row) for row in islice(csv.reader(lines, delimiter=delimiter), _PROBE)]
+        usual = max(set(widths), key=widths.count, default=1)
+        return (widths.count(usual), usual) if usual > 1 else (0, 0)
+
+    return max(_DELIMITERS, key=fitness)
+
+
+def read_workbook(source: Source) -> list[ContentItem]:
+    """Each sheet that has cells is an item.
+
+    Raises:
+        ExtractionError: the package that reads it is not installed, or cannot.
+    """
+    opened(source.data, members=OFFICE_MEMBERS)
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError as error:
+        raise ExtractionError("document_needs_package") from error
+    try:
+        with CalamineWorkbook.from_filelike(io.BytesIO(source.data)) as workbook:
+            sheets = [(name, workbook.get_sheet_by_name(name)) for name in workbook.sheet_names]
+            within = f"{source.name}/" if source.name else ""
+            items = [
+                table_item(source, sheet.iter_rows(), name=f"{within}{name}", ext="csv", data=None)
+                for name, sheet in sheets
+                if sheet.height
+            ]
+    except CalamineError as error:
+        raise ExtractionError("document_corrupt", str(error)) from error
+    if not items:
+        raise ExtractionError("document_empty", "no sheet has a cell with something in it")
+    return items
+
+
+def table_item(source: Source, rows: Iterable[Sequence[Any]], **about: Any) -> ContentItem:
+    """A table as CSV. Its own content is the same, unless ``about`` has another."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    head: list[str] = []
+    columns, count, end, cut = 0, -1, 0, False
+    for row in rows:
+        cells = [_cell(value) for value in row]
+        if not any(cells):
+            continue
+        if not head:
+            head, columns = cells, len(cells)
+        writer.writerow(cells)
+        cut = count == ROWS or out.tell() > source.room.left
+        if cut:
+            break
+        columns, count, end = max(columns, len(cells)), count + 1, out.tell()
+    text, count = out.getvalue()[:end], max(count, 0)
+    data = about.pop("data")
+    about |= {"data": text if data is None else data, "rows": count, "columns": columns, "truncated": cut}
+    return make_item(source, "text/csv", text, contents.table_summary(head, columns, count, cut=cut), **about)
+
+
+def _cell(value: object) -> str:
+    match value:
+        case str():
+            return value.replace("\r\n", "\n").replace("\r", "\n")
+        case bool():
+            return "true" if value else "false"
+        case float() if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        case datetime():
+            return value.isoformat(" ")
+        case None:
+            return ""
+        case _:
+            return str(value)
+
 
 _KINDS = {"docx": "Document", "pptx": "Slides", "pdf": "PDF"}
 
@@ -23,16 +125,14 @@ def office_reader(kind: str) -> Reader:
         text = "\n\n".join(pages).strip()
         if not text:
             raise ExtractionError("document_empty", "no text is in it; pictures of text are not read")
-        language, count = language_of(text), None if kind == "docx" else len(pages)
-        summary = text_summary(_KINDS[kind], text, language, pages=count)
-        shown = text if count is None else "\n\n".join(_marked(pages))
-        return [make_item(source, OFFICE[kind], f"{shown}\n", summary, ext=kind, language=language, pages=count)]
+        language, count = contents.language_of(text), None if kind == "docx" else len(pages)
+        summary = contents.text_summary(_KINDS[kind], text, language, pages=count)
+        if count is not None:
+            text = "\n\n".join(f"{contents.page_mark(n)}\n{page}" for n, page in enumerate(pages, 1))
+        about = {"ext": kind, "language": language, "pages": count}
+        return [make_item(source, OFFICE[kind], f"{text}\n", summary, **about)]
 
     return read
-
-
-def _marked(pages: list[str]) -> list[str]:
-    return [f"{page_mark(number)}\n{page}" for number, page in enumerate(pages, 1)]
 
 
 def _pages(data: bytes, kind: str) -> list[str]:
@@ -65,7 +165,7 @@ def _config(kind: str) -> "xberg.ExtractionConfig":
         pages=xberg.PageConfig(extract_pages=kind != "docx"),
         concurrency=xberg.ConcurrencyConfig(max_threads=1),
         max_archive_depth=0,
-        # Checked before, by archive.opened; a blank picture alone may grow a thousandfold.
+        # Checked before, by file_types.opened; a blank picture alone may grow a thousandfold.
         security_limits=xberg.SecurityLimits(max_compression_ratio=100_000, max_table_cells=2_000_000),
         extraction_timeout_secs=None,
     )

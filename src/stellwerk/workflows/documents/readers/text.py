@@ -2,14 +2,20 @@
 
 import codecs
 import re
-from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import Any, NamedTuple
 
 import msgspec
 
 from stellwerk.errors import ExtractionError
-from stellwerk.workflows.documents.contents import ContentItem
-from stellwerk.workflows.documents.readers.items import Source, counted, language_of, make_item, text_summary
+from stellwerk.workflows.documents.contents import (
+    ContentItem,
+    Source,
+    counted,
+    language_of,
+    make_item,
+    text_summary,
+)
 
 # Longer byte order marks first: that of UTF-32 begins like that of UTF-16.
 _MARKS = (
@@ -27,8 +33,7 @@ _FEW = 0.01
 _KEYS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     text: str
     encoding: str
 
@@ -60,7 +65,8 @@ def _decoded(data: bytes, encodings: tuple[str, ...], *, errors: str = "strict")
             continue
         if text.count("\ufffd") > 1 + len(text) * _FEW:
             return None
-        return Decoded(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), encoding.removesuffix("-sig"))
+        text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+        return Decoded(text, encoding.removesuffix("-sig"))
     return None
 
 
@@ -79,10 +85,17 @@ def read_markdown(source: Source) -> list[ContentItem]:
     return [text_item(source, text_of(source), "Markdown", "text/markdown")]
 
 
-def text_item(source: Source, found: Decoded, kind: str, mime: str) -> ContentItem:
-    language = language_of(found.text)
-    about = {"data": found.text, "size": len(source.data), "encoding": found.encoding, "language": language}
-    return make_item(source, mime, found.text, text_summary(kind, found.text, language), **about)
+def text_item(source: Source, found: Decoded, kind: str, mime: str, extracted: str | None = None) -> ContentItem:
+    """``extracted`` is what there is to read in it; without it, all of its text."""
+    text = found.text if extracted is None else extracted
+    language = language_of(text)
+    summary = text_summary(kind, text, language)
+    return make_item(source, mime, text, summary, language=language, **original(source, found))
+
+
+def original(source: Source, found: Decoded) -> dict[str, Any]:
+    """The fields of an item whose own content is the text of its source."""
+    return {"data": found.text, "size": len(source.data), "encoding": found.encoding}
 
 
 def read_json(source: Source) -> list[ContentItem]:
@@ -93,8 +106,7 @@ def read_json(source: Source) -> list[ContentItem]:
         summary = f"Text that is no valid JSON: {error}"
     except (RecursionError, MemoryError):
         summary = f"JSON, nested too deeply to be described, {counted(len(found.text), 'letter')}"
-    about = {"data": found.text, "size": len(source.data), "encoding": found.encoding}
-    return [make_item(source, "application/json", found.text, summary, **about)]
+    return [make_item(source, "application/json", found.text, summary, **original(source, found))]
 
 
 def _shape(value: object) -> str:
@@ -196,14 +208,13 @@ class _Text(HTMLParser):
 
     def _end_cell(self) -> None:
         """HTML allows to leave out the end tag."""
-        cell = self._taken() if self._row is not None else ""
-        if self._row is not None and self._in_cell:
-            self._row.append(cell.replace("|", "\\|"))
+        if self._row is not None:
+            cell = self._taken()
+            if self._in_cell:
+                self._row.append(cell.replace("|", "\\|"))
         self._in_cell = False
 
     def _end_row(self) -> None:
-        if self._row is None:
-            return
         self._end_cell()
         row, self._row = self._row, None
         if row:
@@ -231,7 +242,5 @@ def markup_to_text(markup: str) -> tuple[str, str]:
 def read_html(source: Source) -> list[ContentItem]:
     found = text_of(source)
     title, text = markup_to_text(found.text)
-    language = language_of(text)
     kind = f"Web page “{title[:80]}”" if title else "Web page"
-    about = {"data": found.text, "size": len(source.data), "encoding": found.encoding, "language": language}
-    return [make_item(source, "text/html", text, text_summary(kind, text, language), **about)]
+    return [text_item(source, found, kind, "text/html", text)]
