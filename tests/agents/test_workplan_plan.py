@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stellwerk.errors import PlanRefused
-from stellwerk.workflows.workplan.plan import Review, Workplan, plain, read_plan, schema, task_prompt, texts_for
+from stellwerk.workflows.workplan.plan import Workplan, read_plan, review_text, task_prompt, texts_for
 
 AGENTS = ("analyst", "writer")
 
@@ -29,11 +29,11 @@ def read(reply: str, **known: Any) -> Workplan:
     "003.plan.final-documents", "003.plan.workplan", "003.plan.user-response", "003.plan.user-language"
 )
 def test_a_plan_has_exactly_the_four_names_of_the_contract() -> None:
-    plan = read(written(task(writes=["a.md"]), final=("a.md",)))
-    assert sorted(plain(plan)) == ["objFinalDocuments", "objUserResponse", "objWorkplan", "userLanguage"]
-    assert plain(plan)["objWorkplan"] == [task(writes=["a.md"])]
-    assert [document["name"] for document in plain(plan)["objFinalDocuments"]] == ["a.md"]
-    assert json.loads(schema())["required"] == ["objUserResponse"]
+    plan = read(written(task(writes=["a.md"]), final=("a.md",))).model_dump(mode="json")
+    assert sorted(plan) == ["objFinalDocuments", "objUserResponse", "objWorkplan", "userLanguage"]
+    assert plan["objWorkplan"] == [task(writes=["a.md"])]
+    assert [document["name"] for document in plan["objFinalDocuments"]] == ["a.md"]
+    assert Workplan.model_json_schema()["required"] == ["objUserResponse"]
 
 
 @pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "Here is my plan:\n{}\nI hope it helps.", "```\n{}\n```"])
@@ -106,11 +106,17 @@ def test_a_language_that_has_no_words_here_is_named_to_the_agent() -> None:
 
 
 def test_a_review_tells_what_is_there_and_what_is_not() -> None:
-    review = Review(expected=["a.md", "B.csv"], delivered=["b.csv", "x.txt"], failures=[("writer", "no ink")])
-    assert review.text("en") == (
+    expected, delivered, failures = ["a.md", "B.csv"], ["b.csv", "x.txt"], [("writer", "no ink")]
+    assert review_text("en", expected, delivered, failures) == (
         "1 of 2 expected documents is there.\n\nDelivered:\n- b.csv\n- x.txt\n\nMissing:\n- a.md\n\n"
         "Tasks that have failed:\n- writer: no ink"
     )
-    assert review.text("de").endswith("Gescheiterte Aufgaben:\n- writer")
-    assert Review(replies=["It is 42."]).text("en") == "It is 42."
-    assert Review(expected=["a.md"]).text("de").startswith("0 von 1 erwarteten Dokumenten sind da.")
+    german = review_text("de", expected, delivered, failures)
+    assert german.endswith("Gescheiterte Aufgaben:\n- writer")
+    assert review_text("en", replies=["It is 42."]) == "It is 42."
+    assert review_text("de", ["a.md"]).startswith("0 von 1 erwarteten Dokumenten sind da.")
+
+
+def test_every_language_has_all_texts() -> None:
+    for language in ("de", "fr", "it"):
+        assert texts_for(language).keys() == texts_for("en").keys() and texts_for(language) != texts_for("en")

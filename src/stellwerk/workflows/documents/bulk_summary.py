@@ -3,10 +3,8 @@
 An agent would need many calls for this. An unreadable document is only reported.
 """
 
-import csv
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -191,7 +189,7 @@ def _figures(item: ContentItem) -> Sequence[Sequence[object]]:
 
 
 def _filled(item: ContentItem) -> list[tuple[object, ...]]:
-    rows = _readable_rows(item)
+    rows = rows_of(item)
     head = next(rows, [])
     filled = [0] * len(head)
     for row in rows:
@@ -201,13 +199,7 @@ def _filled(item: ContentItem) -> list[tuple[object, ...]]:
 
 
 def _first_rows(item: ContentItem) -> list[list[str]]:
-    return [[cell[:_CELL] for cell in row[:_COLUMNS]] for row in islice(_readable_rows(item), _ROWS + 1)]
-
-
-def _readable_rows(item: ContentItem) -> Iterator[list[str]]:
-    """The rows before one with a cell that is too long."""
-    with suppress(csv.Error):
-        yield from rows_of(item)
+    return [[cell[:_CELL] for cell in row[:_COLUMNS]] for row in islice(rows_of(item), _ROWS + 1)]
 
 
 BULK_SUMMARY_TOOLS = (digest_documents, collect_figures)

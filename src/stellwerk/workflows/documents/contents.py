@@ -179,6 +179,8 @@ def _cut(item: ContentItem, is_cut: bool) -> ContentItem:
 
 TEXT = 12_000_000
 """The most characters extracted from one document, all items together."""
+LONGEST_CELL = 1_000_000
+"""Characters; a text with a longer one is no table."""
 _LONGEST_NAME = 200
 _SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 _WORD = re.compile(r"\w\S*")

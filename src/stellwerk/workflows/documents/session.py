@@ -4,7 +4,8 @@ The log says which there are, so they are the same after a crash, in another pro
 every agent of the session.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -58,11 +59,12 @@ class ReadableDocuments:
         return list(self._known)
 
     def _take(self, filed: Filed) -> None:
-        known = SessionDocument(filed.document_id, filed.name, filed.mime, filed.size, filed.message_id)
-        gone = [known] if filed.action == "added" else [each for each in self._known if _is_taken_back(each, filed)]
-        self._known = [each for each in self._known if each not in gone]
         if filed.action == "added":
-            self._known.append(known)
+            fields = (filed.document_id, filed.name, filed.mime, filed.size, filed.message_id)
+            added = SessionDocument(*fields)
+            self._known = [each for each in self._known if each != added] + [added]
+        else:
+            self._known = [each for each in self._known if not _is_taken_back(each, filed)]
 
     async def find(self, wanted: str) -> SessionDocument:
         """Find a document by id or name; of several with the same name the newest.
@@ -71,12 +73,10 @@ class ReadableDocuments:
             InvalidField: there is none; names those that there are.
         """
         known = await self.listed()
-        for each in reversed(known):
-            if wanted in (each.document_id, each.name):
-                return each
-        for each in reversed(known):
-            if wanted.casefold() == each.name.casefold():
-                return each
+        exact = [each for each in known if wanted in (each.document_id, each.name)]
+        fitting = exact or [each for each in known if wanted.casefold() == each.name.casefold()]
+        if fitting:
+            return fitting[-1]
         there = ", ".join(dict.fromkeys(each.name for each in known)) or "none"
         raise InvalidField(f"there is no document {wanted[:80]!r} here; there are: {there}", field="document")
 
@@ -96,6 +96,11 @@ class ReadableDocuments:
         """The original."""
         return await self._store.read(self._tenant, known.document_id)
 
+    async def summaries(self, some: Iterable[SessionDocument]) -> list[tuple[SessionDocument, str]]:
+        """Each document once under each of its names, with its summary."""
+        unique = list({(each.document_id, each.name): each for each in some}.values())
+        return list(zip(unique, await asyncio.gather(*map(self.summary, unique)), strict=True))
+
     async def summary(self, known: SessionDocument) -> str:
         """A sentence about the document, also if it cannot be read."""
         try:
@@ -104,6 +109,11 @@ class ReadableDocuments:
             return f"cannot be read: {error.message}"
         more = f" (and {len(items) - 1} more parts)" if len(items) > 1 else ""
         return f"{items[0].summary}{more}" if items else "empty"
+
+
+def listed(known: SessionDocument, summary: str) -> str:
+    """A document in one line, as agents read it."""
+    return f"- {' '.join(known.name.split())} ({known.document_id}): {' '.join(summary.split())}"
 
 
 def _is_taken_back(known: SessionDocument, filed: Filed) -> bool:

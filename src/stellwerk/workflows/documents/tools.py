@@ -4,7 +4,6 @@ Figures of tables are exact, because models are bad at arithmetic. Only figures 
 so that a long table takes no more of it than a short one.
 """
 
-import asyncio
 import csv
 import re
 from base64 import b64encode
@@ -19,8 +18,8 @@ from stellwerk.agents.tools.spec import tool
 from stellwerk.envelope.results import Column, Table, Text
 from stellwerk.errors import InvalidField
 from stellwerk.threads import in_thread
-from stellwerk.workflows.documents.contents import ContentItem, readable
-from stellwerk.workflows.documents.session import SessionDocument, required_documents
+from stellwerk.workflows.documents.contents import LONGEST_CELL, ContentItem, readable
+from stellwerk.workflows.documents.session import listed, required_documents
 from stellwerk.workflows.documents.writers import write_document
 
 _PAGE = 8000
@@ -42,15 +41,8 @@ _Document = Annotated[str, Field(max_length=300, description="Its name or its do
 async def list_documents() -> Text:
     """List the documents of this conversation: those that the user gave, and those that were made for them."""
     documents = required_documents()
-    known = {(each.document_id, each.name): each for each in await documents.listed()}
-    summaries = await asyncio.gather(*(documents.summary(each) for each in known.values()))
-    lines = [listed(each, said) for each, said in zip(known.values(), summaries, strict=True)]
-    return Text(text="\n".join(lines) or "There are no documents.")
-
-
-def listed(known: SessionDocument, summary: str) -> str:
-    """A document in one line, as agents read it."""
-    return f"- {' '.join(known.name.split())} ({known.document_id}): {' '.join(summary.split())}"
+    known = await documents.summaries(await documents.listed())
+    return Text(text="\n".join(listed(*each) for each in known) or "There are no documents.")
 
 
 @tool(idempotent=True, untrusted=True, timeout=_READING)
@@ -149,20 +141,15 @@ def figures(table: ContentItem, *, group_by: str = "") -> Table:
         InvalidField: there are no numbers in it, no such column, or too many columns or groups.
     """
     if (wide := table.metadata.columns or 0) > _MOST_COLUMNS:
-        raise InvalidField(f"this table has {wide:,} columns; {_MOST_COLUMNS} can be counted", field="document")
-    try:
-        rows = rows_of(table)
-        head = _names(next(rows, []))
-        return _counted(head, rows, _place(head, group_by) if group_by else None)
-    except csv.Error as error:
-        raise InvalidField(f"this table cannot be counted ({error}); read it instead", field="document") from error
+        problem = f"this table has {wide:,} columns; {_MOST_COLUMNS} can be counted"
+        raise InvalidField(problem, field="document")
+    rows = rows_of(table)
+    head = _names(next(rows, []))
+    return _counted(head, rows, _place(head, group_by) if group_by else None)
 
 
 def rows_of(table: ContentItem) -> Iterator[list[str]]:
-    """
-    Raises:
-        csv.Error: a cell is too long.
-    """
+    csv.field_size_limit(LONGEST_CELL)
     return csv.reader(line[0] for line in _LINE.finditer(table.data_extracted))
 
 
@@ -195,26 +182,22 @@ def _counted(head: Sequence[str], rows: Iterator[list[str]], group: int | None) 
     for row in rows:
         numbers = [column.add(cell) for cell, column in zip(row, columns, strict=False)]
         if group is not None:
-            sums = _sums(groups, row[group] if group < len(row) else "", len(head))
+            sums = groups.setdefault(row[group] if group < len(row) else "", [_NONE] * len(head))
+            if len(groups) > _MOST_GROUPS:
+                most = f"this column has more than {_MOST_GROUPS:,} different values"
+                raise InvalidField(f"{most}; group by another, or by none", field="group_by")
             for n, number in enumerate(numbers):
                 sums[n] += number
     numeric = [n for n, column in enumerate(columns) if column.is_numeric and n != group]
     if not numeric:
         raise InvalidField("there is no column of numbers in this table; read it instead", field="document")
     if group is None:
-        named = ("column", "count", "sum", "mean", "min", "max")
-        kinds = tuple(Column(name=name, type="number" if n else None) for n, name in enumerate(named))
-        return Table(columns=kinds, rows=tuple((head[n], *columns[n].row()) for n in numeric))
-    kinds = (Column(name=head[group]), *(Column(name=f"sum of {head[n]}", type="number") for n in numeric))
+        named = [Column(name=name, type="number") for name in ("count", "sum", "mean", "min", "max")]
+        figures_of = tuple((head[n], *columns[n].row()) for n in numeric)
+        return Table(columns=(Column(name="column"), *named), rows=figures_of)
+    named = [Column(name=f"sum of {head[n]}", type="number") for n in numeric]
     of_groups = tuple((value, *(_plain(sums[n]) for n in numeric)) for value, sums in groups.items())
-    return Table(columns=kinds, rows=of_groups, total=len(of_groups))
-
-
-def _sums(groups: dict[str, list[Decimal]], value: str, width: int) -> list[Decimal]:
-    if value not in groups and len(groups) == _MOST_GROUPS:
-        problem = f"this column has more than {_MOST_GROUPS:,} different values; group by another, or by none"
-        raise InvalidField(problem, field="group_by")
-    return groups.setdefault(value, [_NONE] * width)
+    return Table(columns=(Column(name=head[group]), *named), rows=of_groups, total=len(of_groups))
 
 
 def _plain(number: Decimal) -> int | float:

@@ -5,13 +5,12 @@ done, so that after a question or a crash only what is left is done. What the
 review says follows from the documents that are there.
 """
 
-import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tools import BaseTool
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import StateGraph, add_messages
 from langgraph.types import Send
@@ -21,24 +20,9 @@ from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.middleware.limits import finished_parallel_results
 from stellwerk.agents.middleware.request import prompt_of
+from stellwerk.agents.runtime import conversation
 from stellwerk.agents.runtime.budget import Budget, current, spending
-from stellwerk.agents.runtime.conversation import (
-    ATTACHED_FILES,
-    DOCUMENTS,
-    INPUT_NOTE,
-    SECONDS,
-    SERVER_WRITTEN,
-    SPENT,
-    STEP,
-    Cost,
-    cost_in,
-    seconds_in,
-    since_input,
-    taint_note,
-    taint_sources,
-    tainted_by,
-    with_notes,
-)
+from stellwerk.agents.runtime.conversation import Cost, since_input
 from stellwerk.agents.runtime.shapes import plain_id
 from stellwerk.agents.scripted.templates import error_message
 from stellwerk.agents.tools.call import langchain_tool
@@ -48,13 +32,13 @@ from stellwerk.spec.rules import cannot_ask
 from stellwerk.threads import in_thread
 from stellwerk.views.status import TASK
 from stellwerk.workflows.documents.contents import language_of
-from stellwerk.workflows.documents.session import SessionDocument, current_documents
-from stellwerk.workflows.documents.tools import listed, save_document
-from stellwerk.workflows.workplan.plan import PLANNER, RETRY, Review, Workplan, plain, read_plan, schema, texts_for
+from stellwerk.workflows.documents.session import SessionDocument, current_documents, listed
+from stellwerk.workflows.documents.tools import save_document
+from stellwerk.workflows.workplan import plan as planning
+from stellwerk.workflows.workplan.plan import Workplan
 from stellwerk.workflows.workplan.summaries import ModelSummaries
 from stellwerk.workflows.workplan.tasks import FILES, about, task_tool
 
-_ENGLISH = "en"
 _NO_COST: Mapping[str, Any] = {"steps": 0, "tokens": 0, "seconds": 0.0}
 
 
@@ -116,33 +100,34 @@ class _Workplan:
         for name, (used, _) in below.items():
             if used.kind == "graph" and "external" in parts.asked:
                 raise SpecError(cannot_ask(agent.name, name))
-        save: BaseTool | None = None
-        if save_document.effects in parts.effects:
-            save = langchain_tool(save_document, keep=parts.keep)
+        can_save = save_document.effects in parts.effects
+        save = langchain_tool(save_document, keep=parts.keep) if can_save else None
         self._agent = agent
         self._planner: Graph = create_agent(parts.model, [], middleware=parts.middleware, name=agent.name)
-        self._tasks = {name: task_tool(used, built, name=name, save=save) for name, (used, built) in below.items()}
+        self._tasks = {name: task_tool(*used, name=name, save=save) for name, used in below.items()}
         self._descriptions = {name: used.description for name, (used, _) in below.items()}
         self._untrusted = {name for name, (_, built) in below.items() if built.untrusted}
         self._summaries: ModelSummaries | None = None
         if agent.config.document_summaries == "model":
-            self._summaries = ModelSummaries(agent.name, parts.model, RetryPolicy(agent.config.model_retries))
+            retries = RetryPolicy(agent.config.model_retries)
+            self._summaries = ModelSummaries(agent.name, parts.model, retries)
 
     async def intake(self, state: WorkplanState) -> dict[str, Any]:
         """Read the documents of the message before they are needed."""
         documents = current_documents()
-        known = [] if documents is None else await documents.listed()
-        given = [each for each in known if each.message_id == _question(state).id]
-        for each, summary in await _summaries(given):
-            if summary.startswith("cannot be read"):
-                _say(f"{each.name} {summary}", level="warning")
         with spending() as inside:
-            if self._summaries is not None and documents is not None:
-                await self._summaries.make(documents, given, lambda text: _say(text, level="warning"))
-        settled = {"refused": None} if state.get("refused") else {}
+            if documents is not None:
+                known = await documents.listed()
+                given = [each for each in known if each.message_id == _question(state).id]
+                for each, summary in await documents.summaries(given):
+                    if summary.startswith("cannot be read"):
+                        _warn(f"{each.name} {summary}")
+                if self._summaries is not None:
+                    await self._summaries.make(documents, given, _warn)
+        update: dict[str, Any] = {"refused": None} if state.get("refused") else {}
         if inside.spent.steps or "spent" in state:
-            return {"spent": _cost_of(inside), **settled}
-        return settled
+            update["spent"] = _cost_of(inside)
+        return update
 
     async def plan(self, state: WorkplanState) -> dict[str, Any]:
         """Let the model plan; an invalid plan is returned to it once."""
@@ -154,41 +139,56 @@ class _Workplan:
         documents = current_documents()
         known = [] if documents is None else list(await documents.listed())
         given = [each.name for each in _given(state, known)]
+        there = [name for each in known for name in (each.name, each.document_id)]
         with spending() as inside:
             left = await self._planner.ainvoke({"messages": await self._asked(state, known)})
         reply: BaseMessage = left["messages"][-1]
+        cost = _cost_of(inside, before)
         try:
-            plan = read_plan(str(reply.text), agents=self._tasks, there=_names(known), given=given)
+            plan = planning.read_plan(str(reply.text), agents=self._tasks, there=there, given=given)
         except PlanRefused as objection:
             if refused:
-                raise PlanRefused(f"{self._agent.name} has made no plan that fits: {objection.message}") from objection
+                problem = f"{self._agent.name} has made no plan that fits: {objection.message}"
+                raise PlanRefused(problem) from objection
             again = {"reply": str(reply.text), "objection": objection.message}
-            return {"refused": again, "spent": _cost_of(inside, before)}
+            return {"refused": again, "spent": cost}
         if not plan.userLanguage:
             found = await in_thread(language_of, str(_question(state).text))
-            plan = plan.model_copy(update={"userLanguage": found or _ENGLISH})
+            plan = plan.model_copy(update={"userLanguage": found or "en"})
         _say("Work plan created", progress=25)
         plan_id = plain_id(reply.id).removeprefix("lc_run--")
-        cost = _cost_of(inside, before)
         message = self._message(plan.objUserResponse, f"plan-{plan_id}", step=True, cost=cost)
-        settled: dict[str, Any] = {"refused": None} if refused else {}
-        if read := _read_in(state, known):
-            settled["read"] = read
-        messages = [message] if plan.objWorkplan else []
-        return {"plan": plain(plan), "plan_id": plan_id, "messages": messages, **settled}
+        update: dict[str, Any] = {
+            "plan": plan.model_dump(mode="json"),
+            "plan_id": plan_id,
+            "messages": [message] if plan.objWorkplan else [],
+        }
+        if refused:
+            update["refused"] = None
+        if read := _taint_in(state, known):
+            update["read"] = read
+        return update
 
     async def _asked(self, state: WorkplanState, known: Sequence[SessionDocument]) -> list[BaseMessage]:
-        lines = [listed(each, summary) for each, summary in await _summaries(known)]
+        documents = current_documents()
+        summaries = [] if documents is None else await documents.summaries(known)
         agents = [f"- {name}: {said or name}" for name, said in self._descriptions.items()]
-        frame = PLANNER.format(agents="\n".join(agents), documents="\n".join(lines) or "none", schema=schema())
-        said = [m for m in state["messages"] if isinstance(m, HumanMessage | AIMessage)]
-        given = {"documents": [about(each) for each in _given(state, known)]}
-        said = [with_notes(m, **{INPUT_NOTE: given}) if m.id == _question(state).id else m for m in said]
+        frame = planning.PLANNER.format(
+            agents="\n".join(agents),
+            documents="\n".join(listed(*each) for each in summaries) or "none",
+            schema=json.dumps(Workplan.model_json_schema(), ensure_ascii=False),
+        )
         own = prompt_of(self._agent.config)
-        asked: list[BaseMessage] = [SystemMessage(f"{frame}\n\n{own}" if own else frame), *said]
+        asked: list[BaseMessage] = [SystemMessage(f"{frame}\n\n{own}" if own else frame)]
+        given = {"documents": [about(each) for each in _given(state, known)]}
+        note = {conversation.INPUT_NOTE: given}
+        for said in state["messages"]:
+            if isinstance(said, HumanMessage | AIMessage):
+                is_question = said.id == _question(state).id
+                asked.append(conversation.with_notes(said, **note) if is_question else said)
         if refused := state.get("refused"):
-            again = HumanMessage(RETRY.format(objection=refused["objection"]), response_metadata={INPUT_NOTE: given})
-            asked += [AIMessage(refused["reply"]), again]
+            objection = planning.RETRY.format(objection=refused["objection"])
+            asked += [AIMessage(refused["reply"]), HumanMessage(objection, response_metadata=note)]
         return asked
 
     def next_steps(self, state: WorkplanState) -> list[Send] | Literal["plan", "review"]:
@@ -196,33 +196,11 @@ class _Workplan:
         if state.get("refused"):
             return "plan"
         plan, results = _plan_in(state), _results_in(state)
-        order = plan.order()
-        spent = _cost_so_far(state["messages"])
         for wave in plan.waves():
             waiting = [n for n in wave if _task_id(state, n) not in results]
             if waiting:
-                return [Send("task", self._given(state, plan, n, order.index(n) + 1, spent)) for n in waiting]
+                return [Send("task", _task_state(state, plan, n)) for n in waiting]
         return "review"
-
-    def _given(
-        self,
-        state: WorkplanState,
-        plan: Workplan,
-        n: int,
-        number: int,
-        spent: dict[str, Any],
-    ) -> TaskState:
-        planned = plan.objWorkplan[n]
-        args = {
-            "prompt": planned.prompt,
-            "input_documents": planned.inputDocuments,
-            "output_documents": planned.outputDocuments,
-            "language": plan.userLanguage,
-        }
-        count, call = len(plan.objWorkplan), _task_id(state, n)
-        task = TaskState(number=number, count=count, id=call, agent=planned.agent, args=args, spent=spent)
-        read = _read_in(state)
-        return {**task, "read": read} if read else task
 
     async def task(self, state: TaskState) -> dict[str, Any]:
         number, count, agent = state["number"], state["count"], state["agent"]
@@ -230,16 +208,17 @@ class _Workplan:
         # Results of this wave from before a question or crash are stored, but not in the state yet.
         _catch_up(state["spent"], await finished_parallel_results())
         call = {"type": "tool_call", "name": agent, "args": state["args"], "id": state["id"]}
-        with spending() as inside, tainted_by(state.get("read", ())):
+        with spending() as inside, conversation.tainted_by(state.get("read", ())):
             result: ToolMessage = await self._tasks[agent].ainvoke(call)
-        reply, texts = str(result.text), texts_for(state["args"]["language"])
+        reply, texts = str(result.text), planning.texts_for(state["args"]["language"])
         if result.status == "error":
-            _say(texts.failed.format(number=number, count=count, agent=agent), level="error")
-            reply = texts.gave_up.format(reason=error_message(reply))
+            _say(texts["failed"].format(number=number, count=count, agent=agent), level="error")
+            reply = texts["gave_up"].format(reason=error_message(reply))
         files = result.artifact[FILES] if isinstance(result.artifact, dict) else []
-        notes = _note_of(_cost_of(inside)) | taint_note([agent] if agent in self._untrusted else [])
-        kept = with_notes(result.model_copy(update={"artifact": {FILES: files}}), **notes)
-        message = self._message(reply or texts.done, state["id"], author=agent, step=True, files=files)
+        taint = conversation.taint_note([agent] if agent in self._untrusted else [])
+        kept = result.model_copy(update={"artifact": {FILES: files}})
+        kept = conversation.with_notes(kept, **_note_of(_cost_of(inside)), **taint)
+        message = self._message(reply or texts["done"], state["id"], author=agent, step=True, files=files)
         return {"messages": [kept, message]}
 
     async def review(self, state: WorkplanState) -> dict[str, Any]:
@@ -251,16 +230,19 @@ class _Workplan:
         expected = [wanted.name for wanted in plan.objFinalDocuments]
         first = {name.casefold(): made[name.casefold()] for name in expected if name.casefold() in made}
         files = list({**first, **made}.values())
-        last = plan.waves()[-1] if plan.objWorkplan else ()
-        review = Review(
-            expected=expected,
-            delivered=[file["name"] for file in files],
-            failures=[(agent, error_message(str(result.text))) for agent, result in done if result.status == "error"],
-            replies=[str(result.text) for n in last if (result := results[_task_id(state, n)]).status != "error"],
-        )
-        text = review.text(plan.userLanguage) if plan.objWorkplan else plan.objUserResponse
+        text = plan.objUserResponse
+        if plan.objWorkplan:
+            last = [results[_task_id(state, n)] for n in plan.waves()[-1]]
+            failed = [(agent, result) for agent, result in done if result.status == "error"]
+            text = planning.review_text(
+                plan.userLanguage,
+                expected=expected,
+                delivered=[file["name"] for file in files],
+                failures=[(agent, error_message(str(result.text))) for agent, result in failed],
+                replies=[str(result.text) for result in last if result.status != "error"],
+            )
         message = self._message(text, f"review-{state['plan_id']}", files=files)
-        read = _read_in(state)
+        read = _taint_in(state)
         return {"messages": [message], "read": read} if read else {"messages": [message]}
 
     def _message(
@@ -274,13 +256,41 @@ class _Workplan:
         cost: Mapping[str, Any] | None = None,
     ) -> AIMessage:
         """A message that the workplan itself adds to the conversation."""
-        said = {SERVER_WRITTEN: "workplan", STEP: step, DOCUMENTS: _ids(files), **(_note_of(cost) if cost else {})}
-        notes = {name: note for name, note in said.items() if note}
+        notes: dict[str, Any] = {conversation.SERVER_WRITTEN: "workplan"}
+        if step:
+            notes[conversation.STEP] = True
+        if files:
+            notes[conversation.DOCUMENTS] = list(dict.fromkeys(file["document_id"] for file in files))
+        if cost:
+            notes |= _note_of(cost)
         return AIMessage(text, id=message_id, name=author or self._agent.name, response_metadata=notes)
 
 
-def _ids(files: Sequence[Mapping[str, str]]) -> list[str]:
-    return list(dict.fromkeys(file["document_id"] for file in files))
+def _task_state(state: WorkplanState, plan: Workplan, n: int) -> TaskState:
+    planned = plan.objWorkplan[n]
+    args = {
+        "prompt": planned.prompt,
+        "input_documents": planned.inputDocuments,
+        "output_documents": planned.outputDocuments,
+        "language": plan.userLanguage,
+    }
+    said = since_input(state["messages"])
+    spent = conversation.cost_in(said)
+    task: TaskState = {
+        "number": plan.order().index(n) + 1,
+        "count": len(plan.objWorkplan),
+        "id": _task_id(state, n),
+        "agent": planned.agent,
+        "args": args,
+        "spent": {
+            "steps": spent.steps,
+            "tokens": spent.tokens,
+            "seconds": conversation.seconds_in(said),
+        },
+    }
+    if read := _taint_in(state):
+        task["read"] = read
+    return task
 
 
 def _say(message: str, *, level: str = "info", progress: int | None = None) -> None:
@@ -290,16 +300,8 @@ def _say(message: str, *, level: str = "info", progress: int | None = None) -> N
     get_stream_writer()(line if progress is None or nested else {**line, "progress": progress})
 
 
-async def _summaries(known: Sequence[SessionDocument]) -> list[tuple[SessionDocument, str]]:
-    documents = current_documents()
-    if documents is None:
-        return []
-    unique = list({(each.document_id, each.name): each for each in known}.values())
-    return list(zip(unique, await asyncio.gather(*map(documents.summary, unique)), strict=True))
-
-
-def _names(known: Sequence[SessionDocument]) -> list[str]:
-    return [name for each in known for name in (each.name, each.document_id)]
+def _warn(message: str) -> None:
+    _say(message, level="warning")
 
 
 def _given(state: WorkplanState, known: Sequence[SessionDocument]) -> list[SessionDocument]:
@@ -326,16 +328,19 @@ def _task_id(state: WorkplanState, n: int) -> str:
     return f"{TASK}{n + 1}-{state['plan_id']}"
 
 
-def _read_in(state: WorkplanState, known: Sequence[SessionDocument] = ()) -> list[str]:
+def _taint_in(state: WorkplanState, known: Sequence[SessionDocument] = ()) -> list[str]:
     """Taint: sources of untrusted text so far, as the planner reads names and summaries."""
-    files = [ATTACHED_FILES] if known else []
-    return list(dict.fromkeys([*state.get("read", ()), *taint_sources(state["messages"]), *files]))
+    files = [conversation.ATTACHED_FILES] if known else []
+    sources = [*state.get("read", ()), *conversation.taint_sources(state["messages"]), *files]
+    return list(dict.fromkeys(sources))
 
 
 def _note_of(cost: Mapping[str, Any]) -> dict[str, Any]:
     """The cost of a message as its metadata; the time only if it is limited."""
-    spent = {SPENT: {"steps": cost["steps"], "tokens": cost["tokens"]}}
-    return spent | ({SECONDS: cost["seconds"]} if cost["seconds"] else {})
+    note: dict[str, Any] = {conversation.SPENT: {"steps": cost["steps"], "tokens": cost["tokens"]}}
+    if cost["seconds"]:
+        note[conversation.SECONDS] = cost["seconds"]
+    return note
 
 
 def _cost_of(inside: Budget, before: Mapping[str, Any] = _NO_COST) -> dict[str, Any]:
@@ -344,14 +349,7 @@ def _cost_of(inside: Budget, before: Mapping[str, Any] = _NO_COST) -> dict[str, 
     return {"steps": spent.steps, "tokens": spent.tokens, "seconds": inside.seconds() or 0.0}
 
 
-def _cost_so_far(messages: Sequence[BaseMessage]) -> dict[str, Any]:
-    """The cost of the messages of the current round."""
-    said = since_input(messages)
-    spent = cost_in(said)
-    return {"steps": spent.steps, "tokens": spent.tokens, "seconds": seconds_in(said)}
-
-
 def _catch_up(cost: Mapping[str, Any], beside: Sequence[BaseMessage] = ()) -> None:
     """Add a cost and that of messages ``beside`` to the run's budget, unless it has them."""
-    known = Cost(cost["steps"], cost["tokens"]) + cost_in(beside)
-    current().catch_up(known, seconds=max(cost["seconds"], seconds_in(beside)))
+    known = Cost(cost["steps"], cost["tokens"]) + conversation.cost_in(beside)
+    current().catch_up(known, seconds=max(cost["seconds"], conversation.seconds_in(beside)))

@@ -3,12 +3,10 @@
 The field names are a contract with front ends, which read the plan as it is.
 """
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -96,25 +94,17 @@ class Workplan(_Part):
 
     def before(self) -> dict[int, set[int]]:
         """For each task, by number, those that come first because they write what it reads."""
-        writers = {name.casefold(): n for n, task in enumerate(self.objWorkplan) for name in task.outputDocuments}
-        return {
-            n: {writers[name.casefold()] for name in task.inputDocuments if name.casefold() in writers} - {n}
-            for n, task in enumerate(self.objWorkplan)
-        }
+        writers = dict[str, int]()
+        for n, task in enumerate(self.objWorkplan):
+            writers |= {name.casefold(): n for name in task.outputDocuments}
+        found = dict[int, set[int]]()
+        for n, task in enumerate(self.objWorkplan):
+            read = {name.casefold() for name in task.inputDocuments}
+            found[n] = {writers[name] for name in read if name in writers} - {n}
+        return found
 
 
-def schema() -> str:
-    """For the model that makes the plan."""
-    return json.dumps(Workplan.model_json_schema(), ensure_ascii=False)
-
-
-def read_plan(
-    reply: str,
-    *,
-    agents: Collection[str],
-    there: Sequence[str] = (),
-    given: Sequence[str] = (),
-) -> Workplan:
+def read_plan(reply: str, *, agents: Collection[str], there: Sequence[str] = (), given: Sequence[str] = ()) -> Workplan:
     """The plan in a model's reply.
 
     ``there`` are names and ids of existing documents; ``given`` are those that ``*`` means.
@@ -123,8 +113,10 @@ def read_plan(
         PlanRefused: it is none, or does not fit; says everything that is wrong with it.
     """
     plan = _parsed(reply)
-    plan = plan.model_copy(update={"objWorkplan": [_spelt_out(task, given) for task in plan.objWorkplan]})
-    if wrong := [*_objections(plan, agents, there)]:
+    tasks = [_spelt_out(task, given) for task in plan.objWorkplan]
+    plan = plan.model_copy(update={"objWorkplan": tasks})
+    wrong = list(_objections(plan, agents, there))
+    if wrong:
         raise PlanRefused("; ".join(wrong[:10]))
     return plan
 
@@ -162,50 +154,22 @@ def _objections(plan: Workplan, agents: Collection[str], there: Sequence[str]) -
     for wanted in plan.objFinalDocuments:
         if wanted.name.casefold() not in writers:
             yield f"no task writes the final document {wanted.name!r}"
-    yield from _circles(plan.before())
+    yield from _cycles(plan)
 
 
-def _circles(before: Mapping[int, set[int]]) -> Iterator[str]:
+def _cycles(plan: Workplan) -> Iterator[str]:
     try:
-        TopologicalSorter(before).prepare()
+        TopologicalSorter(plan.before()).prepare()
     except CycleError as error:
-        numbers = " → ".join(str(n + 1) for n in error.args[1])
-        yield f"these tasks wait for each other: {numbers}"
+        yield f"these tasks wait for each other: {' → '.join(str(n + 1) for n in error.args[1])}"
 
 
-def plain(plan: Workplan) -> dict[str, Any]:
-    """As the log holds it."""
-    return plan.model_dump(mode="json")
+Texts = dict[str, str]
+_TEXTS = msgspec.toml.decode(Path(__file__).with_name("texts.toml").read_bytes(), type=dict[str, Texts])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkplanTexts:
-    """Texts for users and agents in one language: texts.toml."""
-
-    inputs: str
-    outputs: str
-    answer_is_output: str
-    language: str
-    done: str
-    failed: str
-    """The log entry of a task that failed."""
-    gave_up: str
-    """The message of an agent whose task failed."""
-    delivered: str
-    missing: str
-    nothing: str
-    failures: str
-    failure: str
-    all_there: str
-    some_there: str
-    one_there: str
-
-
-_TEXTS = msgspec.toml.decode(Path(__file__).with_name("texts.toml").read_bytes(), type=dict[str, WorkplanTexts])
-
-
-def texts_for(language: str) -> WorkplanTexts:
-    """By a code such as ``de`` or ``de-CH``; English for a language without texts."""
+def texts_for(language: str) -> Texts:
+    """Texts for users and agents, by a code such as ``de`` or ``de-CH``; else English."""
     return _TEXTS.get(_code(language), _TEXTS["en"])
 
 
@@ -224,46 +188,47 @@ def task_prompt(
     texts = texts_for(language)
     parts = [prompt]
     if inputs:
-        parts.append("\n".join([texts.inputs, *inputs]))
+        parts.append("\n".join([texts["inputs"], *inputs]))
     if outputs and can_save:
-        parts.append(_listed(texts.outputs, outputs))
+        parts.append(_listed(texts["outputs"], outputs))
     elif len(outputs) == 1:
-        parts.append(texts.answer_is_output.format(name=outputs[0]))
+        parts.append(texts["answer_is_output"].format(name=outputs[0]))
     if code := _code(language):
-        parts.append(texts.language.format(language=LANGUAGES.get(code, code)))
+        parts.append(texts["language"].format(language=LANGUAGES.get(code, code)))
     return "\n\n".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
-    """Expected and delivered documents: facts that do not depend on what agents say."""
+def review_text(
+    language: str,
+    expected: Sequence[str] = (),
+    delivered: Sequence[str] = (),
+    failures: Sequence[tuple[str, str]] = (),
+    replies: Sequence[str] = (),
+) -> str:
+    """The last message: expected and delivered documents, whatever agents claim.
 
-    expected: Sequence[str] = ()
-    delivered: Sequence[str] = ()
-    """Names, also of documents that were not expected."""
-    failures: Sequence[tuple[str, str]] = ()
-    """Agents whose task has failed, and why."""
-    replies: Sequence[str] = ()
-    """The replies of the last tasks: the answer, if no document was expected."""
-
-    def text(self, language: str) -> str:
-        texts, there = texts_for(language), {name.casefold() for name in self.delivered}
-        missing = [name for name in self.expected if name.casefold() not in there]
-        parts = list(self.replies) if not self.expected else []
-        if self.expected:
-            count, missed = len(self.expected), len(missing)
-            some_there = texts.one_there if count - missed == 1 else texts.some_there
-            parts.append((some_there if missing else texts.all_there).format(count=count, there=count - missed))
-        if self.delivered:
-            parts.append(_listed(texts.delivered, self.delivered))
-        elif self.expected:
-            parts.append(texts.nothing)
-        if missing:
-            parts.append(_listed(texts.missing, missing))
-        if self.failures:
-            lines = [texts.failure.format(agent=agent, reason=reason) for agent, reason in self.failures]
-            parts.append(_listed(texts.failures, lines))
-        return "\n\n".join(part for part in parts if part) or texts.done
+    ``failures`` are agents whose task has failed, and why; ``replies`` are those of the last tasks:
+    the answer, if no document was expected.
+    """
+    texts, there = texts_for(language), {name.casefold() for name in delivered}
+    missing = [name for name in expected if name.casefold() not in there]
+    count = len(expected) - len(missing)
+    parts = [] if expected else list(replies)
+    if expected and not missing:
+        parts.append(texts["all_there"])
+    elif missing:
+        some_there = texts["one_there" if count == 1 else "some_there"]
+        parts.append(some_there.format(there=count, count=len(expected)))
+    if delivered:
+        parts.append(_listed(texts["delivered"], delivered))
+    elif expected:
+        parts.append(texts["nothing"])
+    if missing:
+        parts.append(_listed(texts["missing"], missing))
+    if failures:
+        lines = [texts["failure"].format(agent=agent, reason=reason) for agent, reason in failures]
+        parts.append(_listed(texts["failures"], lines))
+    return "\n\n".join(part for part in parts if part) or texts["done"]
 
 
 def _listed(head: str, names: Sequence[str]) -> str:

@@ -22,8 +22,8 @@ from stellwerk.errors import InvalidField, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.model import CompleteAgent
 from stellwerk.views.status import TASK
-from stellwerk.workflows.documents.session import ReadableDocuments, SessionDocument, current_documents
-from stellwerk.workflows.documents.tools import listed, save_document
+from stellwerk.workflows.documents.session import ReadableDocuments, SessionDocument, current_documents, listed
+from stellwerk.workflows.documents.tools import save_document
 from stellwerk.workflows.workplan.plan import task_prompt
 
 logger = get_logger(__name__)

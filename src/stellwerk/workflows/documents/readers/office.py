@@ -23,12 +23,11 @@ ROWS = 200_000
 _DELIMITERS = ",;\t|"
 _PROBE = 20
 """Rows from which the delimiter is detected."""
-_LONGEST_CELL = 1_000_000
 
 
 def read_csv(source: Source) -> list[ContentItem]:
     found = text_of(source)
-    csv.field_size_limit(_LONGEST_CELL)
+    csv.field_size_limit(contents.LONGEST_CELL)
     lines = list(io.StringIO(found.text))  # other separators, such as U+2028, may be part of a cell
     try:
         rows = csv.reader(lines, delimiter="\t" if source.ext == "tsv" else _delimiter(lines))
