@@ -66,23 +66,28 @@ class McpServer(Closed):
                 yield value
                 yield value.rpartition(" ")[2]
 
-    def filled(self, find: Callable[[str], str]) -> Self:
-        """With secrets filled in by ``find``, whose errors are passed on.
+    def filled(self, find: Callable[[str], str | None]) -> Self:
+        """With the secrets of headers and variables, each found by its name.
 
         Raises:
-            ValueError: a secret cannot be part of a header or variable; the error does not repeat it.
+            ValueError: a secret is missing, or cannot be used there; the error does not repeat it.
         """
 
-        def fill(field: str, values: dict[str, str], shape: re.Pattern[str]) -> dict[str, str]:
-            made = {name: SECRET.sub(lambda found: find(found[1]), value) for name, value in values.items()}
-            if not all(map(shape.fullmatch, made.values())):
-                raise ValueError(f"a secret in its {field} has a character that is not allowed there")
-            return made
+        def secret(found: re.Match[str]) -> str:
+            value = find(found[1])
+            if not value:
+                problem = f"it needs the secret {found[1]!r}, which is not stored"
+                raise ValueError(f"{problem}; store it for your tenant")
+            return value
 
-        if not any(SECRET.search(value) for value in (*self.headers.values(), *self.env.values())):
-            return self
-        headers, env = fill("headers", self.headers, _HEADER), fill("env", self.env, _PLAIN)
-        return self.model_copy(update={"headers": headers, "env": env})
+        filled: dict[str, dict[str, str]] = {}
+        for field, shape in (("headers", _HEADER), ("env", _PLAIN)):
+            values: dict[str, str] = getattr(self, field)
+            filled[field] = {name: SECRET.sub(secret, value) for name, value in values.items()}
+            if filled[field] != values and not all(map(shape.fullmatch, filled[field].values())):
+                problem = f"a secret in its {field} has a character that is not allowed there"
+                raise ValueError(f"{problem}; store it again")
+        return self.model_copy(update=filled)
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:

@@ -34,7 +34,7 @@ class McpServers:
     ) -> None:
         """Starts no server yet. ``keys`` resolves the secrets that headers and variables refer to.
 
-        An unreachable server is tried again after ``retry_delay``; until then all callers get the same error.
+        An unreachable server is tried again after ``retry_delay``; until then its error is repeated.
 
         Raises:
             SettingsError: the tools of two servers could have the same name.
@@ -48,7 +48,7 @@ class McpServers:
         }
 
     def server_of(self, tool: str) -> str | None:
-        """The server that a tool of this name belongs to, whether or not it is reachable or has the tool."""
+        """The server that a tool of this name belongs to, whether or not it has the tool."""
         return next((name for name in self._sessions if tool.startswith(f"{name}_")), None)
 
     async def tools(self, name: str, *, keep: SaveFiles | None = None) -> list[BaseTool]:
@@ -83,13 +83,15 @@ def _session_type(name: str) -> "type[McpSession]":
     try:
         from stellwerk.agents.mcp.session import McpSession
     except ImportError as error:
-        raise MissingPackage(f"the MCP server {name!r}", install="path/to/stellwerk[mcp]") from error
+        install = "path/to/stellwerk[mcp]"
+        raise MissingPackage(f"the MCP server {name!r}", install=install) from error
     return McpSession
 
 
 def _check_prefixes(servers: Mapping[str, McpServer]) -> None:
-    """Reject a name that is a prefix of another: the tool ``b_c`` of ``a`` and ``c`` of ``a_b`` have the same name."""
+    """Reject a prefix of another name: tool ``b_c`` of ``a`` and ``c`` of ``a_b`` are ``a_b_c``."""
     for name in servers:
         for other in servers:
             if other.startswith(f"{name}_"):
-                raise SettingsError(f"the MCP servers {name!r} and {other!r} could have tools of one name; rename one")
+                both = f"the MCP servers {name!r} and {other!r}"
+                raise SettingsError(f"{both} could have tools of one name; rename one")

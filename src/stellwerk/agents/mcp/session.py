@@ -1,4 +1,4 @@
-"""MCP session: a long-lived connection to one MCP server, opened at first use and reopened after a failure.
+"""MCP session: a long-lived connection to one server, opened at first use and after a failure.
 
 The SDK's client is used unchanged, because it covers all protocol revisions.
 ``langchain.mcp`` is not used: its adapter cannot name tools, limit or follow a
@@ -9,7 +9,6 @@ task for that alone. A broken connection fails the calls on it and nothing else.
 """
 
 import asyncio
-import errno
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import Context
@@ -17,23 +16,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import mcp_types as types
 from mcp.client import Client, ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    CONNECTION_CLOSED,
-    INVALID_REQUEST,
-    ElicitRequestParams,
-    ElicitResult,
-    ErrorData,
-    Implementation,
-    Tool,
-)
 from pydantic import ValidationError
 
 from stellwerk import __version__
 from stellwerk.agents.build.models import SecretSource
-from stellwerk.agents.mcp.call import McpCall
+from stellwerk.agents.mcp.call import McpCall, timed_out
 from stellwerk.agents.mcp.transports import ServerOutputLog, http_transport, stdio_transport
 from stellwerk.errors import McpUnreachable, ToolFailed
 from stellwerk.logs import get_logger
@@ -57,17 +48,17 @@ class McpSession:
     ) -> None:
         self.name, self.server, self._keys = name, server, keys
         self._start_timeout, self._retry_delay = start_timeout, retry_delay
-        self._redactor = Redactor()
         self._lock = asyncio.Lock()
         self._connection: _Connection | None = None
         self._retired: list[_Connection] = []
         self._closed = False
 
-    async def tools(self) -> list[Tool]:
-        """The server's current tools. The client caches the list for as long as the server allows."""
+    async def tools(self) -> list[types.Tool]:
+        """The server's current tools. The client caches them for as long as the server allows."""
         connection = await self._connected()
         try:
-            return await connection.tools(self.server.timeout)
+            async with asyncio.timeout(self.server.timeout):
+                return await connection.tools()
         except _LIST_ERRORS as error:
             connection.suspect = True
             raise self._unreachable(error) from error
@@ -75,12 +66,17 @@ class McpSession:
     @asynccontextmanager
     async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> AsyncIterator[McpCall]:
         """One call, including the time to connect. Leaving the block cancels what is still open."""
-        call = McpCall(self.name, tool, arguments, progress, self.server.timeout, self._redactor.redact_text)
+        timeout = self.server.timeout
+        deadline = asyncio.get_running_loop().time() + timeout
         try:
-            connection = await call.within_first_turn(self._connected())
+            async with asyncio.timeout_at(deadline):
+                connection = await self._connected()
+        except TimeoutError:
+            raise timed_out(self.name, tool, timeout) from None
         except McpUnreachable as error:
             raise ToolFailed(tool, f"cannot be called: {error.message}") from error
-        call.client = connection.client
+        client, redact = connection.client, connection.redact
+        call = McpCall(self.name, tool, arguments, progress, client, redact, timeout, deadline)
         connection.calls.append(call)
         try:
             yield call
@@ -100,48 +96,39 @@ class McpSession:
 
     async def _connected(self) -> "_Connection":
         async with self._lock:
-            server = self._server_with_secrets()
-            if self._connection is not None and self._connection.server != server:
-                await self._retire(self._connection)
-            if self._connection is not None and not await self._connection.usable():
-                await self._connection.close()
-                self._connection = None
+            try:
+                server = self.server.filled(self._keys.find)
+            except ValueError as error:
+                raise McpUnreachable(self.name, str(error)) from None
+            await self._drop_unusable(server)
             if self._closed:
-                raise McpUnreachable(self.name, "Stellwerk is stopping; send this again when it runs")
+                problem = "Stellwerk is stopping; send this again when it runs"
+                raise McpUnreachable(self.name, problem)
             if self._connection is None:
-                self._redactor.set_secrets(_secrets(server))
                 # Stored before it is open, so that a caller that gives up leaves nothing behind.
-                self._connection = _Connection(self.name, server, self._start_timeout, self._retry_delay)
-            error = await self._connection.opened()
-            if error is not None:
-                raise self._unreachable(error, has_stderr=self._connection.has_stderr) from error
+                opening = _Connection(self.name, server, self._start_timeout, self._retry_delay)
+                self._connection = opening
+            failure = await self._connection.opened()
+            if failure is not None:
+                has_stderr = bool(self._connection.output.stderr_tail())
+                raise self._unreachable(failure, has_stderr=has_stderr) from failure
             return self._connection
 
-    def _server_with_secrets(self) -> McpServer:
-        """The server's configuration with the current values of its secrets."""
-
-        def find(secret: str) -> str:
-            value = self._keys.find(secret)
-            if not value:
-                said = f"it needs the secret {secret!r}, which is not stored; store it for your tenant"
-                raise McpUnreachable(self.name, said)
-            return value
-
-        try:
-            return self.server.filled(find)
-        except ValueError as error:
-            raise McpUnreachable(self.name, f"{error}; store it again") from None
-
-    async def _retire(self, connection: "_Connection") -> None:
-        """After a secret has changed: new calls get a new connection, and running calls may finish on this one."""
-        self._connection = None
-        if connection.calls:
+    async def _drop_unusable(self, server: McpServer) -> None:
+        """Drop a failed connection. If a secret has changed, running calls may finish on theirs."""
+        connection = self._connection
+        if connection is None:
+            return
+        if connection.server != server and connection.calls:
             self._retired.append(connection)
-        else:
+        elif connection.server != server or not await connection.usable():
             await connection.close()
+        else:
+            return
+        self._connection = None
 
     def _unreachable(self, error: BaseException, *, has_stderr: bool = False) -> McpUnreachable:
-        # Without command, URL, headers and stderr: they may contain a key, and models and tenants read this.
+        # Without command, URL, headers and stderr, which may contain a key: models read this.
         said = "; Stellwerk's log has what it wrote to stderr" if has_stderr else ""
         remedy = "see that it runs, or correct its entry under mcp_servers"
         return McpUnreachable(self.name, f"{_reason(error)}{said}; {remedy}")
@@ -152,7 +139,8 @@ class _Connection:
 
     def __init__(self, name: str, server: McpServer, start_timeout: float, retry_delay: float) -> None:
         self._name, self.server, self._retry_delay = name, server, retry_delay
-        self._output = ServerOutputLog(name, Redactor([*_secrets(server), *_process_secrets(server)]).redact_text)
+        self.redact = Redactor(_secrets(server)).redact_text
+        self.output = ServerOutputLog(name, self.redact)
         self._ended = asyncio.Event()
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         # An empty context: the connection outlives the run that opens it.
@@ -174,16 +162,11 @@ class _Connection:
         if self._client.done():
             return None
         if self._task.cancelled():
-            return ConnectionAbortedError(errno.ECONNABORTED, "it was closed meanwhile")
+            return ConnectionAbortedError(0, "it was closed meanwhile")
         return self._task.exception()
 
-    @property
-    def has_stderr(self) -> bool:
-        """Whether the server process wrote to stderr."""
-        return bool(self._output.stderr_tail())
-
     async def usable(self) -> bool:
-        """Whether the next call can use this connection. A suspect one without open calls is probed first.
+        """Whether the next call can use this connection; a suspect one without calls is probed.
 
         One that has just failed to open stays for a while, to repeat its error.
         """
@@ -199,16 +182,15 @@ class _Connection:
         self.suspect = False
         return True
 
-    async def tools(self, seconds: float) -> list[Tool]:
-        found: list[Tool] = []
+    async def tools(self) -> list[types.Tool]:
+        found: list[types.Tool] = []
         cursor: str | None = None
-        async with asyncio.timeout(seconds):
-            for _ in range(_MAX_PAGES):
-                page = await self.client.list_tools(cursor=cursor)
-                found += page.tools
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
+        for _ in range(_MAX_PAGES):
+            page = await self.client.list_tools(cursor=cursor)
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
         return found
 
     async def close(self) -> None:
@@ -221,12 +203,12 @@ class _Connection:
 
     async def _hold(self, start_timeout: float) -> None:
         if self.server.command:
-            transport = stdio_transport(self.server, self._ended.set, self._output)
+            transport = stdio_transport(self.server, self._ended.set, self.output)
         else:
             transport = http_transport(self.server)
         client = Client(
             transport,
-            client_info=Implementation(name="stellwerk", version=__version__),
+            client_info=types.Implementation(name="stellwerk", version=__version__),
             elicitation_callback=self._on_elicitation,
             message_handler=self._on_message,
         )
@@ -240,38 +222,41 @@ class _Connection:
                 self._ended.set()  # also after a failure, and before its calls fail
 
     async def _on_elicitation(
-        self, context: ClientRequestContext, params: ElicitRequestParams
-    ) -> ElicitResult | ErrorData:
-        """An elicitation of an older protocol revision: sent during a call, without naming the call."""
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """An older protocol revision: the question comes during a call, without naming it."""
         if len(self.calls) != 1:
-            return ErrorData(code=INVALID_REQUEST, message="several calls are open; which of them asks is not known")
+            problem = "several calls are open; which of them asks is not known"
+            return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
         return await self.calls[0].elicit(params)
 
     async def _on_message(self, message: object) -> None:
         """Log a line of stdout that is not a message; the SDK handles all messages itself."""
         if isinstance(message, ValidationError):
-            self._output.log("mcp_garbage", str(message.errors(include_url=False)[0]["input"]))
+            self.output.log("mcp_garbage", str(message.errors(include_url=False)[0]["input"]))
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._ended.set()
         error = None if task.cancelled() else task.exception()
         if not self._client.done():
             self._failed_at = asyncio.get_running_loop().time()
-            if error is not None and self.has_stderr:
-                stderr = self._output.stderr_tail()
-                logger.warning("mcp_start_failed", server=self._name, reason=_reason(error), stderr=stderr)
-        elif error is not None:
-            logger.warning("mcp_session_broke", server=self._name, reason=_reason(error))
+        if error is None:
+            return
+        log = logger.bind(server=self._name, reason=_reason(error))
+        if self._client.done():
+            log.warning("mcp_session_broke")
+        elif stderr := self.output.stderr_tail():
+            log.warning("mcp_start_failed", stderr=stderr)
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause of nested exception groups. The original text is left out, because it may quote secrets."""
+    """The innermost cause, in our own words: the original text may quote secrets."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match error:
         case TimeoutError():
             return "it did not answer in time"
-        case MCPError() if error.code == CONNECTION_CLOSED:
+        case MCPError() if error.code == types.CONNECTION_CLOSED:
             return "it ended before it had answered"
         case MCPError():
             return f"it answered with the error {error.code}"
@@ -283,30 +268,17 @@ def _reason(error: BaseException) -> str:
 
 
 def _secrets(server: McpServer) -> Iterator[str]:
-    """Secrets that a server could leak to the model: keys in its headers and URL."""
-    for value in server.headers.values():
-        yield value
-        yield value.split()[-1]
-    yield from _url_secrets(server.url or "")
-
-
-def _process_secrets(server: McpServer) -> Iterator[str]:
-    """Secrets that a server process could write to stderr: its variables, and values of its command-line options."""
-    yield from server.env.values()
+    """Secrets that a server could repeat: its headers, variables, options, and those in URLs."""
+    yield from server.literal_secrets()
     command = server.command or []
     for option, value in zip(command, command[1:], strict=False):
         if option.startswith("--"):
             yield value
-    for argument in command:
+    for argument in (*command, server.url or ""):
         yield argument.partition("=")[2]
-        yield from _url_secrets(argument)
-
-
-def _url_secrets(text: str) -> Iterator[str]:
-    """The password and the query of a URL; the whole text if it cannot be parsed, such as ``http://[x``."""
-    try:
-        address = urlsplit(text)
-    except ValueError:
-        yield text
-    else:
-        yield from filter(None, (address.password, address.query))
+        try:
+            address = urlsplit(argument)
+        except ValueError:  # such as http://[x
+            yield argument
+        else:
+            yield from filter(None, (address.password, address.query))

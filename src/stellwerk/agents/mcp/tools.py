@@ -1,4 +1,4 @@
-"""MCP tools as LangChain tools: names, effects, progress, results, elicitation, and schema checks."""
+"""MCP tools as LangChain tools: names, effects, progress, results, elicitation, schema checks."""
 
 import asyncio
 import re
@@ -9,27 +9,13 @@ from contextlib import closing
 from contextvars import copy_context
 from typing import Any, Literal, NoReturn
 
+import mcp_types as types
 import msgspec
 from langchain_core.tools import BaseTool
 from langgraph.config import get_stream_writer
 from langgraph.types import interrupt
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    ElicitRequestFormParams,
-    ElicitRequestParams,
-    ElicitRequestURLParams,
-    ElicitResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-)
 
+from stellwerk.agents.mcp.call import tool_failed
 from stellwerk.agents.mcp.session import McpSession
 from stellwerk.agents.tools.call import SaveFiles, content_and_artifact
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
@@ -79,11 +65,13 @@ class McpTool(BaseTool):
         raise ToolFailed(self.name, "is a tool of an MCP server and only runs in asynchronous code")
 
     async def _arun(self, arguments: dict[str, Any], tool_call_id: str | None) -> tuple[str, dict[str, Any]]:
-        given = await _call(self.session, self.tool, arguments, tool_call_id)
+        given = await self._call(arguments, tool_call_id)
         if given.is_error:
             raise self._failed(f"says: {error_text(given)}")
-        if self.result_schema is not None and (wrong := objection(self.result_schema, given.structured_content)):
-            raise self._failed(f"gave no valid result: {wrong.message[:_MAX_REASON]}")
+        if self.result_schema is not None:
+            wrong = objection(self.result_schema, given.structured_content)
+            if wrong is not None:
+                raise self._failed(f"gave no valid result: {wrong.message[:_MAX_REASON]}")
         try:
             value, files = value_of(given)
         except ValueError as error:
@@ -91,11 +79,42 @@ class McpTool(BaseTool):
         result, notes, spilled = to_result(value)
         return await content_and_artifact((result, notes, files + spilled), self.keep)
 
+    async def _call(self, arguments: dict[str, Any], call_id: str | None) -> types.CallToolResult:
+        """Call the tool. Its questions interrupt the graph; on resume the call is repeated.
+
+        A question that the server then repeats is answered without asking the user again.
+        """
+        rounds = 0
+        with closing(ProgressReporter(call_id, _stream_writer())) as progress:
+            async with self.session.call(self.tool, arguments, progress) as call:
+                reply = await call.begin()
+                while not isinstance(reply, types.CallToolResult):
+                    rounds += 1
+                    if rounds > MAX_QUESTIONS:
+                        raise self._failed(f"asked more than {MAX_QUESTIONS} times")
+                    answers = {key: self._ask(asked, call_id) for key, asked in reply.items()}
+                    reply = await call.answer(answers)
+                return reply
+
+    def _ask(self, asked: types.ElicitRequestParams, call_id: str | None) -> types.ElicitResult:
+        """Interrupt the graph with the question; after the resume, return the user's answer."""
+        question: dict[str, Any] = {"type": "mcp_elicitation", "question": asked.message}
+        question |= {"server": self.session.name, "name": self.tool, "tool_call_id": call_id}
+        if isinstance(asked, types.ElicitRequestURLParams):
+            question |= {"question": f"{asked.message} {asked.url}", "url": asked.url}
+        else:
+            question["schema"] = asked.requested_schema
+        try:
+            answer = interrupt(question)
+        except (RuntimeError, KeyError) as error:
+            raise self._failed("asks a question, which only a graph can answer") from error
+        return _elicit_result(self.tool, answer, asked)
+
     def _failed(self, what: str) -> ToolFailed:
-        return ToolFailed(self.tool, f"of the MCP server {self.session.name!r} {what}")
+        return tool_failed(self.session.name, self.tool, what)
 
 
-def langchain_tools(session: McpSession, tools: Sequence[Tool], keep: SaveFiles | None) -> list[BaseTool]:
+def langchain_tools(session: McpSession, tools: Sequence[types.Tool], keep: SaveFiles | None) -> list[BaseTool]:
     """The server's tools as LangChain tools.
 
     Tools whose names would collide, and tools with an unusable schema, are left out with a warning.
@@ -104,17 +123,20 @@ def langchain_tools(session: McpSession, tools: Sequence[Tool], keep: SaveFiles 
     made: list[BaseTool] = []
     for tool in tools:
         name = tool_name(session.name, tool.name)
+        log = logger.bind(server=session.name, tool=tool.name[:200])
         if names[name] > 1:
-            logger.warning("mcp_name_taken_twice", server=session.name, tool=tool.name[:200], name=name)
+            log.warning("mcp_name_taken_twice", name=name)
         elif problem := schema_problem(tool.input_schema):
-            logger.warning("mcp_schema_unusable", server=session.name, tool=tool.name[:200], problem=problem)
+            log.warning("mcp_schema_unusable", problem=problem)
         else:
-            trust = {} if session.server.trusted else {"untrusted": True}
+            about = _effects(tool.annotations or types.ToolAnnotations())
+            if not session.server.trusted:
+                about["untrusted"] = True
             offered = McpTool(
                 name=name,
                 description=tool.description or tool.title or "",
                 args_schema={"type": "object", "properties": {}} | tool.input_schema,
-                metadata={ARTIFACT_KEY: _effects(tool.annotations or ToolAnnotations()) | trust},
+                metadata={ARTIFACT_KEY: about},
                 session=session,
                 tool=tool.name,
                 result_schema=tool.output_schema,
@@ -129,108 +151,84 @@ def tool_name(server: str, tool: str) -> str:
     return _NOT_IN_NAMES.sub("_", f"{server}_{tool}")[:MAX_NAME]
 
 
-def _effects(said: ToolAnnotations) -> dict[str, Any]:
-    """Effects and idempotency by the server's annotations; a missing one counts as the worst case."""
-    reads = said.read_only_hint is True
-    changes = "write" if said.destructive_hint is False else "external"
-    return {"idempotent": reads or said.idempotent_hint is True, "effects": "read" if reads else changes}
+def _effects(said: types.ToolAnnotations) -> dict[str, Any]:
+    """Effects and idempotency by the server's annotations; a missing one counts as the worst."""
+    if said.read_only_hint is True:
+        return {"idempotent": True, "effects": "read"}
+    effects = "write" if said.destructive_hint is False else "external"
+    return {"idempotent": said.idempotent_hint is True, "effects": effects}
 
 
-async def _call(session: McpSession, tool: str, arguments: dict[str, Any], tool_call_id: str | None) -> CallToolResult:
-    """Call the tool. Its questions interrupt the graph; on resume the call is repeated with the answers.
-
-    A server that repeats a question from before the interrupt gets the stored answer, without asking the user.
-    """
-    about = {"server": session.name, "name": tool, "tool_call_id": tool_call_id}
-    with closing(ProgressReporter(tool_call_id, _stream_writer())) as progress:
-        async with session.call(tool, arguments, progress) as call:
-            reply = await call.begin()
-            for _ in range(MAX_QUESTIONS):
-                if isinstance(reply, CallToolResult):
-                    return reply
-                reply = await call.answer({key: _ask(about, asked) for key, asked in reply.items()})
-            if isinstance(reply, CallToolResult):
-                return reply
-    raise ToolFailed(tool, f"of the MCP server {session.name!r} asked more than {MAX_QUESTIONS} times")
-
-
-def _ask(about: dict[str, Any], asked: ElicitRequestParams) -> ElicitResult:
-    """Interrupt the graph with the question; after the resume, return the user's answer."""
-    question = {"type": "mcp_elicitation", "question": asked.message} | about
-    if isinstance(asked, ElicitRequestURLParams):
-        question |= {"question": f"{asked.message} {asked.url}", "url": asked.url}
-    else:
-        question |= {"schema": asked.requested_schema}
-    try:
-        answer = interrupt(question)
-    except (RuntimeError, KeyError) as error:
-        problem = f"of the MCP server {about['server']!r} asks a question, which only a graph can answer"
-        raise ToolFailed(about["name"], problem) from error
-    return _elicit_result(about["name"], answer, asked)
-
-
-def _elicit_result(tool: str, answer: Any, asked: ElicitRequestParams) -> ElicitResult:
+def _elicit_result(tool: str, answer: Any, asked: types.ElicitRequestParams) -> types.ElicitResult:
     """Map an answer: an object accepts, ``{"refused": true}`` declines, None cancels."""
     if answer is None:
-        return ElicitResult(action="cancel")
+        return types.ElicitResult(action="cancel")
     if answer == {"refused": True}:
-        return ElicitResult(action="decline")
-    if not isinstance(asked, ElicitRequestFormParams):
-        return ElicitResult(action="accept")
+        return types.ElicitResult(action="decline")
+    if not isinstance(asked, types.ElicitRequestFormParams):
+        return types.ElicitResult(action="accept")
     try:
-        return ElicitResult(action="accept", content=answer)
+        return types.ElicitResult(action="accept", content=answer)
     except ValueError as error:
         wanted = ", ".join(asked.requested_schema.get("properties", {}))
-        raise ToolFailed(tool, f"needs as its answer an object with plain values for {wanted}") from error
+        problem = f"needs as its answer an object with plain values for {wanted}"
+        raise ToolFailed(tool, problem) from error
 
 
-def value_of(result: CallToolResult) -> tuple[Any, tuple[Blob, ...]]:
-    """The structured content if there is any, else the content blocks; files are replaced by references.
+def value_of(result: types.CallToolResult) -> tuple[Any, tuple[Blob, ...]]:
+    """The structured content if there is any, else the content blocks, with references to files.
 
     Raises:
         ValueError: the data of a file is not valid base64.
     """
     parts = [_part(block, number) for number, block in enumerate(result.content, 1)]
     files = tuple(part for part in parts if isinstance(part, Blob))
-    structured = result.structured_content
-    if isinstance(structured, dict) and structured.keys() == {"result"} and isinstance(structured["result"], str):
-        structured = structured["result"]  # servers wrap values that are not objects; a wrapped text is used as text
+    structured: Any = result.structured_content
+    match structured:
+        case {"result": str(text), **others} if not others:
+            structured = text  # servers wrap what is not an object
+    if structured is not None and files:
+        structured = {"result": structured, "files": [file.reference() for file in files]}
     if structured is not None:
-        return ({"result": structured, "files": [file.reference() for file in files]} if files else structured), files
+        return structured, files
     if all(isinstance(part, str) for part in parts):
         return "\n".join(parts), files
     shown = [part.reference() if isinstance(part, Blob) else part for part in parts]
     return (shown[0] if len(shown) == 1 else {"content": shown}), files
 
 
-def error_text(result: CallToolResult) -> str:
-    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+def error_text(result: types.CallToolResult) -> str:
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     return "\n".join(texts)[:_MAX_ERROR_TEXT] or "an error without a text"
 
 
-def _part(block: ContentBlock, number: int) -> Any:
+def _part(block: types.ContentBlock, number: int) -> Any:
     match block:
-        case TextContent():
+        case types.TextContent():
             return block.text
-        case ImageContent() | AudioContent():
+        case types.ImageContent() | types.AudioContent():
             return _file(block.data, block.mime_type, f"{block.type}-{number}")
-        case ResourceLink():
+        case types.ResourceLink():
             return block.model_dump(mode="json", by_alias=True, exclude_none=True)
-        case EmbeddedResource(resource=BlobResourceContents() as file):
+        case types.EmbeddedResource(resource=types.BlobResourceContents() as file):
             return _file(file.blob, file.mime_type, file.uri.rpartition("/")[2])
-        case EmbeddedResource():
+        case types.EmbeddedResource():
             return getattr(block.resource, "text", "")
 
 
 def _file(data: str, mime: str | None, name: str) -> Blob:
-    return make_blob(b64decode(data, validate=True), mime=mime or "application/octet-stream", filename=name)
+    content = b64decode(data, validate=True)
+    return make_blob(content, mime=mime or "application/octet-stream", filename=name)
 
 
 class ProgressReporter:
-    """Throttles the progress of a call for the graph's stream. The SDK calls it from another task."""
+    """Throttles the progress of a call for the graph's stream. The SDK calls it in another task."""
 
     def __init__(
-        self, tool_call_id: str | None, write: Callable[[Any], None], *, interval: float = UPDATE_INTERVAL
+        self,
+        tool_call_id: str | None,
+        write: Callable[[Any], None],
+        interval: float = UPDATE_INTERVAL,
     ) -> None:
         self._tool_call_id, self._write, self._interval = tool_call_id, write, interval
         self._context = copy_context()
@@ -240,7 +238,8 @@ class ProgressReporter:
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         said = None if message is None else clean_text(message[:_MAX_PROGRESS_TEXT])
-        update = {"progress": progress, "total": total, "message": said, "tool_call_id": self._tool_call_id}
+        update = {"progress": progress, "total": total, "message": said}
+        update["tool_call_id"] = self._tool_call_id
         self._pending = {name: value for name, value in update.items() if value is not None}
         if self._timer is None:
             self._send()
@@ -269,42 +268,43 @@ def _stream_writer() -> Callable[[Any], None]:
 
 
 def schema_problem(schema: dict[str, Any]) -> str | None:
-    """The reason why this schema cannot be given to a model, or None.
-
-    It is unfolded as LangChain does: everything but definitions, and no reference within its own target.
-    """
+    """The reason why this schema cannot be given to a model, or None."""
     if len(msgspec.json.encode(schema)) > _MAX_SCHEMA_BYTES:
         return f"has more than {_MAX_SCHEMA_BYTES >> 10} KiB"
-    seen = 0
-    pending: list[tuple[Any, tuple[str, ...], int]] = [(schema, (), 0)]
-    while pending:
-        seen += 1
-        part, within, depth = pending.pop()
-        if seen + len(pending) > _MAX_NODES or depth > _MAX_DEPTH:
-            return "refers to itself so often that it has no end"
-        below = part if isinstance(part, list) else []
-        if isinstance(part, dict):
-            below = [value for key, value in part.items() if key not in ("$defs", "$ref")]
-            reference: Any = part.get("$ref")
-            if "$ref" in part and reference not in within:
-                try:
-                    pending.append((_target(schema, reference), (*within, reference), depth + 1))
-                except ValueError as error:
-                    return str(error)
-        pending += ((value, within, depth + 1) for value in below if isinstance(value, dict | list))
+    nodes = 0
+
+    def unfold(part: Any, within: tuple[str, ...], depth: int) -> None:
+        """As LangChain does: everything but definitions, and no reference within its own target."""
+        nonlocal nodes
+        if not isinstance(part, dict | list):
+            return
+        nodes += 1
+        if nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            raise ValueError("refers to itself so often that it has no end")
+        if isinstance(part, list):
+            part = dict(enumerate(part))
+        elif "$ref" in part and part["$ref"] not in within:
+            reference = part["$ref"]
+            unfold(_target(schema, reference), (*within, reference), depth + 1)
+        for key, value in part.items():
+            if key not in ("$defs", "$ref"):
+                unfold(value, within, depth + 1)
+
+    try:
+        unfold(schema, (), 0)
+    except ValueError as error:
+        return str(error)
     return None
 
 
 def _target(root: dict[str, Any], reference: Any) -> Any:
-    first, *steps = reference.split("/") if isinstance(reference, str) else [""]
+    first, *steps = str(reference).split("/")
     if first != "#":
         raise ValueError("refers to another document")
     found: Any = root
-    for step in steps:
-        if isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-            found = found[int(step)]
-        elif isinstance(found, dict) and step in found:
-            found = found[step]
-        else:
-            raise ValueError("has a reference without a target")
+    try:
+        for step in steps:
+            found = found[int(step)] if isinstance(found, list) else found[step]
+    except (LookupError, TypeError, ValueError):
+        raise ValueError("has a reference without a target") from None
     return found

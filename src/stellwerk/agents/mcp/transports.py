@@ -14,7 +14,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import IO, Any, TextIO
 
 import anyio
@@ -36,12 +36,12 @@ MAX_LOG_LINES = 200
 """Lines of one server that are logged per minute, from stderr or invalid ones from stdout."""
 
 _MAX_LINE = 500
-_TAIL_LINES = 5
-_TAIL_CHARACTERS = 200
+_TAIL_LINES, _TAIL_CHARACTERS = 5, 200
 """The end of stderr that is logged if a server fails to start: lines, and characters of each."""
-_READ_SIZE = 8192
+_MAX_SAID = 8192
+"""Characters that are looked at, of one line or message."""
 _DRAIN_TIMEOUT = 0.5
-"""Seconds to read the remaining output of a dead server: its children may hold the pipe open for ever."""
+"""Seconds to read the remaining output of a dead server: its children may hold the pipe open."""
 _CONNECT_TIMEOUT = 10.0
 _EMPTY_LINES = (b"\n\n", b"\r\r", b"\r\n\r\n")
 
@@ -49,51 +49,44 @@ STDERR = "mcp_stderr"
 
 logger = get_logger(__name__)
 
-# It logs each invalid line with a traceback, without a limit and unredacted. ServerOutputLog logs them instead.
+# It logs each invalid line with a traceback, without a limit and unredacted.
 logging.getLogger("mcp.client.stdio").setLevel(logging.CRITICAL)
 
 
 class ServerOutputLog:
-    """Logs the output of a server that is not a protocol message: lines are truncated and rate-limited."""
+    """Logs output of a server that is not a protocol message, truncated and rate-limited."""
 
     def __init__(self, server: str, redact: Callable[[str], str]) -> None:
         self._server, self._redact = server, redact
         self._minute_start, self._logged = time.monotonic(), 0
         self._tail = deque[str](maxlen=_TAIL_LINES)
-        self._too_long = False
 
     def log(self, event: str, said: str) -> None:
-        lines = [self._redact(line) for line in said[:_READ_SIZE].splitlines()]
-        if event == STDERR:
-            self._tail.extend(line for line in lines if line.strip())
         if time.monotonic() - self._minute_start > 60:
             self._minute_start, self._logged = time.monotonic(), 0
-        if self._logged > MAX_LOG_LINES:
-            return
-        for line in lines:
+        for line in map(self._redact, said[:_MAX_SAID].splitlines()):
+            if event == STDERR and line.strip():
+                self._tail.append(line.strip()[:_TAIL_CHARACTERS])
             self._logged += 1
             if self._logged <= MAX_LOG_LINES:
                 logger.info(event, server=self._server, line=line[:_MAX_LINE])
             elif self._logged == MAX_LOG_LINES + 1:
                 logger.warning("mcp_lines_dropped", server=self._server, limit=MAX_LOG_LINES)
 
-    def too_long(self) -> None:
-        """Logged once: it ends the connection, and a server may write the same line itself."""
-        if not self._too_long:
-            logger.warning("mcp_message_too_long", server=self._server, limit=MAX_MESSAGE_BYTES, parts=MAX_CONTAINERS)
-        self._too_long = True
+    def log_too_long(self) -> None:
+        limits = {"limit": MAX_MESSAGE_BYTES, "parts": MAX_CONTAINERS}
+        logger.warning("mcp_message_too_long", server=self._server, **limits)
 
     def stderr_tail(self) -> str:
         """The end of stderr in one line; empty if there is none."""
-        printable = ("".join(c if c.isprintable() else " " for c in line).strip() for line in self._tail)
-        return " | ".join(line[:_TAIL_CHARACTERS] for line in printable)
+        return " | ".join(self._tail)
 
 
 @asynccontextmanager
 async def stdio_transport(
     server: McpServer, ended: Callable[[], None], output: ServerOutputLog
 ) -> AsyncGenerator[TransportStreams]:
-    """Start the server process; leaving ends all its processes. ``ended`` is called when all of them have ended."""
+    """Start the server; leaving ends all its processes. ``ended`` is called when all have ended."""
     environment = command_environment(_start_request(server))
     supervisor = StdioServerParameters(
         command=SUPERVISOR[0], args=SUPERVISOR[1:], env=environment, encoding_error_handler="replace"
@@ -116,9 +109,9 @@ def _start_request(server: McpServer) -> dict[str, object]:
     """The start request for the supervisor.
 
     Raises:
-        OSError: the command or its folder does not exist. Checked here, because the supervisor's error is not shown.
+        OSError: the command or its folder does not exist; the supervisor's error is not shown.
     """
-    # The folder of this Python has the programs of its virtual environment, even if that is not activated.
+    # This Python's folder has the programs of its virtual environment, even if not activated.
     folders = (os.path.dirname(sys.executable), *os.get_exec_path())
     environment = {"PATH": os.pathsep.join(folders)} | server.env
     program, *rest = server.command or [""]
@@ -127,8 +120,9 @@ def _start_request(server: McpServer) -> dict[str, object]:
     found = shutil.which(program, path=environment["PATH"])
     if found is None or not os.path.isdir(server.cwd or os.curdir):
         raise FileNotFoundError(errno.ENOENT, "there is no such command, or no such cwd")
+    command = [os.path.abspath(found), *rest]
     limits = {"bytes": MAX_MESSAGE_BYTES, "containers": MAX_CONTAINERS}
-    return {"command": [os.path.abspath(found), *rest], "env": environment, "cwd": server.cwd, "limits": limits}
+    return {"command": command, "env": environment, "cwd": server.cwd, "limits": limits}
 
 
 def _pipe() -> tuple[IO[bytes], TextIO]:
@@ -142,17 +136,13 @@ async def _log_stderr(pipe: IO[bytes], output: ServerOutputLog, ended: Callable[
         lambda: asyncio.StreamReaderProtocol(reader), pipe
     )
     try:
-        rest = b""
-        while chunk := await reader.read(_READ_SIZE):
-            *lines, rest = (rest + chunk).split(b"\n")  # whole lines: redaction would miss half a secret
-            if len(rest) > _READ_SIZE:
-                lines, rest = [*lines, rest], b""
-            for line in lines:
-                if line == TOO_LONG.encode():
-                    output.too_long()
-                else:
-                    output.log(STDERR, line.decode(errors="replace"))
-        output.log(STDERR, rest.decode(errors="replace"))
+        while not reader.at_eof():
+            with suppress(ValueError):  # a line of more than 64 KiB is dropped
+                line = (await reader.readline()).decode(errors="replace").rstrip("\n")
+                if line == TOO_LONG:
+                    output.log_too_long()
+                    break  # the supervisor ends the server
+                output.log(STDERR, line)
         ended()
     finally:
         transport.close()
@@ -160,13 +150,14 @@ async def _log_stderr(pipe: IO[bytes], output: ServerOutputLog, ended: Callable[
 
 @asynccontextmanager
 async def http_transport(server: McpServer) -> AsyncGenerator[TransportStreams]:
-    """The SDK's streamable HTTP transport. It has no read timeout: a stream may be idle, and each call has its own."""
+    """The SDK's streamable HTTP transport. Without a read timeout: each call has its own."""
     timeout = httpx2.Timeout(None, connect=_CONNECT_TIMEOUT)
     hooks: dict[str, list[Any]] = {"response": [limit_response]}
-    headers = {**server.headers, "accept-encoding": "identity"}  # limits are counted on uncompressed bytes
+    headers = {**server.headers, "accept-encoding": "identity"}  # limits count uncompressed bytes
+    url, limit = server.url or "", MAX_MESSAGE_BYTES
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
-        streamable_http_client(server.url or "", http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
+        streamable_http_client(url, http_client=client, max_sse_event_size=limit) as streams,
     ):
         yield streams
 
@@ -178,7 +169,7 @@ async def limit_response(response: httpx2.Response) -> None:
 
 
 def _count_containers(text: bytes) -> int:
-    """An upper bound of the lists and objects in a JSON text; brackets within strings count as well."""
+    """An upper bound of the lists and objects in a JSON text: brackets in strings count as well."""
     return text.count(b"[") + text.count(b"{")
 
 
@@ -196,12 +187,12 @@ class _LimitedStream(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             self._count(chunk)
             if self._size > MAX_MESSAGE_BYTES or self._containers > MAX_CONTAINERS:
-                limit = f"longer than {MAX_MESSAGE_BYTES} bytes, or has more than {MAX_CONTAINERS} lists and objects"
-                raise self._error(f"the answer is {limit}")
+                parts = f"has more than {MAX_CONTAINERS} lists and objects"
+                raise self._error(f"the answer is longer than {MAX_MESSAGE_BYTES} bytes, or {parts}")
             yield chunk
 
     def _count(self, chunk: bytes) -> None:
-        """Count bytes and containers; in an SSE stream, since the last empty line, where the current event begins."""
+        """Count bytes and containers; in an SSE stream, those of the event after the last empty line."""
         self._size += len(chunk)
         self._containers += _count_containers(chunk)
         if self._events:

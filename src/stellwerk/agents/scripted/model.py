@@ -9,13 +9,11 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.language_models.chat_models import generate_from_stream
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCallChunk
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
@@ -37,7 +35,14 @@ _MAX_CHUNKS = 100
 """Chunks of one call: each costs a tenth of a millisecond."""
 
 
-class ScriptedModel(BaseChatModel):
+class ToolBindingModel(BaseChatModel):
+    def bind_tools(
+        self, tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool], **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
+
+
+class ScriptedModel(ToolBindingModel):
     script: list[ScriptRule]
     model: str = "scripted"
     pace: float = 0.0
@@ -50,88 +55,59 @@ class ScriptedModel(BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         return {"model": self.model}
 
-    def bind_tools(
-        self, tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool], **kwargs: Any
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        kwargs.pop("tool_choice", None)
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
-
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         step = next_step(self.script, messages)
         await asyncio.sleep(step.wait)
         for chunk in self._chunks(step, messages):
-            # Also without a pace: unless the model yields to the loop, all chunks arrive at its end.
+            # Also without a pace: unless the model yields to the loop, all chunks arrive at once.
             await asyncio.sleep(self.pace)
             yield chunk
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        # On the loop and not in a thread, so that a stop does not have to wait for the end of a `wait`.
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        # On the loop and not in a thread, so that a stop need not wait for the end of a `wait`.
         step = next_step(self.script, messages)
         await asyncio.sleep(step.wait)
         return generate_from_stream(self._chunks(step, messages))
 
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
+    def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         step = next_step(self.script, messages)
         time.sleep(step.wait)
         yield from self._chunks(step, messages)
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         return generate_from_stream(self._stream(messages))
 
     def _chunks(self, step: ScriptStep, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-        wanted, filler, said = _calls(step), TemplateFiller(messages), 0
-        words = (AIMessageChunk(content=word[0]) for word in re.finditer(r"\S+\s*", filler.fill(step.say)))
-        calls = [(call.call, filler.fill(call.args, whole=True)) for call in wanted]
-        for piece in chain(words, chunk_tool_calls(calls, messages)):
-            said += 1
+        filler = TemplateFiller(messages)
+        words = re.findall(r"\S+\s*", filler.fill(step.say))
+        calls = [(call.call, filler.fill(call.args, whole=True)) for call in _calls(step)]
+        pieces = [AIMessageChunk(content=word) for word in words]
+        pieces += chunk_tool_calls(calls, messages)
+        for piece in pieces:
             yield ChatGenerationChunk(message=piece)
         if step.fail is not None:
             raise ScriptedFailure(filler.fill(step.fail))
         read = sum(len(str(message.text).split()) for message in messages)
-        yield ChatGenerationChunk(
-            message=AIMessageChunk(
-                content="",
-                chunk_position="last",
-                response_metadata={"finish_reason": "tool_calls" if wanted else "stop", "model_name": self.model},
-                usage_metadata=UsageMetadata(input_tokens=read, output_tokens=said, total_tokens=read + said),
-            )
-        )
+        said = len(pieces)
+        usage = UsageMetadata(input_tokens=read, output_tokens=said, total_tokens=read + said)
+        metadata = {"finish_reason": "tool_calls" if calls else "stop", "model_name": self.model}
+        end = AIMessageChunk(content="", chunk_position="last", response_metadata=metadata, usage_metadata=usage)
+        yield ChatGenerationChunk(message=end)
 
 
 def next_step(script: Sequence[ScriptRule], messages: Sequence[BaseMessage]) -> ScriptStep:
-    """The next step of the first matching rule; earlier answers of the model in this turn count as played."""
+    """The next step of the first matching rule; the model's answers of this turn count as played."""
     asked = request_text(messages)[:MAX_SEARCHED].casefold()
     said = since_input(messages)
     for rule in script:
         if rule.documents and not input_documents(messages, rule.documents):
             continue
         if isinstance(rule.when, int):
-            if 0 <= _turns(said) + 1 - rule.when < len(rule.steps):
-                return rule.steps[_turns(said) + 1 - rule.when]
+            number = _turns(said) + 1 - rule.when
+            if 0 <= number < len(rule.steps):
+                return rule.steps[number]
         elif rule.when is None or _mentions(asked, rule.when):
             return _step_of(rule, said)
     return _NO_RULE
@@ -155,7 +131,7 @@ def _mentions(asked: str, when: str | list[str]) -> bool:
 
 
 def _step_or_last(steps: Sequence[ScriptStep], number: int) -> ScriptStep:
-    """A last step with text is repeated; one with calls is not, because the turn would never end."""
+    """A last step with text is repeated; one with calls is not: the turn would never end."""
     if number < len(steps):
         return steps[number]
     return _DONE if _calls(steps[-1]) else steps[-1]
@@ -169,24 +145,25 @@ def _calls(step: ScriptStep) -> list[ScriptCall]:
 def chunk_tool_calls(
     calls: Sequence[tuple[str, Mapping[str, Any]]], messages: Sequence[BaseMessage]
 ) -> Iterator[AIMessageChunk]:
-    """Tool calls as a provider streams them: a chunk with name and id, then the arguments in small chunks.
+    """Tool calls as a provider streams them: name and id first, then the arguments in small chunks.
 
-    Ids are derived from the conversation: a retry of the same step repeats the same calls, and no two calls of one
-    conversation share an id.
+    Ids are derived from the conversation: a retry of the same step repeats the same calls, and
+    no two calls of one conversation share an id.
     """
-    taken = {call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
+    answers = [message for message in messages if isinstance(message, AIMessage)]
+    taken = {call["id"] for answer in answers for call in answer.tool_calls}
     for index, (name, args) in enumerate(calls):
         call_id = _unused_id(name, len(messages), taken)
         taken.add(call_id)
-        yield _chunk(index, "", name=name, call_id=call_id)
+        yield _chunk(tool_call_chunk(name=name, args="", id=call_id, index=index))
         text = json.dumps(args)
         size = max(_CHUNK_SIZE, len(text) // _MAX_CHUNKS)
         for start in range(0, len(text), size):
-            yield _chunk(index, text[start : start + size])
+            yield _chunk(tool_call_chunk(args=text[start : start + size], index=index))
 
 
-def _chunk(index: int, args: str, *, name: str | None = None, call_id: str | None = None) -> AIMessageChunk:
-    return AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(name=name, args=args, id=call_id, index=index)])
+def _chunk(part: ToolCallChunk) -> AIMessageChunk:
+    return AIMessageChunk(content="", tool_call_chunks=[part])
 
 
 def _unused_id(name: str, position: int, taken: set[str | None]) -> str:

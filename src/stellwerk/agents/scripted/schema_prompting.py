@@ -9,38 +9,25 @@ difference to a model with function calling.
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NoReturn
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.language_models.chat_models import agenerate_from_stream
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.runnables import RunnableConfig
 
-from stellwerk.agents.scripted.model import chunk_tool_calls
+from stellwerk.agents.scripted.model import ToolBindingModel, chunk_tool_calls
 from stellwerk.spec.json_schema import objection
 
-ParsedCall = tuple[str, dict[str, Any]]
-
 _NAMES, _ARGUMENTS = ("tool", "name"), ("args", "arguments", "parameters")
-"""The prompt asks for ``tool`` and ``args``; many models fall back to the other keys, which they were trained on."""
+"""The prompt asks for the first of each; many models were trained on the others and use those."""
 _OPENINGS = [f'{bracket}{{"{key}"' for bracket in ("", "[") for key in _NAMES + _ARGUMENTS]
 _FENCE = re.compile(r"`{1,3}\w*\s*")
-_SEPARATORS = re.compile(r"(?:\s|,|`+\w*)*")
+_SEPARATORS = re.compile(r"^(?:\s|,|`+\w*)*")
 _LOOKAHEAD = 200
 """Characters within which a call must begin."""
 _MAX_PROBLEM_TEXT = 300
@@ -50,7 +37,8 @@ class ToolSchemas:
     """The tools that a model may call, described for its prompt."""
 
     def __init__(self, tools: Sequence[dict[str, Any]]) -> None:
-        self._functions = {tool["function"]["name"]: tool["function"] for tool in tools if "function" in tool}
+        functions = [tool["function"] for tool in tools if "function" in tool]
+        self._functions = {function["name"]: function for function in functions}
 
     def __bool__(self) -> bool:
         return bool(self._functions)
@@ -62,7 +50,7 @@ class ToolSchemas:
 
     def problem(self, name: object, args: object) -> str | None:
         """The problem of a call, worded for the model, or None."""
-        if name not in self._functions:
+        if not isinstance(name, str) or name not in self._functions:
             return f"there is no tool {name!r}; there are: {', '.join(self._functions)}"
         if not isinstance(args, dict):
             return f"the args of {name} must be an object"
@@ -73,57 +61,50 @@ class ToolSchemas:
         return f"the args of {name} do not fit{place}: {wrong.message[:_MAX_PROBLEM_TEXT]}"
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedAnswer:
-    """The complete answer of a model."""
-
-    said: str
-    held: str
-    """The end of the text, which was not streamed."""
-    calls: Sequence[ParsedCall] = ()
-    problem: str | None = None
-    """The reason why a text that looks like a call is not a valid one."""
-
-
 class ToolCallParser:
-    """Parses one streamed answer. A call starts a line, bare or in a code fence; text after it is dropped."""
+    """Parses one streamed answer. A call starts a line, bare or in a code fence; later text is dropped."""
 
     def __init__(self, tools: ToolSchemas) -> None:
         self._tools = tools
-        self._said: list[str] = []
-        self._held = ""
         self._within_line = False
+        self.said = ""
+        self.held = ""
+        """The end of the text, which was not streamed."""
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.problem: str | None = None
+        """The reason why a text that looks like a call is not a valid one."""
 
     def feed(self, text: str) -> str:
         """Add text; return the part that can be streamed now."""
-        self._said.append(text)
-        self._held += text
+        self.said += text
+        self.held += text
         released = ""
-        while self._held and (self._within_line or not self._tools or not _may_become_call(self._held)):
-            line, newline, self._held = self._held.partition("\n")
+        while self.held and (self._within_line or not self._tools or not _may_become_call(self.held)):
+            line, newline, self.held = self.held.partition("\n")
             released += line + newline
             self._within_line = not newline
         return released
 
-    def finish(self) -> ParsedAnswer:
-        said, held = "".join(self._said), self._held
-        if not _looks_like_call(held):
-            return ParsedAnswer(said, held)
+    def finish(self) -> None:
+        """Parse the calls: all or none, because executing only a part of them may be worse."""
+        if not _looks_like_call(self.held):
+            return
         try:
-            found = list(_json_values(held))
+            found = list(_json_values(self.held))
         except (ValueError, RecursionError) as error:
-            return ParsedAnswer(said, held, problem=f"it is not valid JSON ({error})")
+            self.problem = f"it is not valid JSON ({error})"
+            return
         if not any(_is_call(value) for value in found):
-            return ParsedAnswer(said, held)
-        calls: list[ParsedCall] = []
-        for value in found:  # all calls or none: executing only a part of them may be worse
-            if not _is_call(value):
-                return ParsedAnswer(said, held, problem="each item must be an object with tool and args")
-            name, args = _entry(value, _NAMES), _entry(value, _ARGUMENTS) or {}
-            if problem := self._tools.problem(name, args):
-                return ParsedAnswer(said, held, problem=problem)
-            calls.append((str(name), args))
-        return ParsedAnswer(said, held, calls)
+            return
+        problems = [self._problem(value) for value in found]
+        self.problem = next(filter(None, problems), None)
+        if self.problem is None:
+            self.calls = [_name_and_args(value) for value in found]
+
+    def _problem(self, value: Any) -> str | None:
+        if not _is_call(value):
+            return "each item must be an object with tool and args"
+        return self._tools.problem(*_name_and_args(value))
 
 
 def _may_become_call(text: str) -> bool:
@@ -144,16 +125,11 @@ def _line_start(text: str) -> str:
 
 def _json_values(text: str) -> Iterator[Any]:
     """The JSON values in the text: one, a list of them, or several in a row."""
-    place = _skip_separators(text, 0)
-    while text[place : place + 1] in ("{", "["):
-        value, end = _JSON_DECODER.raw_decode(text, place)
+    rest = _SEPARATORS.sub("", text, count=1)
+    while rest.startswith(("{", "[")):
+        value, end = _JSON_DECODER.raw_decode(rest)
         yield from value if isinstance(value, list) else [value]
-        place = _skip_separators(text, end)
-
-
-def _skip_separators(text: str, place: int) -> int:
-    found = _SEPARATORS.match(text, place)
-    return place if found is None else found.end()
+        rest = _SEPARATORS.sub("", rest[end:], count=1)
 
 
 def _is_call(value: object) -> bool:
@@ -163,8 +139,9 @@ def _is_call(value: object) -> bool:
     return "tool" in value or ("name" in value and any(key in value for key in _ARGUMENTS))
 
 
-def _entry(action: dict[str, Any], keys: Sequence[str]) -> Any:
-    return next((action[key] for key in keys if key in action), None)
+def _name_and_args(call: dict[str, Any]) -> tuple[Any, Any]:
+    name = next(call[key] for key in _NAMES if key in call)
+    return name, next((call[key] for key in _ARGUMENTS if key in call), None) or {}
 
 
 def _reject_constant(constant: str) -> NoReturn:
@@ -186,8 +163,8 @@ _NO_CALLBACKS: RunnableConfig = {"callbacks": []}
 """The outer model runs the callbacks; the inner one must not run them a second time."""
 
 
-class SchemaPrompted(BaseChatModel):
-    """Adds tool calls to ``inner``, a model without function calling. After an invalid call it gets one more try."""
+class SchemaPrompted(ToolBindingModel):
+    """Adds tool calls to ``inner``, a model without function calling; an invalid call is retried once."""
 
     inner: BaseChatModel
 
@@ -201,17 +178,8 @@ class SchemaPrompted(BaseChatModel):
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         return self.inner._get_ls_params(stop=stop)
 
-    def bind_tools(
-        self, tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool], **kwargs: Any
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
-
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         tools = ToolSchemas(kwargs.get("tools", []))
         prompt = as_plain_text(messages, tools)
@@ -225,34 +193,23 @@ class SchemaPrompted(BaseChatModel):
                 text = parser.feed(str(said.text))
                 if text or said.usage_metadata:
                     yield _chunk(AIMessageChunk(content=text, usage_metadata=said.usage_metadata))
-            parsed = parser.finish()
-            if parsed.problem is None or repaired:
+            parser.finish()
+            if parser.problem is None or repaired:
                 break
             repaired = True
-            prompt = [*prompt, *_repair_prompt(parsed)]
-        if parsed.held and not parsed.calls:
-            yield _chunk(AIMessageChunk(content=parsed.held))
-        for piece in chunk_tool_calls(parsed.calls, messages):
+            prompt = [*prompt, *_repair_prompt(parser)]
+        if parser.held and not parser.calls:
+            yield _chunk(AIMessageChunk(content=parser.held))
+        for piece in chunk_tool_calls(parser.calls, messages):
             yield _chunk(piece)
-        reason = {"finish_reason": "tool_calls"} if parsed.calls else {}
-        yield _chunk(AIMessageChunk(content="", chunk_position="last", response_metadata=metadata | reason))
+        if parser.calls:
+            metadata["finish_reason"] = "tool_calls"
+        yield _chunk(AIMessageChunk(content="", chunk_position="last", response_metadata=metadata))
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return await agenerate_from_stream(self._astream(messages, *args, **kwargs))
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> NoReturn:
+    def _generate(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError("schema prompting works in asynchronous code only")
 
 
@@ -260,12 +217,12 @@ def _chunk(message: AIMessageChunk) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=message)
 
 
-def _repair_prompt(parsed: ParsedAnswer) -> list[BaseMessage]:
+def _repair_prompt(parser: ToolCallParser) -> list[BaseMessage]:
     complaint = (
-        f"That was no valid tool call: {parsed.problem}. Nothing was done. "
+        f"That was no valid tool call: {parser.problem}. Nothing was done. "
         "Answer again: either with a correct tool call and nothing else, or with plain text."
     )
-    return [AIMessage(parsed.said), HumanMessage(complaint)]
+    return [AIMessage(parser.said), HumanMessage(complaint)]
 
 
 def as_plain_text(messages: Sequence[BaseMessage], tools: ToolSchemas) -> list[BaseMessage]:
@@ -273,11 +230,12 @@ def as_plain_text(messages: Sequence[BaseMessage], tools: ToolSchemas) -> list[B
     names = {c["id"]: c["name"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls}
     plain: list[BaseMessage] = []
     for role, group in groupby(messages, key=lambda message: message.type):
-        if role == "tool":  # the results of one step in one message: many servers require alternating roles
-            results = (_tool_result_text(message, names) for message in group if isinstance(message, ToolMessage))
+        if role == "tool":
+            # The results of one step in one message: many servers require alternating roles.
+            results = [_tool_result_text(one, names) for one in group if isinstance(one, ToolMessage)]
             plain.append(HumanMessage("\n\n".join(results)))
         else:
-            plain += (_assistant_text(message) if isinstance(message, AIMessage) else message for message in group)
+            plain += (_assistant_text(one) if isinstance(one, AIMessage) else one for one in group)
     return _with_rules(plain, tools) if tools else plain
 
 

@@ -1,4 +1,4 @@
-"""Templates of the scripted model: fills the placeholders of a script with parts of the conversation."""
+"""Templates of the scripted model: placeholders of a script, filled from the conversation."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from stellwerk.agents.runtime.conversation import input_documents, input_text, s
 from stellwerk.spec.script import Placeholder, split_placeholders
 
 MAX_TEXT = 64 * 1024
-"""Most characters of a filled text, of all values filled into one step, and of a text that is searched."""
+"""Most characters of a filled text, of all values of one step, and of a text that is searched."""
 MAX_SEARCHED = 2000
 """Most characters of the user's text that are searched for words."""
 _MAX_SHOWN = {"message": 200, "document": 200, "documents": 20_000, "result": 2000, "failure": 500}
@@ -28,7 +28,7 @@ _SURROUNDING = _PUNCTUATION + "*_()[]" + "".join(_QUOTE_MARKS)
 
 
 class TemplateFiller:
-    """Fills the placeholders of one step. All values together are limited, so no script can grow without bounds."""
+    """Fills the placeholders of one step. The size of all values together is limited."""
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
         self._messages = messages
@@ -57,10 +57,12 @@ class TemplateFiller:
     def _substitute(self, placeholder: Placeholder, whole: bool) -> str:
         if not self._left:
             return ""
-        text = self._text(placeholder)
-        longest = MAX_TEXT if whole and placeholder.source == "result" else _MAX_SHOWN[placeholder.source]
-        if placeholder.options:
-            text = next((option for option in placeholder.options if has_word(text, option)), placeholder.options[0])
+        text, options = self._text(placeholder), placeholder.options
+        longest = _MAX_SHOWN[placeholder.source]
+        if whole and placeholder.source == "result":
+            longest = MAX_TEXT
+        if options:
+            text = next((option for option in options if has_word(text, option)), options[0])
         elif len(text) > longest:
             text = text[:longest] + " …"
         text = text[: self._left]
@@ -79,7 +81,8 @@ class TemplateFiller:
             failed = first_failure(since_input(self._messages))
             return "" if failed is None else error_message(str(failed.text))
         results = (m for m in reversed(self._messages) if isinstance(m, ToolMessage))
-        text = next((str(m.text)[:MAX_TEXT] for m in results if placeholder.tool in (None, m.name)), "")
+        wanted = (m for m in results if placeholder.tool in (None, m.name))
+        text = next((str(m.text)[:MAX_TEXT] for m in wanted), "")
         return _result_field(text, placeholder.part[0]) if placeholder.part else text
 
 
@@ -113,7 +116,8 @@ def word_after(text: str, words: Sequence[str]) -> str:
 
 def has_word(text: str, word: str) -> bool:
     """Whether the text contains the word: ignoring case, and not as a part of a longer word."""
-    return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text[:MAX_TEXT].casefold()) is not None
+    alone = rf"(?<!\w){re.escape(word.casefold())}(?!\w)"
+    return re.search(alone, text[:MAX_TEXT].casefold()) is not None
 
 
 def _first_word(text: str) -> str:
