@@ -21,7 +21,7 @@ ADDED = ["undo_deployment", "ask_user", "plan_tasks", "update_tasks", "report_ob
 
 
 def described(text: str) -> Any:
-    return parse(text).data
+    return parse(text, source="idp").data
 
 
 def with_real_models() -> str:

@@ -45,7 +45,7 @@ def test_the_schema_is_valid_and_has_a_dialect_a_title_and_descriptions() -> Non
 
 @pytest.mark.parametrize("name", ["seed_004.yaml", "two_agents.yaml"])
 def test_what_loads_is_valid_by_the_schema(name: str) -> None:
-    data = parse((HERE / name).read_text("utf-8")).data
+    data = parse((HERE / name).read_text("utf-8"), source=name).data
     Draft202012Validator(json_schema()).validate(data)
 
 

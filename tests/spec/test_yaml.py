@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from stellwerk.spec.yaml import InvalidYaml, parse
+from stellwerk.errors import SpecError, SpecProblem
+from stellwerk.spec.yaml import Document, parse
 
 BLOCKS = """\
 kept: |+
@@ -27,14 +28,19 @@ list:
 """
 
 
-def refusal(text: str | bytes) -> InvalidYaml:
-    with pytest.raises(InvalidYaml) as refused:
-        parse(text)
-    return refused.value
+def parsed(text: str | bytes) -> Document:
+    return parse(text, source="text")
+
+
+def refusal(text: str | bytes) -> SpecProblem:
+    with pytest.raises(SpecError) as refused:
+        parsed(text)
+    (problem,) = refused.value.problems
+    return problem
 
 
 def test_blocks_are_kept_folded_and_stripped() -> None:
-    assert parse(BLOCKS).data == {
+    assert parsed(BLOCKS).data == {
         "kept": "one\n\n two\n\n\n",
         "stripped": "folded line\nnext",
         "indented": "  two more\n",
@@ -43,8 +49,8 @@ def test_blocks_are_kept_folded_and_stripped() -> None:
 
 
 def test_every_field_has_a_line_and_a_column() -> None:
-    found = parse('a: 1\nb:\n  - {c: [1, "ü", 3]}\n').positions
-    assert {path: tuple(position) for path, position in found.items()} == {
+    found = parsed('a: 1\nb:\n  - {c: [1, "ü", 3]}\n').positions
+    assert found == {
         "": (1, 1),
         "a": (1, 1),
         "b": (2, 1),
@@ -62,15 +68,15 @@ def test_every_field_has_a_line_and_a_column() -> None:
 def test_any_text_survives_as_json(value: str) -> None:
     for escaped in (True, False):
         written = json.dumps({"key": value, "list": [1]}, ensure_ascii=escaped)
-        document = parse(written)
+        document = parsed(written)
         assert document.data == {"key": value, "list": [1]}
-        assert document.positions["list"].column == written.index('"list"') + 1
+        assert document.positions["list"][1] == written.index('"list"') + 1
 
 
 def test_an_escape_counts_only_in_double_quotes() -> None:
     pair = "\\ud83d\\ude00"
     text = f"plain: a {pair}\nsingle: '{pair}'\nblock: |\n  {pair}\ndouble: \"{pair}\"\n"
-    assert parse(text).data == {
+    assert parsed(text).data == {
         "plain": f"a {pair}",
         "single": pair,
         "block": f"{pair}\n",
@@ -92,7 +98,7 @@ def test_an_escape_counts_only_in_double_quotes() -> None:
 )
 def test_a_syntax_error_has_a_line_and_a_column(text: str, start: str, position: tuple[int, int]) -> None:
     error = refusal(text)
-    assert (error.message[: len(start)], error.position) == (start, position)
+    assert (error.message[: len(start)], (error.line, error.column)) == (start, position)
 
 
 def test_nesting_nodes_and_size_are_limited() -> None:

@@ -1,6 +1,5 @@
 """Loading of agent systems and operator files: text to models, or all problems of shape at once."""
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +12,7 @@ from stellwerk.spec.catalogue import plain
 from stellwerk.spec.messages import Suggestions, messages
 from stellwerk.spec.model import AgentSystem
 from stellwerk.spec.operator import SECRETS_IN, Operator
-from stellwerk.spec.yaml import PROBLEM_LIMIT, Document, InvalidYaml, excerpt, parse
+from stellwerk.spec.yaml import PROBLEM_LIMIT, Document, excerpt, parse
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -37,7 +36,7 @@ def load_system(text: str | bytes, *, source: str) -> LoadedSystem:
     Raises:
         SpecError: the text is malformed; lists everything that is wrong with it.
     """
-    document = _parsed(text, source)
+    document = parse(text, source=source)
     return LoadedSystem(source, _validated(document, AgentSystem, source), document)
 
 
@@ -47,7 +46,7 @@ def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | No
     Raises:
         SpecError: the text is malformed, or names another kind of provider; lists everything that is wrong.
     """
-    document = _parsed(text, source, SECRETS_IN)
+    document = parse(text, source=source, secrets_in=SECRETS_IN)
     operator = _validated(document, Operator, source)
     suggestions = Suggestions()
     problems: list[SpecProblem] = []
@@ -59,13 +58,6 @@ def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | No
     if problems:
         raise SpecError.of(source, _sorted(problems))
     return operator
-
-
-def _parsed(text: str | bytes, source: str, secrets_in: re.Pattern[str] | None = None) -> Document:
-    try:
-        return parse(text, secrets_in=secrets_in)
-    except InvalidYaml as error:
-        raise SpecError.of(source, (SpecProblem(error.message, "", *(error.position or ())),)) from error
 
 
 def _validated(document: Document, kind: type[Model], source: str) -> Model:

@@ -1,4 +1,4 @@
-"""Rules for agent systems beyond the shape of each field: structure, permissions, models, ineffective settings."""
+"""Rules for agent systems beyond the shape of each field: structure, permissions, models, settings."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,9 @@ class AgentGraph:
 
         def walk(trail: tuple[str, ...]) -> None:
             below: list[str] = []
-            for child in dict.fromkeys(tool for tool in agents[trail[-1]].tools.allow if tool in agents):
+            for child in dict.fromkeys(agents[trail[-1]].tools.allow):
+                if child not in agents:
+                    continue
                 if child in trail:
                     cycles.append((*trail[trail.index(child) :], child))
                     continue
@@ -77,16 +79,13 @@ class Findings:
     uninstalled: list[SpecProblem] = field(default_factory=list[SpecProblem])
     """Packages that its models need and this server does not have."""
     warnings: list[SpecProblem] = field(default_factory=list[SpecProblem])
-    _suggestions: Suggestions = field(default_factory=Suggestions)
+    suggestions: Suggestions = field(default_factory=Suggestions)
 
     def refuse(self, path: str, message: str) -> None:
         _add(self.problems, path, message)
 
     def warn(self, path: str, message: str) -> None:
         _add(self.warnings, path, message)
-
-    def suggest(self, name: str, known: Collection[str], *, otherwise: str | None = None) -> str:
-        return self._suggestions.did_you_mean(name, known, otherwise=otherwise)
 
     def agents(self) -> Iterator[tuple[str, AgentSpec]]:
         """Each agent with the path of its field."""
@@ -112,67 +111,74 @@ def _add(found: list[SpecProblem], path: str, message: str) -> None:
 
 NESTING_LIMIT = 10
 USES_LIMIT = 1_000
+_ONLY_PLANS = "an agent of kind workplan only plans"
 
 
 def _ids_are_unique(found: Findings) -> None:
     first: dict[str, str] = {}
     for path, agent in found.agents():
+        as_well = f"is called {agent.id!r} as well"
         if agent.id in first:
-            found.refuse(f"{path}.id", f"{first[agent.id]} is called {agent.id!r} as well; rename one of them")
+            found.refuse(f"{path}.id", f"{first[agent.id]} {as_well}; rename one of them")
         first.setdefault(agent.id, path)
         if agent.id in found.catalogue.tools:
-            found.refuse(f"{path}.id", f"a tool is called {agent.id!r} as well; give the agent another id")
+            found.refuse(f"{path}.id", f"a tool {as_well}; give the agent another id")
 
 
 def _one_orchestrator(found: Findings) -> None:
-    orchestrators = [(path, agent) for path, agent in found.agents() if agent.role == "orchestrator"]
-    if not orchestrators:
-        found.refuse("agents", "no agent receives the user's messages; give one agent the role orchestrator")
-    for path, agent in orchestrators[1:]:
-        reason = "" if "role" in agent.model_fields_set else ", because it names no role"
-        found.refuse(
-            f"{path}.role" if not reason else path,
-            f"{agent.id!r} is an orchestrator beside {orchestrators[0][1].id!r}{reason}; "
-            "there is one, so give the others role: sub-agent",
-        )
+    first: AgentSpec | None = None
+    for path, agent in found.agents():
+        if agent.role != "orchestrator":
+            continue
+        if first is None:
+            first = agent
+            continue
+        both = f"{agent.id!r} is an orchestrator beside {first.id!r}"
+        remedy = "there is one, so give the others role: sub-agent"
+        if "role" in agent.model_fields_set:
+            found.refuse(f"{path}.role", f"{both}; {remedy}")
+        else:
+            found.refuse(path, f"{both}, because it names no role; {remedy}")
+    if first is None:
+        remedy = "give one agent the role orchestrator"
+        found.refuse("agents", f"no agent receives the user's messages; {remedy}")
 
 
 def _no_cycles(found: Findings) -> None:
     for cycle in found.agent_graph.cycles:
         user, used = cycle[-2:]
         index = found.agent_graph.agents[user].tools.allow.index(used)
-        found.refuse(
-            f"{found.path_of(user)}.tools.allow[{index}]",
-            f"these agents call each other in a circle: {' → '.join(cycle)}; remove one of the steps",
-        )
+        circle = f"these agents call each other in a circle: {' → '.join(cycle)}"
+        path = f"{found.path_of(user)}.tools.allow[{index}]"
+        found.refuse(path, f"{circle}; remove one of the steps")
 
 
 def _bounded_nesting(found: Findings) -> None:
     root = found.system.orchestrator().id
     path = f"{found.path_of(root)}.tools.allow"
     chain = found.agent_graph.longest_chain(root)
-    if len(chain) - 1 > NESTING_LIMIT:
-        found.refuse(
-            path, f"sub-agents are nested {len(chain) - 1} deep, {NESTING_LIMIT} are allowed: {' → '.join(chain)}"
-        )
+    depth = len(chain) - 1
+    if depth > NESTING_LIMIT:
+        limit = f"{NESTING_LIMIT} are allowed: {' → '.join(chain)}"
+        found.refuse(path, f"sub-agents are nested {depth} deep, {limit}")
     uses = found.agent_graph.uses_below(root)
     if uses > USES_LIMIT:
-        found.refuse(
-            path,
-            f"with each use counted, these are {uses} agents, and {USES_LIMIT} are allowed; let fewer use the same",
-        )
+        limit = f"{USES_LIMIT} are allowed; let fewer use the same"
+        found.refuse(path, f"with each use counted, these are {uses} agents, and {limit}")
 
 
 def _graphs_are_known(found: Findings) -> None:
     for path, agent in found.agents():
         if agent.kind != "graph":
             if agent.graph is not None:
-                found.refuse(f"{path}.graph", f"an agent of kind {agent.kind} has no graph; write kind: graph")
+                problem = f"an agent of kind {agent.kind} has no graph; write kind: graph"
+                found.refuse(f"{path}.graph", problem)
         elif agent.graph is None:
             found.refuse(path, "an agent of kind graph needs the name of one; add graph: <name>")
         elif agent.graph not in found.catalogue.graphs:
-            hint = found.suggest(agent.graph, found.catalogue.graphs)
-            found.refuse(f"{path}.graph", f"the operator has registered no graph {agent.graph!r} (--config); {hint}")
+            hint = found.suggestions.did_you_mean(agent.graph, found.catalogue.graphs)
+            problem = f"the operator has registered no graph {agent.graph!r} (--config)"
+            found.refuse(f"{path}.graph", f"{problem}; {hint}")
 
 
 def _workplans_have_agents(found: Findings) -> None:
@@ -182,17 +188,19 @@ def _workplans_have_agents(found: Findings) -> None:
             continue
         for n, name in enumerate(agent.tools.allow):
             if name in found.catalogue.tools and name not in found.agent_graph.agents:
-                message = f"an agent of kind workplan only plans; give the tool {name!r} to a sub-agent that needs it"
-                found.refuse(f"{path}.tools.allow[{n}]", message)
+                remedy = f"give the tool {name!r} to a sub-agent that needs it"
+                found.refuse(f"{path}.tools.allow[{n}]", f"{_ONLY_PLANS}; {remedy}")
         if not found.agent_graph.children[agent.id]:
-            found.refuse(path, "no agent does the tasks of this plan; name sub-agents in tools.allow")
+            remedy = "name sub-agents in tools.allow"
+            found.refuse(path, f"no agent does the tasks of this plan; {remedy}")
 
 
 def _agents_are_reachable(found: Findings) -> None:
     reached = found.agent_graph.reachable(found.system.orchestrator().id)
     for path, agent in found.agents():
         if agent.id not in reached and agent.role != "orchestrator":
-            found.warn(path, f"no agent reaches {agent.id!r}; name it in the tools.allow of an agent that is reached")
+            remedy = "name it in the tools.allow of an agent that is reached"
+            found.warn(path, f"no agent reaches {agent.id!r}; {remedy}")
 
 
 # Permissions.
@@ -210,19 +218,17 @@ def _tools_are_registered(found: Findings) -> None:
         seen: set[str] = set()
         for n, name in enumerate(agent.tools.allow):
             item = f"{path}.tools.allow[{n}]"
-            if name not in known:
-                _unknown_tool(found, item, name, known)
+            if name in known:
+                pass
+            elif server := found.catalogue.unasked_server(name):
+                found.warn(item, f"whether the MCP server {server!r} offers {name!r} was not checked")
+            else:
+                otherwise = "`stellwerk tools` lists what there is"
+                hint = found.suggestions.did_you_mean(name, known, otherwise=otherwise)
+                _add(found.unregistered, item, f"the tool {name!r} is not registered; {hint}")
             if found.catalogue.named(name) in seen:
                 found.warn(item, f"{name!r} is allowed twice")
             seen.add(found.catalogue.named(name))
-
-
-def _unknown_tool(found: Findings, path: str, name: str, known: Collection[str]) -> None:
-    if server := found.catalogue.unasked_server(name):
-        found.warn(path, f"whether the MCP server {server!r} offers {name!r} was not checked")
-        return
-    hint = found.suggest(name, known, otherwise="`stellwerk tools` lists what there is")
-    _add(found.unregistered, path, f"the tool {name!r} is not registered; {hint}")
 
 
 def _terms_only_narrow(found: Findings) -> None:
@@ -230,10 +236,11 @@ def _terms_only_narrow(found: Findings) -> None:
         for name, use in agent.tools.agents.items():
             field = f"{path}.tools.agents.{name}"
             if name not in found.agent_graph.agents:
-                hint = found.suggest(name, found.agent_graph.agents)
+                hint = found.suggestions.did_you_mean(name, found.agent_graph.agents)
                 found.refuse(field, f"there is no agent {name!r}; {hint}")
             elif name not in agent.tools.allow:
-                found.refuse(field, f"{agent.id!r} is not allowed to use {name!r}; add it to tools.allow")
+                problem = f"{agent.id!r} is not allowed to use {name!r}"
+                found.refuse(field, f"{problem}; add it to tools.allow")
             else:
                 _only_narrows(found, field, found.agent_graph.agents[name], use)
 
@@ -247,23 +254,30 @@ def _only_narrows(found: Findings, path: str, agent: AgentSpec, use: SubAgentUse
     own = found.may_call(agent)
     for n, tool in enumerate(use.allowed_tools or ()):
         if tool not in own:
-            hint = found.suggest(tool, agent.tools.allow)
+            hint = found.suggestions.did_you_mean(tool, agent.tools.allow)
             message = f"{agent.id!r} has no tool {tool!r}, and this list can only take away; {hint}"
             found.refuse(f"{path}.allowed_tools[{n}]", message)
 
 
 def _settings_fit_tools(found: Findings) -> None:
     for path, agent in found.agents():
+        if agent.kind == "graph":
+            continue
         own = found.may_call(agent)
-        foreign = [(name, tool) for name in BY_TOOL for tool in getattr(agent, name) if tool not in own]
-        for setting, tool in foreign if agent.kind != "graph" else ():
-            field = f"{path}.{setting}.{tool}"
-            message = f"{agent.id!r} is not allowed the tool {tool!r}"
-            if agent.kind == "deep":
-                found.warn(field, f"{message}; this counts only if deep agents bring a tool of that name")
-            else:
-                hint = found.suggest(tool, agent.tools.allow, otherwise="add it to tools.allow, or remove this")
-                found.refuse(field, f"{message}; {hint}")
+        for setting in BY_TOOL:
+            for tool in getattr(agent, setting):
+                if tool not in own:
+                    _setting_without_tool(found, f"{path}.{setting}.{tool}", agent, tool)
+
+
+def _setting_without_tool(found: Findings, path: str, agent: AgentSpec, tool: str) -> None:
+    message = f"{agent.id!r} is not allowed the tool {tool!r}"
+    if agent.kind == "deep":
+        found.warn(path, f"{message}; this counts only if deep agents bring a tool of that name")
+        return
+    otherwise = "add it to tools.allow, or remove this"
+    hint = found.suggestions.did_you_mean(tool, agent.tools.allow, otherwise=otherwise)
+    found.refuse(path, f"{message}; {hint}")
 
 
 class _Use(NamedTuple):
@@ -278,10 +292,10 @@ class _Use(NamedTuple):
 
 
 def _effects_are_allowed(found: Findings) -> None:
-    """The allowed effects of an agent bind all agents below it. Each distinct use is checked once."""
+    """The allowed effects of an agent bind all agents below it. Each use is checked once."""
     root = found.system.orchestrator().id
-    reached = found.agent_graph.reachable(root)
-    waiting = [_Use(name) for name in found.agent_graph.agents if name == root or name not in reached]
+    below = found.agent_graph.reachable(root) - {root}
+    waiting = [_Use(name) for name in found.agent_graph.agents if name not in below]
     seen: set[_Use] = set()
     while waiting:
         use = waiting.pop()
@@ -302,29 +316,29 @@ def _uses_below(found: Findings, use: _Use) -> Iterator[_Use]:
             continue
         checked.add(name)
         path = f"{allow}[{n}]"
+        effect: str | None = None
+        what = "tool"
         if name not in found.agent_graph.children[agent.id]:
-            _compare(found, path, f"{agent.id!r} has the tool {name!r}", found.catalogue.effects.get(name), effects)
+            effect = found.catalogue.effects.get(name)
         elif found.agent_graph.agents[name].kind == "graph":
-            _compare(found, path, f"{agent.id!r} has the graph {name!r}", _EFFECT_OF_GRAPHS, effects)
+            effect, what = _EFFECT_OF_GRAPHS, "graph"
             if asks and agent.kind == "workplan":
                 found.refuse(path, cannot_ask(agent.id, name))
         else:
             left = agent.tools.agents.get(name, SubAgentUse()).allowed_tools
             tools = None if left is None else frozenset(map(found.catalogue.named, left))
             yield _Use(name, effects, tools, asks)
+        if effect is not None and effect not in effects:
+            user = f"{agent.id!r} has the {what} {name!r}"
+            found.refuse(path, effect_refused(user, effect, effects))
 
 
 def cannot_ask(workplan: str, graph: str) -> str:
     return (
-        f"agent {workplan!r} is a workplan, which hands tasks to the graph {graph!r} without asking, but "
-        "approvals_after_reading of it, or of an agent that uses it, has the effect external; "
+        f"agent {workplan!r} is a workplan, which hands tasks to the graph {graph!r} without asking, "
+        "but approvals_after_reading of it, or of an agent that uses it, has the effect external; "
         "take the graph away, or let an agent of another kind use it"
     )
-
-
-def _compare(found: Findings, path: str, user: str, effect: str | None, allowed: frozenset[str]) -> None:
-    if effect is not None and effect not in allowed:
-        found.refuse(path, effect_refused(user, effect, allowed))
 
 
 def effect_refused(user: str, effect: str, allowed: Collection[str]) -> str:
@@ -339,29 +353,23 @@ def effect_refused(user: str, effect: str, allowed: Collection[str]) -> str:
 _SCRIPTED = "scripted"
 
 
-def _used(found: Findings) -> Iterator[tuple[str, AgentSpec, ModelSpec]]:
-    """The model of each agent that has one, with the path of the field that names it."""
+def _used_models(found: Findings) -> Iterator[tuple[str, ModelSpec]]:
+    """The model of each agent, with the path of the field that names it."""
     for path, agent in found.agents():
         if agent.kind == "graph":
             continue
         if agent.model is None:
-            yield "system.default_model", agent, found.system.system.default_model
+            yield "system.default_model", found.system.system.default_model
         else:
-            yield f"{path}.model", agent, agent.model
-
-
-def _written(found: Findings) -> Iterator[tuple[str, ModelSpec]]:
-    yield "system.default_model", found.system.system.default_model
-    for path, agent in found.agents():
-        if agent.model is not None and agent.kind != "graph":
             yield f"{path}.model", agent.model
 
 
 def _models_are_known_and_named(found: Findings) -> None:
     """Only the scripted model needs no name."""
-    for path, model in _written(found):
+    default = ("system.default_model", found.system.system.default_model)
+    for path, model in (default, *_used_models(found)):
         if found.catalogue.provider(model.provider) is None:
-            hint = found.suggest(model.provider, found.catalogue.providers)
+            hint = found.suggestions.did_you_mean(model.provider, found.catalogue.providers)
             found.refuse(f"{path}.provider", f"there is no provider {model.provider!r}; {hint}")
         elif model.provider != _SCRIPTED and "model" not in model.model_fields_set:
             found.refuse(f"{path}.model", f"this is missing; name the model of {model.provider!r}")
@@ -369,35 +377,35 @@ def _models_are_known_and_named(found: Findings) -> None:
 
 def _keys_and_packages_are_there(found: Findings) -> None:
     reported: set[str] = set()
-    for path, _, model in _used(found):
+    for path, model in _used_models(found):
         name = found.catalogue.provider(model.provider)
         if name is None or name in reported:
             continue
         reported.add(name)
         if name not in found.catalogue.keys:
             secret = f"{plain(name)}_api_key"
-            otherwise = f", or start the server with {secret.upper()} set" if found.catalogue.environment else ""
-            message = f"there is no key for {model.provider!r}; store the secret {secret}{otherwise}"
-            found.warn(f"{path}.provider", message)
+            remedy = f"store the secret {secret}"
+            if found.catalogue.environment:
+                remedy += f", or start the server with {secret.upper()} set"
+            found.warn(f"{path}.provider", f"there is no key for {model.provider!r}; {remedy}")
         package = found.catalogue.packages.get(name)
         if package is not None and package not in reported:
             reported.add(package)
-            message = f"models of {model.provider!r} need a package that is not installed: pip install '{package}'"
-            _add(found.uninstalled, f"{path}.provider", message)
+            problem = f"models of {model.provider!r} need a package that is not installed"
+            _add(found.uninstalled, f"{path}.provider", f"{problem}: pip install '{package}'")
 
 
 # Settings without effect.
 
 DECIDED_BY_GRAPH = "a graph of your own decides this itself; take it away"
-_DECIDED_BY_SUB_AGENTS = "an agent of kind workplan only plans; set this at the sub-agents that do the tasks"
+_DECIDED_BY_SUB_AGENTS = f"{_ONLY_PLANS}; set this at the sub-agents that do the tasks"
 _ONLY_IN_WORKPLANS = "only an agent of kind workplan has documents summed up; take it away"
 _SUMMARIES = "document_summaries"
-_ALWAYS = {"id", "role", "kind", "description", "completion_signal"}
+_OF_GRAPHS = {"id", "role", "kind", "description", "completion_signal", "graph"}
+_OF_WORKPLANS = {"system_prompt", "mission", "model", "model_retries", "tools", "effects"}
 _EFFECTIVE = {
-    "graph": _ALWAYS | {"graph"},
-    "workplan": _ALWAYS
-    | {"graph", "system_prompt", "mission", "model", "model_retries", "tools", "effects", "approvals_after_reading"}
-    | {_SUMMARIES},
+    "graph": _OF_GRAPHS,
+    "workplan": _OF_GRAPHS | _OF_WORKPLANS | {"approvals_after_reading", _SUMMARIES},
 }
 """The effective settings by kind; ``graph`` for another kind is refused by the structure rules."""
 

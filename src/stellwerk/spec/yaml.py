@@ -10,24 +10,15 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
-from yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    NodeEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 
-from stellwerk.errors import SpecProblem
+from stellwerk.errors import SpecError, SpecProblem
 
 Scalar = str | int | float | bool | None
+Position = tuple[int, int]
+"""Line and column, counted from 1 as editors do."""
 
 SIZE_LIMIT = 256 * 1024
 DEPTH_LIMIT = 20
@@ -55,28 +46,12 @@ _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
 
-# Noncharacters replace, one for one, what libyaml reads otherwise than YAML 1.2: it refuses the escaped surrogate pairs
-# of JSON, and ends a line at U+2028 and U+2029.
+# Noncharacters replace, one for one, what libyaml reads otherwise than YAML 1.2: it refuses the
+# escaped surrogate pairs of JSON, and ends a line at U+2028 and U+2029.
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\(u[dD][89abAB][0-9a-fA-F]{2})\\(u[dD][c-fC-F][0-9a-fA-F]{2})")
 _MASKED_PAIR = re.compile("\U0010ffffu(d[89ab][0-9a-f]{2})\U0010ffffu(d[c-f][0-9a-f]{2})", re.IGNORECASE)
 _MASK = str.maketrans("\u2028\u2029", "\U000ffffe\U000fffff")
 _UNMASK = str.maketrans("\U000ffffe\U000fffff\U0010ffff", "\u2028\u2029\\")
-
-
-class Position(NamedTuple):
-    """Line and column, counted from 1 as editors do."""
-
-    line: int
-    column: int
-
-
-class InvalidYaml(Exception):
-    """The text is not YAML, or exceeds a limit."""
-
-    def __init__(self, message: str, position: Position | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.position = position
 
 
 @dataclass
@@ -96,15 +71,24 @@ class Document:
         return SpecProblem(message, path, line, column)
 
 
-def parse(text: str | bytes, *, secrets_in: re.Pattern[str] | None = None) -> Document:
+def parse(text: str | bytes, *, source: str, secrets_in: re.Pattern[str] | None = None) -> Document:
     """``secrets_in`` matches the paths of fields that may hold ``${secret:name}``.
 
     Raises:
-        InvalidYaml: the text is not YAML, or exceeds a limit.
+        SpecError: the text is not YAML, or exceeds a limit.
     """
-    builder = _Builder(_events(_decoded(text)), secrets_in)
-    builder.build()
+    try:
+        builder = _Builder(_events(_decoded(text)), secrets_in)
+        builder.build()
+    except _Refused as refused:
+        raise SpecError.of(source, (refused.problem,)) from refused
     return builder.document
+
+
+class _Refused(Exception):
+    def __init__(self, message: str, event: Any = None, position: Position | None = None) -> None:
+        at = _position(event) if event else position or ()
+        self.problem = SpecProblem(message, "", *at)
 
 
 def _decoded(text: str | bytes) -> str:
@@ -112,32 +96,33 @@ def _decoded(text: str | bytes) -> str:
     try:
         content = text.encode() if isinstance(text, str) else text
         if len(content) > SIZE_LIMIT:
-            raise InvalidYaml(f"this has more than {SIZE_LIMIT // 1024} KiB; an agent system is smaller than that")
+            limit = f"{SIZE_LIMIT // 1024} KiB"
+            raise _Refused(f"this has more than {limit}; an agent system is smaller than that")
         decoded = content.decode()
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
-        raise InvalidYaml(f"this is not UTF-8 ({error.reason}); save the file as UTF-8") from error
+        raise _Refused(f"this is not UTF-8 ({error.reason}); save the file as UTF-8") from error
     decoded = decoded.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if found := _FORBIDDEN.search(decoded):
-        line_start = decoded.rfind("\n", 0, found.start()) + 1
-        position = Position(decoded.count("\n", 0, found.start()) + 1, found.start() - line_start + 1)
-        raise InvalidYaml(f"the character U+{ord(found[0]):04X} is not allowed; remove it", position)
+        *lines, last = decoded[: found.start()].split("\n")
+        message = f"the character U+{ord(found[0]):04X} is not allowed; remove it"
+        raise _Refused(message, position=(len(lines) + 1, len(last) + 1))
     return decoded
 
 
-def _events(text: str) -> Iterator[Event]:
+def _events(text: str) -> Iterator[Any]:
     masked = _PAIR.sub("\\1\U0010ffff\\2\U0010ffff\\3", text).translate(_MASK)
     try:
         yield from yaml.parse(masked, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:
         sentence = " ".join(part for part in (error.context, error.problem) if part)
-        raise InvalidYaml(f"this is not YAML: {sentence}", _position(error.problem_mark)) from error
+        mark = error.problem_mark
+        position = (mark.line + 1, mark.column + 1)
+        raise _Refused(f"this is not YAML: {sentence}", position=position) from error
 
 
-def _unmasked(event: ScalarEvent) -> str:
+def _unmasked(event: yaml.ScalarEvent) -> str:
     value: str = event.value
-    if value.isascii():
-        return value
-    if event.style == '"':
+    if event.style == '"' and not value.isascii():
         value = _MASKED_PAIR.sub(_joined_pair, value)
     return value.translate(_UNMASK)
 
@@ -151,7 +136,7 @@ def join_path(path: str, step: str | int) -> str:
     if isinstance(step, int):
         return f"{path}[{step}]"
     # Paths are printed on terminals, so control and direction characters must not survive.
-    name = step if step.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in step)
+    name = "".join(c if c.isprintable() else "\ufffd" for c in step)
     return f"{path}.{name}" if path else name
 
 
@@ -173,7 +158,8 @@ def _integer(text: str) -> int:
         number = int(text, 0 if text[:2] in ("0o", "0x") else 10)
         if abs(number) <= LARGEST_NUMBER:
             return number
-    raise ValueError(f"the number {excerpt(text)} is too large to be exact; write it in quotes if it is a text")
+    remedy = "write it in quotes if it is a text"
+    raise ValueError(f"the number {excerpt(text)} is too large to be exact; {remedy}")
 
 
 def _float(text: str) -> float:
@@ -181,23 +167,22 @@ def _float(text: str) -> float:
         number = float(text)
         if math.isfinite(number):
             return number
-    raise ValueError(f"found {excerpt(text)}; write a number that is finite and not longer than {EXCERPT_LIMIT} digits")
+    remedy = f"write a number that is finite and not longer than {EXCERPT_LIMIT} digits"
+    raise ValueError(f"found {excerpt(text)}; {remedy}")
 
 
 def excerpt(text: str) -> str:
     return text if len(text) <= EXCERPT_LIMIT else text[: EXCERPT_LIMIT - 1] + "…"
 
 
-def why_refused(text: str, *, secrets: bool = False) -> str | None:
-    """Why a text is not allowed in a document, or None. ``secrets`` permits ``${secret:name}``."""
-    if secrets:
-        text = SECRET.sub("", text)
+def _why_refused(text: str) -> str | None:
+    """Why a text is not allowed in a document, or None."""
     if control := _CONTROL.search(text):
         return f"the character U+{ord(control[0]):04X} is not allowed in a text; remove it"
     if variable := _VARIABLE.search(text):
         return (
-            f"found {excerpt(variable[0])!r}; nothing is expanded here, neither variables nor secrets. "
-            "Write the value itself; keys of providers are stored with the server"
+            f"found {excerpt(variable[0])!r}; nothing is expanded here, neither variables nor "
+            "secrets. Write the value itself; keys of providers are stored with the server"
         )
     return None
 
@@ -205,7 +190,7 @@ def why_refused(text: str, *, secrets: bool = False) -> str | None:
 class _Builder:
     """Data from parse events. Problems that leave the rest readable are collected."""
 
-    def __init__(self, events: Iterator[Event], secrets_in: re.Pattern[str] | None) -> None:
+    def __init__(self, events: Iterator[Any], secrets_in: re.Pattern[str] | None) -> None:
         self.document = Document()
         self._events = events
         self._secrets_in = secrets_in
@@ -214,103 +199,107 @@ class _Builder:
     def build(self) -> None:
         documents = 0
         for event in self._events:
-            if isinstance(event, DocumentStartEvent):
+            if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    message = "there is more than one document; put each system into a file of its own"
-                    raise InvalidYaml(message, _position(event.start_mark))
+                    remedy = "put each system into a file of its own"
+                    raise _Refused(f"there is more than one document; {remedy}", event)
                 if event.version or event.tags:
-                    raise InvalidYaml("directives (%) are not read; remove the line", _position(event.start_mark))
-            elif isinstance(event, NodeEvent):
+                    raise _Refused("directives (%) are not read; remove the line", event)
+            elif isinstance(event, yaml.NodeEvent):
                 self.document.data = self._node(event, "", 1)
 
-    def _next(self) -> Event:
+    def _next(self) -> Any:
         """The next event of an open collection; its nodes are counted."""
         event = next(self._events)
-        if isinstance(event, NodeEvent):
+        if isinstance(event, yaml.NodeEvent):
             self._nodes += 1
             if self._nodes > NODE_LIMIT:
-                message = f"there are more than {NODE_LIMIT} keys and values; make two systems of it"
-                raise InvalidYaml(message, _position(event.start_mark))
+                most = f"{NODE_LIMIT} keys and values"
+                raise _Refused(f"there are more than {most}; make two systems of it", event)
         return event
 
-    def _node(self, event: Event, path: str, depth: int) -> object:
-        self.document.positions.setdefault(path, _position(event.start_mark))
+    def _node(self, event: Any, path: str, depth: int) -> object:
+        self.document.positions.setdefault(path, _position(event))
         self._refuse_markup(event, path)
-        if isinstance(event, ScalarEvent):
+        if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path)
-        if isinstance(event, AliasEvent):
+        if isinstance(event, yaml.AliasEvent):
             return None
         if depth > DEPTH_LIMIT:
-            raise InvalidYaml(
-                f"this is nested more than {DEPTH_LIMIT} deep; no field of ours is", _position(event.start_mark)
-            )
-        if isinstance(event, SequenceStartEvent):
+            raise _Refused(f"this is nested more than {DEPTH_LIMIT} deep; no field of ours is", event)
+        if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(path, depth)
         return self._mapping(path, depth)
 
     def _sequence(self, path: str, depth: int) -> list[object]:
         items: list[object] = []
-        while not isinstance(event := self._next(), SequenceEndEvent):
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
             items.append(self._node(event, join_path(path, len(items)), depth + 1))
         return items
 
     def _mapping(self, path: str, depth: int) -> dict[str, object]:
         made: dict[str, object] = {}
-        while not isinstance(event := self._next(), MappingEndEvent):
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._key(event, path, depth)
             inner = join_path(path, key)
             if key in made:
                 self._add_problem(inner, "this key occurs twice; keep one of them", event)
-            self.document.positions[inner] = _position(event.start_mark)
+            self.document.positions[inner] = _position(event)
             made[key] = self._node(self._next(), inner, depth + 1)
         return made
 
-    def _key(self, event: Event, path: str, depth: int) -> str:
-        if not isinstance(event, ScalarEvent):
+    def _key(self, event: Any, path: str, depth: int) -> str:
+        if not isinstance(event, yaml.ScalarEvent):
             inner = join_path(path, "?")
-            self._add_problem(inner, "a key must be one word, not a list, a mapping or an alias", event)
+            message = "a key must be one word, not a list, a mapping or an alias"
+            self._add_problem(inner, message, event)
             self._node(event, inner, depth + 1)
             return "?"
         key = _unmasked(event)
         inner = join_path(path, key[:KEY_LIMIT])
         self._refuse_markup(event, inner)
         if key == "<<":
-            self._add_problem(inner, "merge keys (<<) are not read; write out what is to be merged", event)
+            problem: str | None = "merge keys (<<) are not read; write out what is to be merged"
         elif len(key) > KEY_LIMIT:
-            self._add_problem(inner, f"a key has at most {KEY_LIMIT} characters", event)
-        elif reason := why_refused(key):
-            self._add_problem(inner, reason, event)
+            problem = f"a key has at most {KEY_LIMIT} characters"
+        else:
+            problem = _why_refused(key)
+        self._add_problem(inner, problem, event)
         return key[:KEY_LIMIT]
 
-    def _scalar(self, event: ScalarEvent, path: str) -> Scalar:
+    def _scalar(self, event: yaml.ScalarEvent, path: str) -> Scalar:
         text = _unmasked(event)
         try:
             value = text if event.style else scalar(text)
         except ValueError as error:
             self._add_problem(path, str(error), event)
             return None
-        secrets = self._secrets_in is not None and self._secrets_in.fullmatch(path) is not None
-        if isinstance(value, str) and (reason := why_refused(value, secrets=secrets)):
-            self._add_problem(path, reason, event)
+        if isinstance(value, str):
+            may_have_secrets = self._secrets_in and self._secrets_in.fullmatch(path)
+            checked = SECRET.sub("", value) if may_have_secrets else value
+            self._add_problem(path, _why_refused(checked), event)
         return value
 
-    def _refuse_markup(self, event: Event, path: str) -> None:
-        if isinstance(event, AliasEvent):
-            name = f"*{excerpt(event.anchor)}"
-            self._add_problem(path, f"the alias {name!r} is not read; write out the value", event)
+    def _refuse_markup(self, event: Any, path: str) -> None:
+        """Refuse aliases, anchors and tags."""
+        name = excerpt(event.anchor or "")
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"the alias {'*' + name!r} is not read; write out the value"
+            self._add_problem(path, problem, event)
             return
-        if isinstance(event, ScalarEvent | MappingStartEvent | SequenceStartEvent):
-            if event.anchor:
-                name = f"&{excerpt(event.anchor)}"
-                self._add_problem(path, f"the anchor {name!r} is not read; write the value where you need it", event)
-            if event.tag:
-                self._add_problem(path, f"the tag {excerpt(event.tag)!r} is not read; write the plain value", event)
+        if event.anchor:
+            remedy = "write the value where you need it"
+            self._add_problem(path, f"the anchor {'&' + name!r} is not read; {remedy}", event)
+        if event.tag:
+            problem = f"the tag {excerpt(event.tag)!r} is not read; write the plain value"
+            self._add_problem(path, problem, event)
 
-    def _add_problem(self, path: str, message: str, event: Event) -> None:
-        if len(self.document.problems) < PROBLEM_LIMIT:
-            self.document.problems.append(SpecProblem(message, path, *_position(event.start_mark)))
+    def _add_problem(self, path: str, message: str | None, event: Any) -> None:
+        if message is not None and len(self.document.problems) < PROBLEM_LIMIT:
+            position = _position(event)
+            self.document.problems.append(SpecProblem(message, path, *position))
 
 
-def _position(mark: Any) -> Position:
-    return Position(mark.line + 1, mark.column + 1)
+def _position(event: Any) -> Position:
+    return event.start_mark.line + 1, event.start_mark.column + 1
