@@ -14,18 +14,15 @@ from langchain_core.messages import HumanMessage
 
 from stellwerk.agents.recorded.events import EventsReader
 from stellwerk.agents.recorded.parts import MODES, PartsReader
-from stellwerk.agents.recorded.reader import Item, messages_of, plain, table, time_of
+from stellwerk.agents.recorded.reader import Item, messages_of, plain, table
+from stellwerk.agents.runtime.library_run import RunEnvelopes, user_message
 from stellwerk.agents.runtime.shapes import plain_id
 from stellwerk.dialects.base import Chunk, Dialect
 from stellwerk.dialects.registry import DIALECTS, DialectName
-from stellwerk.envelope.model import Envelope, Message, RunStart
-from stellwerk.envelope.payloads import Problem, RunStarted, Said, TextPart
+from stellwerk.envelope.model import Envelope
+from stellwerk.envelope.payloads import Said
 from stellwerk.errors import InvalidInput
 from stellwerk.ids import SystemClock, digest_id
-from stellwerk.stream.adapter import StreamAdapter
-from stellwerk.stream.calls import OpenCalls
-from stellwerk.stream.endings import ending
-from stellwerk.stream.facts import Fact
 
 Event = Mapping[str, Any] | str | bytes
 """An event or part of the framework, or one as a line of JSON."""
@@ -93,19 +90,20 @@ async def _envelopes(events: Events, agent: str, run_id: str | None, clock: Now)
     try:
         async for given in _each(events):
             item = _item(given, clock)
-            run = run or _Run(agent, run_id, item)
-            for envelope in run.feed(item):
+            if run is None:
+                run = _Run(agent, run_id, item)
+                for envelope in run.start(float(item["ts"]), run.message):
+                    yield envelope
+            for envelope in run.read(item):
                 yield envelope
     except Exception as error:
         if run is None or isinstance(error, InvalidInput):
             raise
-        kind = type(error).__name__
-        failure = Problem(code="agent_failed", message=f"the agent raised {kind}", fatal=True, class_=kind)
-        for envelope in run.end(clock(), failure):
+        for envelope in run.end(clock(), error):
             yield envelope
         raise
     if run is not None:
-        for envelope in run.end(run.ts, None):
+        for envelope in run.finish():
             yield envelope
 
 
@@ -132,49 +130,28 @@ def _item(given: Any, clock: Now) -> Item:
     return {"ts": clock(), **plain(given)}
 
 
-class _Run:
-    """One run: reader, adapter and the counts of its calls."""
+class _Run(RunEnvelopes):
+    """One run, read item by item."""
 
     def __init__(self, agent: str, run_id: str | None, first: Item) -> None:
-        self.ts = time_of(first)
         is_event = "event" in first
-        self._id = run_id or str(first.get("run_id") if is_event else digest_id(json.dumps(first["data"])))
+        id_ = run_id or str(first.get("run_id") if is_event else digest_id(json.dumps(first["data"])))
+        super().__init__(agent, id_, id_)
         self._reader = EventsReader(agent) if is_event else PartsReader(agent, {})
-        self._adapter = StreamAdapter(trace_id=self._id, run_id=self._id, agent=agent)
-        self._calls = OpenCalls()
-        self._beginning = list(self._begin(agent, first))
-
-    def feed(self, item: Item) -> Iterator[Envelope]:
-        yield from self._stamped(self._beginning)
-        self._beginning = []
-        self.ts = time_of(item)
-        yield from self._adapted(self._reader.feed(item))
-
-    def end(self, ts: float, failure: Problem | None) -> Iterator[Envelope]:
-        if failure is None:
-            yield from self._adapted(self._reader.finish())
-        last = ending(self._adapter, self._calls, ts=ts, failure=failure)
-        yield from self._stamped(last)
-
-    def _adapted(self, facts: Iterable[Fact]) -> Iterator[Envelope]:
-        for fact in facts:
-            yield from self._stamped(self._adapter.feed(fact))
-
-    def _stamped(self, envelopes: Iterable[Envelope]) -> Iterator[Envelope]:
-        for envelope in envelopes:
-            yield self._calls.stamp(envelope)
-
-    def _begin(self, agent: str, first: Item) -> Iterator[Envelope]:
-        """The start of the run, and the user's message if the input of the graph has one."""
         data = table(first.get("data"))
         given = messages_of(data.get("input") or data.get("values"))
-        asked = [message for message in given if isinstance(message, HumanMessage)]
-        message_id = plain_id(asked[-1].id) or digest_id(self._id, "message") if asked else None
-        place: dict[str, Any] = {"ts": self.ts, "trace_id": self._id, "run_id": self._id, "seq": 0}
-        started = RunStarted(round=1, trigger="message", system=agent, system_version=0, message_id=message_id)
-        yield RunStart(**place, parent_id=None, call_id=self._id, payload=started)
-        if message_id is not None:
-            said = Said(
-                message_id=message_id, role="user", content=[TextPart(text=str(asked[-1].text))], status="first"
-            )
-            yield Message(**place, parent_id=self._id, call_id=digest_id("message", message_id), payload=said)
+        self.message: Said | None = None
+        """The user's message, if the input of the graph has one."""
+        for said in given:
+            if isinstance(said, HumanMessage):
+                message_id = plain_id(said.id) or digest_id(id_, "message")
+                self.message = user_message(message_id, str(said.text))
+
+    def read(self, item: Item) -> Iterator[Envelope]:
+        for fact in self._reader.feed(item):
+            yield from self.feed(fact)
+
+    def finish(self) -> Iterator[Envelope]:
+        for fact in self._reader.finish():
+            yield from self.feed(fact)
+        yield from self.end(self._reader.ts)

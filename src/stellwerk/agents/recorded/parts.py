@@ -7,13 +7,15 @@ and so give the parents.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from stellwerk.agents.recorded import reader
 from stellwerk.agents.recorded.reader import Item, StreamReader, rows, table
-from stellwerk.agents.runtime.shapes import ACCEPTED, facts_of, plain_id, tool_started
+from stellwerk.agents.runtime import shapes
+from stellwerk.agents.runtime.shapes import ACCEPTED, plain_id
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.envelope.to_json import canonical, canonical_json
 from stellwerk.ids import digest_id
@@ -96,40 +98,45 @@ class PartsReader(StreamReader):
         task_id = str(found.get("id") or "")
         own = f"{space}|{node}:{task_id}" if space else f"{node}:{task_id}"
         if "input" not in found:
-            yield from self._task_ended(space, own, found)
+            ended = self._tasks.pop(own, None)
+            if ended is not None:
+                yield from self._task_ended(space, ended, found)
             return
         agent = table(found.get("metadata")).get("lc_agent_name")
         task = self._tasks[own] = _Task(task_id, own, node, agent)
         for _, tool_call_id in reader.requested_calls(found["input"]):
             self._ran[space, tool_call_id] = task
-        yield f.StepStarted(task_id, self._parent(space), node, own, node, self.ts, reader.step_input(found["input"]))
+        given = shapes.graph_input_of(reader.with_messages(found["input"]))
+        yield f.StepStarted(task_id, self._parent(space), node, own, node, self.ts, given)
 
-    def _task_ended(self, space: str, own: str, data: Item) -> Iterator[f.Fact]:
-        task = self._tasks.pop(own, None)
+    def _task_ended(self, space: str, task: _Task, data: Item) -> Iterator[f.Fact]:
         asked = rows(data.get("interrupts"))
-        if task is None:
-            return
+        for run in (*task.tools.values(), task.id) if asked else ():
+            yield f.CallPaused(run, reader.ask_ids(asked))
+        for question in map(table, asked):
+            ask_id, value = str(question.get("id") or ""), question.get("value")
+            yield f.Interrupted(self.ts, ask_id, value, question.get("response_schema"), space)
         if asked:
-            for run in (*task.tools.values(), task.id):
-                yield f.CallPaused(run, reader.ask_ids(asked))
-            for question in map(table, asked):
-                value, schema = question.get("value"), question.get("response_schema")
-                yield f.Interrupted(self.ts, str(question.get("id") or ""), value, schema, space)
             return
-        error = table(data.get("error"))
-        kind = str(error.get("class", "Exception")) if data.get("error") is not None else None
-        for run in sorted(task.models) if kind else ():
-            yield f.CallFailed(self.ts, run, kind or "", str(error.get("message", "")))
-        yield f.StepEnded(self.ts, task.id, kind)
+        failed = None
+        if data.get("error") is not None:
+            error = table(data["error"])
+            failed = str(error.get("class", "Exception"))
+            for run in sorted(task.models):
+                yield f.CallFailed(self.ts, run, failed, str(error.get("message", "")))
+        yield f.StepEnded(self.ts, task.id, failed)
 
     def _tool(self, space: str, data: Any) -> Iterator[f.Fact]:
         found = table(data)
         tool_call_id = str(found.get("tool_call_id") or "")
-        task = self._ran.get((space, tool_call_id)) or self._last_in(space)
+        task = self._ran.get((space, tool_call_id))
+        running = self._in_graph(space)
+        if task is None and running:  # the task that started last calls a tool of its own accord
+            task = running[-1]
         run = f"{task.id if task else space} {tool_call_id}"
         match found.get("event"):
             case "tool-started":
-                yield self._tool_began(run, task, tool_call_id, found)
+                yield self._tool_started(run, task, tool_call_id, found)
                 if task:
                     task.tools[tool_call_id] = run
                 return
@@ -145,15 +152,15 @@ class PartsReader(StreamReader):
         if task:
             task.tools.pop(tool_call_id, None)
 
-    def _last_in(self, space: str) -> _Task | None:
-        """Return the task that started last: it calls a tool that no step was started for."""
-        return next((task for task in reversed(self._tasks.values()) if graph_of(task.space) == space), None)
+    def _in_graph(self, space: str) -> list[_Task]:
+        return [task for task in self._tasks.values() if graph_of(task.space) == space]
 
-    def _tool_began(self, run: str, task: _Task | None, tool_call_id: str, data: Item) -> f.ToolStarted:
+    def _tool_started(self, run: str, task: _Task | None, tool_call_id: str, data: Item) -> f.ToolStarted:
         called = {"name": str(data.get("tool_name") or "tool"), "tool_call_id": tool_call_id}
         about = {ARTIFACT_KEY: self._about.get(called["name"]), **(task.metadata if task else {})}
         args = dict(table(data.get("input")))
-        return tool_started(self.ts, run, args, about, parent=task.id if task else None, **called)
+        parent = task.id if task else None
+        return shapes.tool_started(self.ts, run, args, about, parent=parent, **called)
 
     def _message(self, space: str, data: Any) -> Iterator[f.Fact]:
         found, about = (data[0], table(data[1])) if len(rows(data)) == 2 else (None, {})
@@ -161,19 +168,18 @@ class PartsReader(StreamReader):
         if not isinstance(message, AIMessage):
             return
         run = _run_of(message)
+        if isinstance(message, AIMessageChunk):
+            if run not in self._models:
+                yield self._model_started(run, message, about)
+            yield from self._deltas(run, message)
+            chunks = self._models[run]
+            chunks.append(message)
+            if message.chunk_position == "last":
+                yield self._model_ended(run, chunks[0] + chunks[1:] if len(chunks) > 1 else message)
         # A whole message of a model that does not stream; messages of nodes have no model metadata.
-        if not isinstance(message, AIMessageChunk) and ("ls_model_type" not in about or run in self._models):
-            return
-        if run not in self._models:
+        elif "ls_model_type" in about and run not in self._models:
             yield self._model_started(run, message, about)
-        if not isinstance(message, AIMessageChunk):
             yield self._model_ended(run, message)
-            return
-        yield from self._deltas(run, message)
-        chunks = self._models[run]
-        chunks.append(message)
-        if message.chunk_position == "last":
-            yield self._model_ended(run, chunks[0] + chunks[1:] if len(chunks) > 1 else message)
 
     def _model_started(self, run: str, message: AIMessage, about: Item) -> f.ModelStarted:
         space = str(about.get("langgraph_checkpoint_ns", ""))
@@ -181,11 +187,10 @@ class PartsReader(StreamReader):
         self._models[run] = []
         if task:
             task.models.add(run)
-        named = about.get("ls_model_name") or message.response_metadata.get("model_name")
+        model = about.get("ls_model_name") or message.response_metadata.get("model_name") or "unknown"
         agent, node = about.get("lc_agent_name"), about.get("langgraph_node")
-        return f.ModelStarted(
-            self.ts, run, self._parent(space), str(named or "unknown"), agent, node, reader.params_of(about)
-        )
+        parent, params = self._parent(space), reader.params_of(about)
+        return f.ModelStarted(self.ts, run, parent, str(model), agent, node, params)
 
     def _model_ended(self, run: str, message: AIMessage) -> f.ModelFinished:
         for task in self._tasks.values():
@@ -197,7 +202,7 @@ class PartsReader(StreamReader):
         for node, update in table(data).items():
             changes = update if isinstance(update, list) else [update]
             is_held = any(ACCEPTED in table(change) for change in changes)
-            for message in (message for change in changes for message in reader.messages_of(change)):
+            for message in chain(*map(reader.messages_of, changes)):
                 if isinstance(message, AIMessage):
                     yield from self._unstreamed(space, str(node), message, is_held)
         yield from self._updates(space, table(data))
@@ -206,9 +211,10 @@ class PartsReader(StreamReader):
         """Read a message of a model call that was not streamed: held, or silent."""
         run = _run_of(message)
         message_id = plain_id(message.id)
-        task = next((t for t in self._tasks.values() if (graph_of(t.space), t.node) == (space, node)), None)
-        if run == message_id or run in self._models or message_id in self._known or not task:
+        running = [task for task in self._in_graph(space) if task.node == node]
+        if run == message_id or run in self._models or message_id in self._known or not running:
             return
+        task = running[0]
         self._models[run] = []
         model = str(message.response_metadata.get("model_name") or "unknown")
         voice: f.Voice = "held" if is_held else "silent"
@@ -216,7 +222,7 @@ class PartsReader(StreamReader):
         yield self._model_finished(run, message)
 
     def _custom(self, space: str, data: Any) -> Iterator[f.Fact]:
-        return facts_of({"type": "custom", "ns": [space], "data": data}, self, self._agent)
+        return shapes.facts_of({"type": "custom", "ns": [space], "data": data}, self, self._agent)
 
     def _checkpoint(self, space: str, data: Any) -> Iterator[f.Fact]:
         found = table(data)

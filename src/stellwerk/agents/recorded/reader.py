@@ -7,15 +7,13 @@ shape is taken as absent.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, messages_from_dict
-from langchain_core.outputs import ChatGenerationChunk
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from stellwerk.agents.runtime import shapes
-from stellwerk.agents.runtime.shapes import facts_of, messages_in
 from stellwerk.envelope.to_json import canonical
 from stellwerk.stream import facts as f
 
@@ -34,10 +32,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, BaseMessage):
-        dumped = value.model_dump()
-        return {
-            name: plain(part) for name, part in dumped.items() if part not in (None, "", [], {}) or name == "content"
-        }
+        fields = value.model_dump()
+        empty = [name for name in fields if name != "content" and fields[name] in (None, "", [], {})]
+        return {name: plain(field) for name, field in fields.items() if name not in empty}
     if isinstance(value, GraphBubbleUp):
         return {"class": type(value).__name__, "interrupts": plain(value.args[0] if value.args else ())}
     if isinstance(value, BaseException):
@@ -55,11 +52,6 @@ def rows(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else () if value is None else (value,)
 
 
-def time_of(item: Item) -> float:
-    found = item.get("ts")
-    return float(found) if isinstance(found, int | float) else 0.0
-
-
 def message_from(recorded: Any) -> Any:
     """LangChain's message of a recorded one; any other value as it is."""
     if not isinstance(recorded, Mapping) or "type" not in recorded:
@@ -72,27 +64,21 @@ def message_from(recorded: Any) -> Any:
 
 def messages_of(state: Any) -> list[BaseMessage]:
     """The messages in a recorded state or in a change of one."""
-    return messages_in([message_from(each) for each in rows(table(state).get("messages"))])
+    return shapes.messages_in([message_from(each) for each in rows(table(state).get("messages"))])
+
+
+def with_messages(state: Any) -> Any:
+    """A recorded state, or a change of one, in which messages are LangChain's."""
+    return {**state, "messages": messages_of(state)} if "messages" in table(state) else state
 
 
 def requested_calls(given: Any) -> list[tuple[str, str]]:
     """Name and id of the tool calls in a step's input: alone, with their context, or in a state."""
     calls = given if isinstance(given, list) else rows(table(given).get("tool_call"))
     if not calls:
-        asking = [message for message in messages_of(given) if isinstance(message, AIMessage) and message.tool_calls]
-        calls = asking[-1].tool_calls if asking else ()
+        for message in messages_of(given):
+            calls = getattr(message, "tool_calls", None) or calls
     return [(str(call.get("name") or ""), str(call.get("id") or "")) for call in map(table, calls)]
-
-
-def step_input(given: Any) -> Any:
-    messages = {"messages": messages_of(given)} if "messages" in table(given) else {}
-    return shapes.graph_input_of({**given, **messages}) if isinstance(given, Mapping) else None
-
-
-def changes_in(output: Any) -> list[Any]:
-    """The state changes that a node returned."""
-    changes = output if isinstance(output, list) else [output]
-    return [change["update"] if _is_command(change) else change for change in changes]
 
 
 def output_of(values: Any) -> Any:
@@ -108,8 +94,8 @@ def params_of(metadata: Item) -> dict[str, Any]:
     return {name: metadata[key] for key, name in _PARAMS.items() if metadata.get(key) is not None}
 
 
-def _is_command(value: Any) -> bool:
-    return isinstance(value, Mapping) and value.keys() >= _COMMAND
+def is_command(value: Any) -> TypeGuard[Item]:
+    return table(value).keys() >= _COMMAND
 
 
 class StreamReader:
@@ -125,7 +111,7 @@ class StreamReader:
         """Messages in the outermost graph's state before; a node that returns them adds nothing."""
 
     def feed(self, item: Item) -> Iterator[f.Fact]:
-        self.ts = time_of(item)
+        self.ts = float(item.get("ts", 0.0))
         return self._read(item)
 
     def finish(self) -> Iterator[f.Fact]:
@@ -153,25 +139,23 @@ class StreamReader:
         updates: dict[str, Any] = {"__metadata__": data.get("__metadata__")}
         for node, update in data.items():
             if not node.startswith("__"):
-                updates[node] = [
-                    _with_messages(change) for change in (update if isinstance(update, list) else [update])
-                ]
+                changes = update if isinstance(update, list) else [update]
+                updates[node] = [with_messages(change) for change in changes]
         part = {"type": "updates", "ns": [space] if space else [], "data": updates}
-        for fact in facts_of(part, self, self._agent):
-            is_known = isinstance(fact, f.MessageReturned) and fact.message_id in self._known - self._spoken
-            if not is_known:
-                yield fact
+        for fact in shapes.facts_of(part, self, self._agent):
+            if isinstance(fact, f.MessageReturned) and fact.message_id in self._known - self._spoken:
+                continue
+            yield fact
 
     def _deltas(self, run: str, message: AIMessageChunk) -> Iterator[f.ModelToken | f.ToolArgsDelta]:
         """Yield the tokens of a chunk, and the pieces of tool calls being written."""
-        chunk = ChatGenerationChunk(message=message)
         if isinstance(message.content, str) and message.content:
             yield f.ModelToken(self.ts, run, message.content)
-        for kind, block, text in shapes.text_deltas(message.content, chunk):
+        for kind, block, text in shapes.text_deltas(message.content, message):
             yield f.ModelToken(self.ts, run, text, kind, block)
-        for piece in shapes.tool_call_deltas(chunk):
-            text, tool_call_id = piece["args"] or "", piece["id"] or None
-            yield f.ToolArgsDelta(self.ts, run, piece["index"], text, tool_call_id, piece["name"] or None)
+        for piece in message.tool_call_chunks:
+            args, tool_call_id, name = piece["args"] or "", piece["id"] or None, piece["name"] or None
+            yield f.ToolArgsDelta(self.ts, run, piece["index"], args, tool_call_id, name)
 
     def _model_finished(self, run: str, message: AIMessage) -> f.ModelFinished:
         finished = shapes.model_finished(self.ts, run, message, message.tool_calls)
@@ -179,10 +163,7 @@ class StreamReader:
         return finished
 
     def _tool_finished(self, run: str, output: Any) -> f.ToolFinished:
-        if _is_command(output):
-            return shapes.tool_finished(self.ts, run, Command(update={"messages": messages_of(output["update"])}))
-        return shapes.tool_finished(self.ts, run, message_from(output))
-
-
-def _with_messages(change: Any) -> Any:
-    return {**change, "messages": messages_of(change)} if "messages" in table(change) else change
+        result = message_from(output)
+        if is_command(output):
+            result = Command(update={"messages": messages_of(output["update"])})
+        return shapes.tool_finished(self.ts, run, result)

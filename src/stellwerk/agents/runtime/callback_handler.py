@@ -21,13 +21,12 @@ from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, Parent
 from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
 
 from stellwerk.agents.runtime import shapes
-from stellwerk.agents.runtime.context import Pause
+from stellwerk.agents.runtime.context import Pause, run_context
 from stellwerk.agents.runtime.shapes import FINAL
 from stellwerk.agents.runtime.write_ahead import on_loop
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream import facts
 from stellwerk.stream.facts import Fact, ModelToken, ToolArgsDelta
-from stellwerk.tenants.quotas import RunUsage
 
 EmitFact = Callable[[Fact], None]
 _PARAMS = ("temperature", "top_p", "max_tokens", "stop")
@@ -44,20 +43,12 @@ class RunCallbackHandler(BaseCallbackHandler):
     run_inline = True
     raise_error = True
 
-    def __init__(
-        self,
-        emit: EmitFact,
-        clock: Clock,
-        *,
-        prompts: bool = False,
-        usage: RunUsage | None = None,
-        pause: Pause | None = None,
-    ) -> None:
+    def __init__(self, emit: EmitFact, clock: Clock, *, prompts: bool = False, pause: Pause | None = None) -> None:
         self._emit_here = emit
         self._clock = clock
         self._prompts = prompts
-        self._usage = usage
         self._pause = pause
+        self._usage = run_context().usage
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._steps: set[UUID] = set()
@@ -85,24 +76,16 @@ class RunCallbackHandler(BaseCallbackHandler):
     def tap_output_iter(self, run_id: UUID, output: Iterator[Any]) -> Iterator[Any]:
         return output
 
-    def on_chain_start(
-        self,
-        serialized: dict[str, Any],
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._steps.add(run_id)
         about = kwargs.get("metadata") or {}
-        node = about.get("langgraph_node")
         # A node is the chain that has the node's name; chains inside it carry the same metadata.
         name = str(kwargs.get("name") or "")
-        named = node if name == node else None
+        node = name if name == about.get("langgraph_node") else None
         space = str(about.get("langgraph_checkpoint_ns", ""))
-        given = shapes.graph_input_of(inputs) if space and named is None else None
-        self._emit(facts.StepStarted(str(run_id), _name(parent_run_id), named, space, name, self._clock.now(), given))
+        given = shapes.graph_input_of(inputs) if space and node is None else None
+        parent = _parent(kwargs)
+        self._emit(facts.StepStarted(str(run_id), parent, node, space, name, self._clock.now(), given))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._step_over(run_id)
@@ -128,28 +111,23 @@ class RunCallbackHandler(BaseCallbackHandler):
             await self._all_over.wait()
 
     def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        self, serialized: Any, messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
     ) -> None:
         about = kwargs.get("metadata") or {}
         given = kwargs.get("invocation_params") or {}
         model = given.get("model") or about.get("ls_model_name") or given.get("_type") or "unknown"
+        prompt = [shapes.plain_message(each) for each in messages[0]] if self._prompts else None
         self._emit(
             facts.ModelStarted(
                 self._clock.now(),
                 str(run_id),
-                _name(parent_run_id),
+                _parent(kwargs),
                 str(model),
                 about.get("lc_agent_name"),
                 about.get("langgraph_node"),
                 {key: given[key] for key in _PARAMS if given.get(key) is not None},
                 shapes.voice_of(kwargs.get("tags") or ()),
-                [shapes.plain_message(message) for message in messages[0]] if self._prompts else None,
+                prompt,
             )
         )
 
@@ -168,17 +146,21 @@ class RunCallbackHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
+        message = getattr(chunk, "message", None)
         if token and isinstance(token, str):
             self._emit(ModelToken(self._clock.now(), self._named(run_id, parent_run_id), token))
         else:
-            for kind, block, text in shapes.text_deltas(token, chunk):
-                self._emit(ModelToken(self._clock.now(), self._named(run_id, parent_run_id), text, kind, block))
-        if (pieces := shapes.tool_call_deltas(chunk)) and FINAL not in (kwargs.get("tags") or ()):
+            for kind, block, text in shapes.text_deltas(token, message):
+                run = self._named(run_id, parent_run_id)
+                self._emit(ModelToken(self._clock.now(), run, text, kind, block))
+        pieces = getattr(message, "tool_call_chunks", ())
+        if pieces and FINAL not in (kwargs.get("tags") or ()):
             if run_id is not self._writing[0]:
                 self._writing = (run_id, str(run_id))
+            run = self._writing[1]
             for piece in pieces:
-                name, id_, text = piece["name"], piece["id"], piece["args"] or ""
-                self._emit(ToolArgsDelta(self._clock.now(), self._writing[1], piece["index"], text, id_, name))
+                name, id_, args = piece["name"], piece["id"], piece["args"] or ""
+                self._emit(ToolArgsDelta(self._clock.now(), run, piece["index"], args, id_, name))
 
     def _named(self, run_id: UUID, parent_run_id: UUID | None) -> str:
         """The call's id as text, read once: parallel threads may emit tokens in between."""
@@ -192,7 +174,7 @@ class RunCallbackHandler(BaseCallbackHandler):
         made = response.generations[0] if response.generations else []
         message = getattr(made[0], "message", None) if made else None
         if not isinstance(message, AIMessage):
-            self._emit(facts.CallFailed(self._clock.now(), str(run_id), "EmptyAnswer", "the model gave no message"))
+            self._emit_failed(run_id, "EmptyAnswer", "the model gave no message")
             return
         usage = message.usage_metadata
         if self._usage is not None and usage is not None:
@@ -205,32 +187,28 @@ class RunCallbackHandler(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         if not self._is_cut_off(error):
-            self._emit(facts.CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+            self._emit_failed(run_id, type(error).__name__, str(error))
 
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any],
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **kwargs: Any) -> None:
         if self._usage is not None:
             self._usage.check()  # before the call is recorded
-        about = metadata or {}
+        about = kwargs.get("metadata") or {}
         run = str(run_id)
         space = str(about.get("langgraph_checkpoint_ns", ""))
         name = str((serialized or {}).get("name") or "tool")
+
+        def write(delta: Any) -> None:
+            self._emit(facts.ToolOutputDelta(self._clock.now(), run, delta))
+
         # `runtime.emit_output_delta` writes to it; LangGraph's own listener would get all tokens.
         self._writers[run_id] = _tool_call_writer.get()
-        _tool_call_writer.set(lambda delta: self._emit(facts.ToolOutputDelta(self._clock.now(), run, delta)))
-        tool_call_id = str(kwargs.get("tool_call_id") or self._direct(space, name))
-        args = inputs if inputs is not None else {"input": input_str} if input_str else {}
-        called = {"name": name, "tool_call_id": tool_call_id}
-        self._emit(shapes.tool_started(self._clock.now(), run, args, about, parent=_name(parent_run_id), **called))
+        _tool_call_writer.set(write)
+        called = {"name": name, "tool_call_id": str(kwargs.get("tool_call_id") or self._direct(space, name))}
+        args = kwargs.get("inputs")
+        if args is None:
+            args = {"input": input_str} if input_str else {}
+        now, parent = self._clock.now(), _parent(kwargs)
+        self._emit(shapes.tool_started(now, run, args, about, parent=parent, **called))
 
     def _direct(self, space: str, name: str) -> str:
         """The id of a tool call made directly by a node; the same when the node runs again."""
@@ -248,15 +226,19 @@ class RunCallbackHandler(BaseCallbackHandler):
         elif isinstance(error, ParentCommand):
             self._emit(shapes.tool_finished(self._clock.now(), str(run_id), error.args[0]))
         else:
-            self._emit(facts.CallFailed(self._clock.now(), str(run_id), type(error).__name__, str(error)))
+            self._emit_failed(run_id, type(error).__name__, str(error))
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        self._emit(facts.CustomEvent(self._clock.now(), "", {"name": name, "data": data}, run=str(run_id)))
+        event = {"name": name, "data": data}
+        self._emit(facts.CustomEvent(self._clock.now(), "", event, run=str(run_id)))
 
     def _is_cut_off(self, error: BaseException) -> bool:
         """Whether a shutdown cancelled the call: it stays open, and the next start decides."""
         paused = self._pause is not None and self._pause.drain_requested
         return paused and isinstance(error, asyncio.CancelledError)
+
+    def _emit_failed(self, run_id: UUID, kind: str, message: str) -> None:
+        self._emit(facts.CallFailed(self._clock.now(), str(run_id), kind, message))
 
     def _emit(self, fact: Fact) -> None:
         if threading.get_ident() == self._thread:
@@ -265,5 +247,6 @@ class RunCallbackHandler(BaseCallbackHandler):
             self._loop.call_soon_threadsafe(self._emit_here, fact)
 
 
-def _name(run_id: UUID | None) -> str | None:
+def _parent(given: dict[str, Any]) -> str | None:
+    run_id = given.get("parent_run_id")
     return None if run_id is None else str(run_id)

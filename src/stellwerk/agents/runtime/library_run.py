@@ -1,7 +1,7 @@
-"""One run of an agent without a server: the envelopes that the log would hold, as they happen."""
+"""One run without a server: the envelopes that the log would hold, as they happen."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stellwerk.agents.runtime.context import Turn
@@ -13,6 +13,7 @@ from stellwerk.spec.model import ChatMessage
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.endings import ending
+from stellwerk.stream.facts import Fact
 from stellwerk.views.questions import check_answer, resume_value
 
 if TYPE_CHECKING:
@@ -21,6 +22,59 @@ if TYPE_CHECKING:
 
 QuestionAnswer = str | dict[str, Any] | Answered
 """The answer to a question: text, data, or the whole payload."""
+
+
+class RunEnvelopes:
+    """The envelopes of one run: its start, those of its facts, and its end."""
+
+    def __init__(self, agent: str, run_id: str, trace_id: str, history: Sequence[Envelope] = ()) -> None:
+        self._agent = agent
+        self._ids = {"trace_id": trace_id, "run_id": run_id}
+        self.adapter = StreamAdapter(**self._ids, agent=agent)
+        self._calls = OpenCalls()
+        for envelope in history:
+            self._calls.feed(envelope)
+
+    def start(
+        self, ts: float, message: Said | None, answers: Sequence[Answered] = (), number: int = 1
+    ) -> Iterator[Envelope]:
+        """The start of a round with this number, and the user's message or answers."""
+        started = RunStarted(
+            round=number,
+            trigger="answer" if answers else "message",
+            system=self._agent,
+            system_version=0,
+            message_id=message.message_id if message else None,
+            ask_ids=[each.ask_id for each in answers] or None,
+        )
+        run_id = self._ids["run_id"]
+        place: dict[str, Any] = {"ts": ts, "seq": 0, **self._ids}
+        yield self._calls.stamp(RunStart(**place, parent_id=None, call_id=run_id, payload=started))
+        place["parent_id"] = run_id
+        if message is not None:
+            call_id = digest_id("message", message.message_id)
+            yield self._calls.stamp(Message(**place, call_id=call_id, payload=message))
+        for answer in answers:
+            call_id = digest_id("answer", answer.ask_id)
+            yield self._calls.stamp(UserAnswer(**place, call_id=call_id, payload=answer))
+
+    def feed(self, fact: Fact) -> Iterator[Envelope]:
+        return map(self._calls.stamp, self.adapter.feed(fact))
+
+    def end(self, ts: float, error: BaseException | None = None) -> Iterator[Envelope]:
+        failure = None if error is None else _problem(error)
+        return map(self._calls.stamp, ending(self.adapter, self._calls, ts=ts, failure=failure))
+
+
+def user_message(message_id: str, text: str) -> Said:
+    return Said(message_id=message_id, role="user", content=[TextPart(text=text)], status="first")
+
+
+def _problem(error: BaseException) -> Problem:
+    kind = type(error).__name__
+    if isinstance(error, StellwerkError):
+        return Problem(code=error.code, message=error.message, fatal=True, class_=kind)
+    return Problem(code="agent_failed", message=f"the agent raised {kind}", fatal=True, class_=kind)
 
 
 class LibraryRun:
@@ -38,22 +92,20 @@ class LibraryRun:
         history: Sequence[Envelope],
     ) -> None:
         self._agent, self._messages, self._history = agent, messages, history
-        self._is_kept = session_id is not None
         self._clock = SystemClock()
         ids = SortableIds(self._clock)
-        self._run_id, self._message_id = ids.new(), ids.new()
+        run_id = ids.new()
+        self._message_id = ids.new()
+        self._is_kept = session_id is not None
         self._session_id = session_id or ids.new()
-        self._answers = {ask_id: _answered(ask_id, answer) for ask_id, answer in answers.items()}
+        self._answers = [_answered(ask_id, answer) for ask_id, answer in answers.items()]
         self._starts = [e for e in history if isinstance(e, RunStart)]
-        self._trace = (self._starts[-1].trace_id or self._run_id) if answers and self._starts else self._run_id
-        self._adapter = StreamAdapter(trace_id=self._trace, run_id=self._run_id, agent=agent.name)
-        self._calls = OpenCalls()
-        for envelope in history:
-            self._calls.feed(envelope)
+        trace_id = self._starts[-1].trace_id if answers and self._starts else None
+        self._run = RunEnvelopes(agent.name, run_id, trace_id or run_id, history)
         if answers:
-            self._adapter.seed(e for e in history if e.trace_id == self._trace)
+            self._run.adapter.seed(e for e in history if e.trace_id == trace_id)
 
-    async def envelopes(self) -> AsyncIterator[Envelope]:
+    async def envelopes(self) -> AsyncGenerator[Envelope, None]:
         """The run, envelope by envelope. Closing the iterator stops the run."""
         ready: asyncio.Queue[Envelope | None] = asyncio.Queue()
         driver = asyncio.create_task(self._drive(ready.put_nowait))
@@ -69,23 +121,21 @@ class LibraryRun:
                 await self._agent.forget(self._session_id)
 
     async def _drive(self, show: Callable[[Envelope], None]) -> None:
-        def stamped(envelopes: Iterable[Envelope]) -> None:
+        def show_all(envelopes: Iterable[Envelope]) -> None:
             for envelope in envelopes:
-                show(self._calls.stamp(envelope))
+                show(envelope)
 
         turn = self._turn()
-        stamped(self._beginning())
-        failure: Problem | None = None
+        message = None if self._answers else user_message(self._message_id, turn.text)
+        show_all(self._run.start(self._clock.now(), message, self._answers, 1 + len(self._starts)))
         try:
-            await self._agent.drive(turn, lambda fact: stamped(self._adapter.feed(fact)), self._clock)
-        except StellwerkError as error:
-            failure = Problem(code=error.code, message=error.message, fatal=True, class_=type(error).__name__)
-        except BaseException as error:  # the reader gets it behind the end of the run
-            kind = type(error).__name__
-            failure = Problem(code="agent_failed", message=f"the agent raised {kind}", fatal=True, class_=kind)
-            raise
-        finally:
-            stamped(ending(self._adapter, self._calls, ts=self._clock.now(), failure=failure))
+            await self._agent.drive(turn, lambda fact: show_all(self._run.feed(fact)), self._clock)
+        except BaseException as error:
+            show_all(self._run.end(self._clock.now(), error))
+            if not isinstance(error, StellwerkError):  # the reader gets it behind the end of the run
+                raise
+        else:
+            show_all(self._run.end(self._clock.now()))
 
     def _turn(self) -> Turn:
         if self._answers:
@@ -101,41 +151,14 @@ class LibraryRun:
         history = self._history
         answered = {e.payload.ask_id for e in history if isinstance(e, UserAnswer)}
         asked = {e.payload.ask_id: e.payload for e in history if isinstance(e, AskUser)}
-        waiting = {ask_id: question for ask_id, question in asked.items() if ask_id not in answered}
-        if self._answers.keys() != waiting.keys():
+        waiting = [ask_id for ask_id in asked if ask_id not in answered]
+        if {answer.ask_id for answer in self._answers} != set(waiting):
             wanted = ", ".join(waiting) or "none"
-            raise InvalidInput(
-                f"these questions wait for an answer: {wanted}; answer them all at once", field="answers"
-            )
-        for ask_id, answer in self._answers.items():
-            check_answer(waiting[ask_id], answer)
-        return {ask_id: resume_value(waiting[ask_id], answer) for ask_id, answer in self._answers.items()}
-
-    def _beginning(self) -> Iterator[Envelope]:
-        answers = self._answers
-        place: dict[str, Any] = {
-            "ts": self._clock.now(),
-            "trace_id": self._trace,
-            "run_id": self._run_id,
-            "seq": 0,
-        }
-        started = RunStarted(
-            round=1 + len(self._starts),
-            trigger="answer" if answers else "message",
-            system=self._agent.name,
-            system_version=0,
-            message_id=None if answers else self._message_id,
-            ask_ids=list(answers) or None,
-        )
-        yield RunStart(**place, parent_id=None, call_id=self._run_id, payload=started)
-        for ask_id, answer in answers.items():
-            call_id = digest_id("answer", ask_id)
-            yield UserAnswer(**place, parent_id=self._run_id, call_id=call_id, payload=answer)
-        if not answers:
-            text = TextPart(text=self._messages[-1].content)
-            said = Said(message_id=self._message_id, role="user", content=[text], status="first")
-            call_id = digest_id("message", self._message_id)
-            yield Message(**place, parent_id=self._run_id, call_id=call_id, payload=said)
+            why = f"these questions wait for an answer: {wanted}; answer them all at once"
+            raise InvalidInput(why, field="answers")
+        for answer in self._answers:
+            check_answer(asked[answer.ask_id], answer)
+        return {answer.ask_id: resume_value(asked[answer.ask_id], answer) for answer in self._answers}
 
 
 def _answered(ask_id: str, answer: QuestionAnswer) -> Answered:

@@ -23,19 +23,10 @@ from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
 from stellwerk.agents.graphs.answer import FinishedRun, answer_facts
 from stellwerk.agents.graphs.input import Graph, GraphInput
 from stellwerk.agents.graphs.repair import CLOSED, repair, results_in
+from stellwerk.agents.runtime import context
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler
-from stellwerk.agents.runtime.context import (
-    USER_ID,
-    CustomStateShared,
-    Turn,
-    chat_message_of,
-    files_of,
-    graph_context,
-    run_context,
-    text_of,
-    wants_user_id,
-)
+from stellwerk.agents.runtime.context import CustomStateShared, Turn, files_of, text_of
 from stellwerk.agents.runtime.conversation import EARLIER_MESSAGES, taint_note
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
@@ -51,14 +42,21 @@ from stellwerk.spec.model import ChatMessage, Quotas
 from stellwerk.stream.facts import Declined, MessageReturned, NodeUpdated, StateDecides, Warned
 from stellwerk.views.questions import GoOn
 
+Conversation = str | Sequence[ChatMessage]
+"""A message of the user, or a conversation that ends with one."""
 MESSAGES = GraphInput("messages", "messages", own_graph=False)
 USER_REMEDY = (
-    "its sessions share what it keeps under the default of its user_id; send user_id with POST /sessions, "
-    "or give each user an API key or token of their own"
+    "its sessions share what it keeps under the default of its user_id; "
+    "send user_id with POST /sessions, or give each user an API key or token of their own"
 )
+_ASKS = "the agent asks its user; use envelopes() with a session_id, and answer"
 PARALLEL = 100
 """Tasks of one run that work at the same time; a model may ask for any number of tools."""
-_KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
+_KINDS: dict[str, type[BaseMessage]] = {
+    "user": HumanMessage,
+    "assistant": AIMessage,
+    "system": SystemMessage,
+}
 
 
 class _Stored:
@@ -96,36 +94,35 @@ class RunnableAgent:
         graph_input: GraphInput = MESSAGES,
         initial_state: CustomStateShared | None = None,
         options: RunOptions | None = None,
-        as_tool: "Callable[[str | None, Sequence[str] | None, str | None], BaseTool] | None" = None,
+        as_tool: Callable[[str | None, Sequence[str] | None, str | None], BaseTool] | None = None,
     ) -> None:
         self.name, self.graph, self.graph_input = name, graph, graph_input
         self.initial_state: CustomStateShared = initial_state or cast(CustomStateShared, {})
         self.options = options or RunOptions()
         self._as_tool = as_tool
 
-    async def run(self, messages: str | Sequence[ChatMessage], *, session_id: str | None = None) -> str:
+    async def run(self, messages: Conversation, *, session_id: str | None = None) -> str:
         """The answer to the last message, unstreamed; a ``session_id`` keeps the conversation.
 
         Raises:
             StellwerkError: the run failed, or waits for an answer to a question.
         """
-        end: RunEnded | None = None
+        end = RunEnded(status="failed")
         async for envelope in self.envelopes(messages, session_id=session_id):
             if isinstance(envelope, RunEnd):
                 end = envelope.payload
-        if end is None or end.status != "completed":
-            reason = end.reason if end else None
-            raise StellwerkError(reason or "the agent asks its user; use envelopes() with a session_id, and answer")
+        if end.status != "completed":
+            raise StellwerkError(end.reason or _ASKS)
         return end.result or ""
 
     def envelopes(
         self,
-        messages: str | Sequence[ChatMessage] = (),
+        messages: Conversation = (),
         *,
         session_id: str | None = None,
         answers: Mapping[str, QuestionAnswer] | None = None,
         history: Sequence[Envelope] = (),
-    ) -> AsyncIterator[Envelope]:
+    ) -> AsyncGenerator[Envelope, None]:
         """One run, as the log has it: of a message, or of ``answers`` to questions in ``history``.
 
         ``history`` is all envelopes of this session so far. A run without a ``session_id`` is
@@ -135,14 +132,12 @@ class RunnableAgent:
         return LibraryRun(self, session_id, given, answers or {}, history).envelopes()
 
     async def outer_astream(
-        self, messages: str | Sequence[ChatMessage], *, session_id: str | None = None
+        self, messages: Conversation, *, session_id: str | None = None
     ) -> AsyncGenerator[bytes, None]:
         """The same run as NDJSON for a front end, with inner agents, StreamChunk by StreamChunk."""
         translator = chunks.DIALECT.translator(session_id or "")
         position = 0
-        async with aclosing(
-            cast(AsyncGenerator[Envelope, None], self.envelopes(messages, session_id=session_id))
-        ) as envelopes:
+        async with aclosing(self.envelopes(messages, session_id=session_id)) as envelopes:
             async for envelope in envelopes:
                 position += 1
                 for cursor, chunk in translate(translator, [(position, envelope)]):
@@ -156,7 +151,8 @@ class RunnableAgent:
     ) -> BaseTool:
         """This agent as a tool of another one; ``allowed_tools`` can only take tools away."""
         if self._as_tool is None:
-            raise StellwerkError(f"{self.name} was not built by the factory; build it from a CompleteAgent")
+            why = f"{self.name} was not built by the factory; build it from a CompleteAgent"
+            raise StellwerkError(why)
         return self._as_tool(name, allowed_tools, mission_override)
 
     async def drive(self, turn: Turn, emit: EmitFact, clock: Clock) -> None:
@@ -170,7 +166,7 @@ class RunnableAgent:
         if is_new and self.initial_state:
             emit(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
         prompts = self.options.store_prompts
-        handler = RunCallbackHandler(emit, clock, prompts=prompts, usage=run_context().usage, pause=turn.pause)
+        handler = RunCallbackHandler(emit, clock, prompts=prompts, pause=turn.pause)
         returned: set[str] = set()
         with call_gate() as gate, spending(quotas=self.options.quotas) as budget:
             config = _config(turn, [handler, *gate])
@@ -188,11 +184,12 @@ class RunnableAgent:
                 async for part in parts:
                     for fact in facts_of(part, clock, self.name):
                         if isinstance(fact, MessageReturned):
-                            is_model_message = fact.message_id in handler.model_messages
+                            found = fact.message_id
+                            by_model = found in handler.model_messages
                             # A node may return messages that were in its input.
-                            if not is_model_message and fact.message_id in await self._known(turn, config):
+                            if not by_model and found in await self._known(turn, config):
                                 continue
-                            returned.add(fact.message_id)
+                            returned.add(found)
                         emit(fact)
         if self.graph_input.own_graph and self.graph.checkpointer:
             await self._emit_answer(turn, emit, clock, handler.model_messages | returned)
@@ -205,13 +202,14 @@ class RunnableAgent:
     @property
     def wants_user_id(self) -> bool:
         """Whether the graph declares that it reads a user id."""
-        return wants_user_id(self.graph)
+        return context.wants_user_id(self.graph)
 
     async def settled(self, session_id: str, checkpoints: Collection[str]) -> set[str]:
         """The tool calls whose results are stored as writes of a run's latest checkpoints."""
         found = set[str]()
         if self._saver is not None:
-            listed = cast(AsyncGenerator[Any, None], self._saver.alist({"configurable": {"thread_id": session_id}}))
+            config: RunnableConfig = {"configurable": {"thread_id": session_id}}
+            listed = cast(AsyncGenerator[Any, None], self._saver.alist(config))
             async with aclosing(listed):
                 async for saved in listed:
                     if saved.checkpoint["id"] not in checkpoints:
@@ -232,9 +230,11 @@ class RunnableAgent:
 
     def _resume_input(self, turn: Turn) -> Command[Any] | None:
         if turn.answers and not self.graph.checkpointer:
-            raise InvalidInput(f"{self.name} keeps no state, so it cannot go on; build it from Resources with a saver")
+            why = f"{self.name} keeps no state, so it cannot go on; build it from Resources with a saver"
+            raise InvalidInput(why)
         # A breakpoint takes no value: a value would answer the next question of the graph.
-        answers = {ask_id: given for ask_id, given in turn.answers.items() if not isinstance(given, GoOn)}
+        given = turn.answers
+        answers = {ask_id: given[ask_id] for ask_id in given if not isinstance(given[ask_id], GoOn)}
         return Command(resume=answers) if answers else None
 
     async def _new_input(self, turn: Turn, config: RunnableConfig, emit: EmitFact, clock: Clock) -> Any:
@@ -247,11 +247,12 @@ class RunnableAgent:
                 given = (text_of(message), message.payload.message_id, files_of(message))
                 said.append(await message_with_images(*given, self.options.images, left_out))
             else:
-                said.append(_spoken(message.payload.message_id, chat_message_of(message)))
+                said.append(_spoken(message.payload.message_id, context.chat_message_of(message)))
         own = (turn.text, turn.message_id, turn.files)
         said.append(await message_with_images(*own, self.options.images, left_out))
         if left_out and not turn.warned:
-            emit(Warned(clock.now(), NOT_SHOWN, "; ".join(f"The model is not shown {each}" for each in left_out)))
+            why = "; ".join(f"The model is not shown {each}" for each in left_out)
+            emit(Warned(clock.now(), NOT_SHOWN, why))
         state = self.graph_input.to_input(said)
         return {**self.initial_state, **state} if isinstance(state, dict) else state
 
@@ -266,13 +267,15 @@ class RunnableAgent:
         return repaired.messages
 
     def _stream(self, turn: Turn, given: Any, config: RunnableConfig) -> AsyncGenerator[Any, None]:
-        options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
+        options: dict[str, Any] = {"subgraphs": True, "version": "v2"}
+        if self.graph.checkpointer:
+            options["durability"] = "sync"
         if turn.pause is not None:
             options["control"] = turn.pause
-        if (context := graph_context(self.graph, config)) is not None:
-            options["context"] = context
+        if (graph_context := context.graph_context(self.graph, config)) is not None:
+            options["context"] = graph_context
         modes = cast(list[StreamMode], list(MODES))
-        parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
+        parts = self.graph.astream(given, config, stream_mode=modes, **options)
         return cast(AsyncGenerator[Any, None], parts)
 
     async def _missing(self, turn: Turn, config: RunnableConfig) -> Sequence[Message]:
@@ -284,12 +287,12 @@ class RunnableAgent:
             return turn.unheard
         # By its id, because pending writes behind it are dropped when a new message comes.
         state = await self.graph.aget_state(saved.config)
+        values = state.values
         # The return value of a function of the functional API has any shape.
-        held = state.values.get(self.graph_input.key or "") if isinstance(state.values, dict) else state.values
-        held_messages = [m for m in held if isinstance(m, BaseMessage)] if isinstance(held, list) else []
-        known = {plain_id(m.id) for m in held_messages}
+        held = _messages(values.get(self.graph_input.key or "") if isinstance(values, dict) else values)
+        known = {plain_id(m.id) for m in held}
         # A message that a node made without an id was recorded under another one.
-        known_answers = {str(m.text) for m in held_messages if isinstance(m, AIMessage)}
+        known_answers = {str(m.text) for m in held if isinstance(m, AIMessage)}
         return [
             message
             for message in turn.unheard
@@ -302,9 +305,8 @@ class RunnableAgent:
         given = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
         given |= {message.payload.message_id for message in turn.unheard}
         saved = await self._saver.aget_tuple(config) if self._saver is not None else None
-        found = saved.checkpoint["channel_values"].get("messages", []) if saved else []
-        held = found if isinstance(found, list) else []
-        return given | {plain_id(message.id) for message in held if isinstance(message, BaseMessage)}
+        held = _messages(saved.checkpoint["channel_values"].get("messages")) if saved else []
+        return given | {plain_id(message.id) for message in held}
 
     async def _emit_answer(self, turn: Turn, emit: EmitFact, clock: Clock, messages: Collection[str]) -> None:
         """The answer in the final state of an operator's graph; nothing while interrupted."""
@@ -313,6 +315,10 @@ class RunnableAgent:
             finished = FinishedRun(turn.message_id, messages, self.name, clock)
             for fact in answer_facts(self.graph, self.graph_input, state, finished):
                 emit(fact)
+
+
+def _messages(found: Any) -> list[BaseMessage]:
+    return [each for each in found if isinstance(each, BaseMessage)] if isinstance(found, list) else []
 
 
 def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
@@ -326,7 +332,7 @@ def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
     if turn.from_checkpoint is not None:
         where["checkpoint_id"] = turn.from_checkpoint
     if turn.user_id is not None:
-        where[USER_ID] = turn.user_id
+        where[context.USER_ID] = turn.user_id
     return {
         "configurable": {"thread_id": turn.session_id, **where},
         "callbacks": callbacks,

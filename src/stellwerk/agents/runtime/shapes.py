@@ -6,8 +6,7 @@ The only module that knows their shapes.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolCallChunk, ToolMessage, convert_to_messages
-from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage, convert_to_messages
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command, Interrupt
 
@@ -134,9 +133,9 @@ def graph_input_of(inputs: Any) -> Any:
 
 
 def text_deltas(
-    blocks: str | list[str | dict[str, Any]], chunk: GenerationChunk | ChatGenerationChunk | None
+    blocks: str | list[str | dict[str, Any]], message: BaseMessage | None
 ) -> Iterator[tuple[Literal["text", "reasoning"], int, str]]:
-    """Kind, block index and text of each text or reasoning delta in a chunk."""
+    """Kind, block index and text of each text or reasoning delta in a chunk and its message."""
     for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, str):
             yield "text", 0, block
@@ -146,14 +145,9 @@ def text_deltas(
             thought = block.get("reasoning") or block.get("thinking")
             if isinstance(thought, str):
                 yield "reasoning", _index(block), thought
-    beside = getattr(getattr(chunk, "message", None), "additional_kwargs", {}).get("reasoning_content")
+    beside = message.additional_kwargs.get("reasoning_content") if message is not None else None
     if beside and isinstance(beside, str):
         yield "reasoning", 0, beside
-
-
-def tool_call_deltas(chunk: GenerationChunk | ChatGenerationChunk | None) -> Sequence[ToolCallChunk]:
-    """The tool call deltas in a chunk."""
-    return getattr(getattr(chunk, "message", None), "tool_call_chunks", ())
 
 
 def _index(block: dict[str, Any]) -> int:
