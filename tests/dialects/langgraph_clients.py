@@ -13,7 +13,7 @@ from langgraph_sdk.stream.decoders import MessagesDecoder, SubgraphsDecoder, Too
 from langgraph_sdk.stream.subscription import infer_channel
 from pydantic import TypeAdapter
 
-from stellwerk.dialects.base import Dialect, Translator, translate
+from stellwerk.dialects.base import Dialect, translate
 from stellwerk.dialects.langgraph import runs, threads
 from stellwerk.envelope.model import Envelope
 from tests.dialects.sample_logs import positions
@@ -46,9 +46,9 @@ def message_of(given: Json) -> BaseMessage:
     return _KINDS[given["type"]](**given)
 
 
-def received(dialect: Dialect, log: Sequence[Envelope], translator: Translator | None = None) -> list[StreamPart]:
+def received(dialect: Dialect, log: Sequence[Envelope]) -> list[StreamPart]:
     """What the SDK reads from the bytes of a session."""
-    told = translate(translator or dialect.translator("s1"), positions(log))
+    told = translate(dialect.translator("s1"), positions(log))
     lines, parser = BytesLineDecoder(), SSEDecoder()
     found = [
         part

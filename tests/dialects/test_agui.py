@@ -85,15 +85,6 @@ def test_text_of_a_failed_model_call_is_retracted_on_retry() -> None:
     assert snapshot["messages"][1]["toolCalls"][0]["function"] == {"name": "look", "arguments": '{"n":1}'}
 
 
-def test_where_the_beginning_is_not_known_a_message_is_taken_back_without_forgetting_the_rest() -> None:
-    story = Story().begin().end().begin("try").think("a").token("a", "half").thought("a", status="abandoned").end()
-    later = story.checked()[3:]
-    told = [chunk for _, chunk in translate(DIALECT.translator("s1"), positions(later))]
-    assert problems(told) == []
-    assert not of(told, "MESSAGES_SNAPSHOT")
-    assert [chunk["value"] for chunk in of(told, "CUSTOM")] == [{"messageIds": ["a"]}]
-
-
 def test_an_answer_that_replaces_another_leaves_only_itself() -> None:
     story = Story().begin("hi").speak("a", "one").says("assistant", "one ", "a").end()
     story.begin("hi", replaces="r1").speak("b", "two").says("assistant", "two ", "b").end()

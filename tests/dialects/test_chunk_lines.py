@@ -147,5 +147,5 @@ def test_fragments_put_together_are_the_text_and_none_is_long(text: str) -> None
 def test_an_event_without_a_rule_raises() -> None:
     with pytest.raises(ValueError, match="no rule says how delta of the inner_agent looks"):
         list(lines(chunk(StreamEvent.DELTA, StreamLevel.INNER, data="to")))
-    with pytest.raises(ValueError, match="SimpleNamespace is neither translated nor ignored"):
+    with pytest.raises(AssertionError, match="unreachable"):
         list(Chunks().feed(1, SimpleNamespace(agent=None)))  # type: ignore[arg-type]

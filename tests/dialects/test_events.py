@@ -138,7 +138,7 @@ def test_a_graph_inside_the_graph_is_no_tool_call() -> None:
 
 
 def test_an_envelope_of_an_unlisted_type_raises() -> None:
-    with pytest.raises(ValueError, match="SimpleNamespace is neither translated nor ignored"):
+    with pytest.raises(AssertionError, match="unreachable"):
         list(Events().feed(1, SimpleNamespace(agent=None)))  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stellwerk.dialects.langgraph.runs import DIALECT, RunsTranslator
+from stellwerk.dialects.langgraph.runs import DIALECT
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from stellwerk.envelope.results import FileRef, table
@@ -12,8 +12,8 @@ from tests.dialects.langgraph_clients import Hook, chunks_of, received
 from tests.dialects.sample_logs import STORIES, Story, inner_graphs, parallel, questions, reasoning, simple, troubled
 
 
-def events(log: list[m.Envelope], translator: RunsTranslator | None = None) -> list[str]:
-    return [part.event for part in received(DIALECT, log, translator)]
+def events(log: list[m.Envelope]) -> list[str]:
+    return [part.event for part in received(DIALECT, log)]
 
 
 def test_a_run_with_a_tool_is_streamed_in_the_order_that_clients_know() -> None:
@@ -85,14 +85,6 @@ def test_what_happens_inside_an_agent_has_the_tool_call_in_its_name() -> None:
     }
 
 
-def test_a_client_gets_the_modes_it_asked_for_and_inner_events_only_if_it_wants_them() -> None:
-    log = parallel().checked()
-    assert not [e for e in events(log, RunsTranslator("s1", subgraphs=False)) if "|" in e]
-    assert set(events(log, RunsTranslator("s1", frozenset({"values"}), subgraphs=False))) == {"metadata", "values"}
-    only_words = events(log, RunsTranslator("s1", frozenset({"messages-tuple"})))
-    assert {event.partition("|")[0] for event in only_words} == {"metadata", "messages"}
-
-
 def test_questions_end_the_run_as_interrupts_all_at_once_and_are_gone_when_it_goes_on() -> None:
     parts = received(DIALECT, questions().checked())
     starts = [i for i, part in enumerate(parts) if part.event == "metadata"]
@@ -118,16 +110,11 @@ def test_words_of_an_abandoned_model_call_are_taken_back_by_the_next_values() ->
     assert not {"a", "e"} & Hook().read(parts).messages.keys()
 
 
-def test_a_client_without_values_gets_a_removal() -> None:
-    parts = received(DIALECT, troubled().checked(), RunsTranslator("s1", frozenset({"messages-tuple"})))
-    removed = [part.data[0]["id"] for part in parts if part.event == "messages" and part.data[0]["type"] == "remove"]
-    assert removed == ["a", "#c1", "e"], "also the first result of a tool that was tried again"
-    hook = Hook().read(parts)
-    assert not {"a", "e"} & hook.messages.keys()
-    assert hook.messages["#c1"].text == "seen"
-    gone = Story().begin().says("user", "hello", "m1", "first", action="removed").end().checked()
-    words = received(DIALECT, gone, RunsTranslator("s1", frozenset({"messages-tuple"})))
-    assert words[-1].data[0] == {"type": "remove", "id": "m1", "content": ""}
+def test_a_removed_message_is_gone_from_the_next_values() -> None:
+    story = Story().begin().says("user", "hello", "m1", "first", action="removed").end()
+    parts = received(DIALECT, story.checked())
+    assert [part.event for part in parts[-2:]] == ["updates", "values"]
+    assert parts[-1].data["messages"] == []
 
 
 def test_a_tool_that_is_tried_again_has_one_answer_and_failures_say_so() -> None:

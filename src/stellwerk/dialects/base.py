@@ -8,7 +8,7 @@ skips what a reader has already.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Never, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -85,12 +85,3 @@ def form_of(asked: Asked) -> dict[str, object]:
 def failure_of(end: RunEnd) -> dict[str, str]:
     """Return why a run failed, for a run without an earlier error."""
     return {"code": end.payload.code or "failed", "message": end.payload.reason or "the run failed"}
-
-
-def cut_off(name: str) -> str:
-    return f"{name} was cut off"
-
-
-def unlisted(envelope: Never) -> Never:
-    """The last case of a translator: the type checker finds an envelope type that was forgotten."""
-    raise ValueError(f"{type(envelope).__name__} is neither translated nor ignored; decide which, in this dialect")

@@ -8,18 +8,28 @@ preview, which the first final line of the message replaces.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 from pydantic import ValidationError
 
-from stellwerk.dialects.base import Chunk, Dialect, cut_off, failure_of, form_of, fragments, ndjson, unlisted
+from stellwerk.dialects.base import Chunk, Dialect, failure_of, form_of, fragments, ndjson
 from stellwerk.envelope import model as m
 from stellwerk.envelope.chunk import StreamChunk, StreamEvent, StreamLevel
 from stellwerk.envelope.payloads import ToolEnded
 from stellwerk.envelope.results import Json, Text, ToolResult
 
-_CARRIED = ("tool_name", "toolcall_id", "message_id", "ask_id", "question", "failed", "aborted", "abortion_reason")
+_CARRIED = (
+    *("tool_name", "toolcall_id", "message_id", "ask_id", "question"),
+    *("failed", "aborted", "abortion_reason"),
+)
 """Fields that a line copies from its chunk, if they are set."""
+_PLAIN = {
+    StreamEvent.STEP: "text_step",
+    StreamEvent.QUESTION: "text_step",
+    StreamEvent.TOOL_RESULT: "tool_results",
+    StreamEvent.ERROR: "error",
+}
+"""Types of lines whose data is that of the chunk."""
 
 
 def lines(chunk: StreamChunk) -> Iterator[Chunk]:
@@ -36,35 +46,24 @@ def lines(chunk: StreamChunk) -> Iterator[Chunk]:
 
 def _typed(chunk: StreamChunk) -> Iterator[tuple[str, Any]]:
     match chunk.level, chunk.event:
-        case _, StreamEvent.TOOL_RESULT:
-            yield "tool_results", chunk.data
         case StreamLevel.OUTER, StreamEvent.FINAL:
             for fragment in fragments(chunk.final_answer or ""):
                 yield "text_final", fragment
         case StreamLevel.INNER, StreamEvent.FINAL:
             yield "text_final", chunk.final_answer
-        case _, StreamEvent.START | StreamEvent.TOOL_REQUEST:
-            yield "text_step", _marker(chunk)
+        case _, StreamEvent.START:
+            yield "text_step", f"[{chunk.level}] START: {chunk.agent_name}"
+        case _, StreamEvent.TOOL_REQUEST:
+            yield "text_step", f"[{chunk.level}] CALLING TOOL: {chunk.tool_name}"
         case _, StreamEvent.ABORTED:
-            yield "text_step", _marker(chunk)
+            yield "text_step", f"[{chunk.level}] ABORTED: {chunk.abortion_reason}"
             yield "aborted", {"reason": chunk.abortion_reason}
-        case _, StreamEvent.STEP | StreamEvent.QUESTION:
-            yield "text_step", chunk.data
+        case _, event if event in _PLAIN:
+            yield _PLAIN[event], chunk.data
         case StreamLevel.OUTER, StreamEvent.DELTA:
             yield "text_delta", chunk.data
-        case _, StreamEvent.ERROR:
-            yield "error", chunk.data
         case _:
             raise ValueError(f"no rule says how {chunk.event} of the {chunk.level} looks as a line; add one here")
-
-
-def _marker(chunk: StreamChunk) -> str:
-    words = {
-        StreamEvent.START: f"START: {chunk.agent_name}",
-        StreamEvent.TOOL_REQUEST: f"CALLING TOOL: {chunk.tool_name}",
-        StreamEvent.ABORTED: f"ABORTED: {chunk.abortion_reason}",
-    }
-    return f"[{chunk.level}] {words[chunk.event]}"
 
 
 OUTER, INNER = StreamLevel.OUTER, StreamLevel.INNER
@@ -76,8 +75,7 @@ _FIELDS = {"tool_name", "data", "failed", "final_answer", "abortion_reason"}
 RETRACTED = "this text did not become part of the conversation"
 
 _Model = m.LlmStart | m.LlmToken | m.LlmEnd
-_Work = m.ToolStart | m.ToolUpdate | m.ToolEnd | m.Log
-_Talk = m.RunEnd | m.Message | m.AskUser | m.Error
+_Work = m.ToolStart | m.ToolUpdate | m.ToolEnd | m.Log | m.Error
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +139,20 @@ class Chunks:
         match envelope:
             case m.LlmStart() | m.LlmToken() | m.LlmEnd():
                 yield from self._model(envelope)
-            case m.ToolStart() | m.ToolUpdate() | m.ToolEnd() | m.Log():
+            case m.ToolStart() | m.ToolUpdate() | m.ToolEnd() | m.Log() | m.Error():
                 yield from self._work(envelope)
-            case m.RunEnd() | m.Message() | m.AskUser() | m.Error():
-                yield from self._talk(envelope)
+            case m.Message():
+                yield from self._said(envelope)
+            case m.AskUser():
+                yield self._asked(envelope)
+            case m.RunEnd():
+                yield from self._run_ends(envelope)
             case m.RunStart() | m.SubgraphCheckpoint() | m.SubgraphResume() | m.State() | m.Update() | m.Document():
                 pass  # inner workings; the results of tools name documents
             case m.UserAnswer() | m.StopRequest() | m.Warning():
                 pass  # the reader's own actions, and warnings for the operator
             case _:
-                unlisted(envelope)
+                assert_never(envelope)
 
     def _model(self, envelope: _Model) -> Iterator[StreamChunk]:
         outer = self._level(envelope) is OUTER
@@ -195,6 +197,8 @@ class Chunks:
                 yield from self._tool_ends(envelope)
             case m.Log(payload=logged):
                 yield from self._written(envelope, logged.data, OUTER)
+            case m.Error():
+                yield self._error(envelope)
 
     def _tool_starts(self, start: m.ToolStart) -> Iterator[StreamChunk]:
         level, called = self._level(start), start.payload
@@ -212,7 +216,7 @@ class Chunks:
             yield from self._agent_ends(end, call)
         yield from self._release(end.call_id)
         if ended.status == "abandoned":
-            yield self._call_aborted(end, call, cut_off(call.name))
+            yield self._call_aborted(end, call, f"{call.name} was cut off")
         elif call.kind != "graph":
             fields = {"data": _result(ended), "failed": ended.status == "error", **_tool(end)}
             yield self._chunk(StreamEvent.TOOL_RESULT, end, call.level, **fields)
@@ -258,23 +262,20 @@ class Chunks:
                 said |= {"toolcall_id": call.tool_call_id, "agent_name": None if call.kind == "tool" else call.name}
             yield self._chunk(given.event, envelope, level, **said)
 
-    def _talk(self, envelope: _Talk) -> Iterator[StreamChunk]:
-        match envelope:
-            case m.Message(payload=said) if said.role == "assistant" and envelope.run_id and said.action == "added":
-                yield from self._said(envelope)
-            case m.AskUser(payload=asked):
-                call = self._trace.calls.get(envelope.parent_id or "")
-                level = call.level if call and call.kind == "tool" else self._level(envelope)
-                ask: dict[str, Any] = {"ask_id": asked.ask_id, "question": form_of(asked)}
-                yield self._chunk(StreamEvent.QUESTION, envelope, level, data=asked.question, **ask)
-            case m.Error(payload=problem):
-                self._run.failed = self._run.failed or problem.fatal
-                inner = {call.name for call in self._trace.calls.values() if call.kind != "tool"}
-                level = INNER if envelope.agent in inner else OUTER
-                error = {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
-                yield self._chunk(StreamEvent.ERROR, envelope, level, data=error)
-            case m.RunEnd():
-                yield from self._run_ends(envelope)
+    def _asked(self, ask: m.AskUser) -> StreamChunk:
+        asked = ask.payload
+        call = self._trace.calls.get(ask.parent_id or "")
+        level = call.level if call and call.kind == "tool" else self._level(ask)
+        fields: dict[str, Any] = {"data": asked.question, "ask_id": asked.ask_id, "question": form_of(asked)}
+        return self._chunk(StreamEvent.QUESTION, ask, level, **fields)
+
+    def _error(self, error: m.Error) -> StreamChunk:
+        problem = error.payload
+        self._run.failed = self._run.failed or problem.fatal
+        inner = {call.name for call in self._trace.calls.values() if call.kind != "tool"}
+        level = INNER if error.agent in inner else OUTER
+        data = {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
+        return self._chunk(StreamEvent.ERROR, error, level, data=data)
 
     def _begin(self, start: m.RunStart) -> None:
         self._run = _Run()
@@ -285,6 +286,8 @@ class Chunks:
 
     def _said(self, message: m.Message) -> Iterator[StreamChunk]:
         said, text = message.payload, message.payload.text
+        if said.role != "assistant" or not message.run_id or said.action != "added":
+            return
         shown = self._run.previews.pop(said.message_id, said.message_id)
         if said.status == "last":
             yield self._chunk(StreamEvent.FINAL, message, OUTER, final_answer=text, message_id=shown)
@@ -311,13 +314,7 @@ class Chunks:
     def _aborted(self, envelope: m.Envelope, level: StreamLevel, reason: str, **fields: Any) -> StreamChunk:
         return self._chunk(StreamEvent.ABORTED, envelope, level, aborted=True, abortion_reason=reason, **fields)
 
-    def _chunk(
-        self,
-        event: StreamEvent,
-        envelope: m.Envelope,
-        level: StreamLevel,
-        **fields: Any,
-    ) -> StreamChunk:
+    def _chunk(self, event: StreamEvent, envelope: m.Envelope, level: StreamLevel, **fields: Any) -> StreamChunk:
         name = fields.pop("agent_name", None) or envelope.agent or self._trace.agent
         place = {"agent_name": name, "seq": self._run.lines + 1, "ts": envelope.ts}
         return StreamChunk(level=level, event=event, **place, **fields)

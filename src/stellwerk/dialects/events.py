@@ -7,11 +7,11 @@ which a reader may resume.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
-from stellwerk.dialects.base import Chunk, Dialect, cut_off, failure_of, form_of, fragments, ndjson, unlisted
+from stellwerk.dialects.base import Chunk, Dialect, failure_of, form_of, fragments, ndjson
 from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import ToolEnded
 from stellwerk.envelope.results import Text
@@ -62,7 +62,7 @@ class Events:
             case m.UserAnswer() | m.StopRequest() | m.Warning():
                 pass  # the reader's own actions, and warnings for the operator
             case _:
-                unlisted(envelope)
+                assert_never(envelope)
 
     def _work(self, envelope: m.ToolStart | m.ToolEnd) -> Iterator[_Line]:
         payload = envelope.payload
@@ -112,7 +112,7 @@ def _result(ended: ToolEnded) -> _Payload:
         case None if ended.error is not None:
             return {"text": ended.error.message, **failed}
         case None:
-            return {"text": "" if ended.status == "ok" else cut_off(ended.tool_name), **failed}
+            return {"text": "" if ended.status == "ok" else f"{ended.tool_name} was cut off", **failed}
         case result:
             return {"data": msgspec.to_builtins(result), **failed}
 

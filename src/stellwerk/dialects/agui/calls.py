@@ -34,6 +34,23 @@ class _Model:
     reasoning: str | None = None
     """The reasoning message that is open."""
 
+    def reason(self, token: m.LlmToken) -> Iterator[Chunk]:
+        # One message per block; reasoning after text starts the same message again: it appends.
+        message_id = f"{self.message_id}.reasoning.{token.payload.block}"
+        if self.reasoning != message_id:
+            yield from self.end_reasoning(token)
+            self.reasoning = message_id
+            yield event("REASONING_START", token, self.owner, messageId=message_id)
+            yield event("REASONING_MESSAGE_START", token, self.owner, messageId=message_id, role="reasoning")
+        delta = token.payload.text
+        yield event("REASONING_MESSAGE_CONTENT", token, self.owner, messageId=message_id, delta=delta)
+
+    def end_reasoning(self, cause: m.Envelope) -> Iterator[Chunk]:
+        if self.reasoning is not None:
+            yield event("REASONING_MESSAGE_END", cause, self.owner, messageId=self.reasoning)
+            yield event("REASONING_END", cause, self.owner, messageId=self.reasoning)
+            self.reasoning = None
+
 
 @dataclass
 class ModelMessages:
@@ -49,12 +66,12 @@ class ModelMessages:
         if model is None or not said.text:
             return
         if said.kind == "reasoning":
-            yield from self._reasoning(model, token)
+            yield from model.reason(token)
             return
-        yield from _end_reasoning(model, token)
+        if model.reasoning is not None:
+            yield from model.end_reasoning(token)
         if not model.has_text:
             model.has_text = True
-            self._sent.add(model.message_id)
             yield event("TEXT_MESSAGE_START", token, model.owner, messageId=model.message_id, role="assistant")
         yield event("TEXT_MESSAGE_CONTENT", token, model.owner, messageId=model.message_id, delta=said.text)
 
@@ -62,34 +79,18 @@ class ModelMessages:
         model = self._open.pop(end.call_id, None)
         if model is None:
             return
-        yield from _end_reasoning(model, end)
+        yield from model.end_reasoning(end)
         if model.has_text:
             yield event("TEXT_MESSAGE_END", end, model.owner, messageId=model.message_id)
-            self._sent.add(end.payload.message_id)  # it may differ from the id of the start
+            self._sent |= {model.message_id, end.payload.message_id}  # the provider may rename it
 
     def was_sent(self, message_id: str) -> bool:
         return message_id in self._sent
 
     def message_of(self, call_id: str) -> str | None:
         """Return the message id of an open call."""
-        return model.message_id if (model := self._open.get(call_id)) is not None else None
-
-    def _reasoning(self, model: _Model, token: m.LlmToken) -> Iterator[Chunk]:
-        # One message per block; reasoning after text starts the same message again: it appends.
-        message_id = f"{model.message_id}.reasoning.{token.payload.block}"
-        if model.reasoning != message_id:
-            yield from _end_reasoning(model, token)
-            model.reasoning = message_id
-            yield event("REASONING_START", token, model.owner, messageId=message_id)
-            yield event("REASONING_MESSAGE_START", token, model.owner, messageId=message_id, role="reasoning")
-        yield event("REASONING_MESSAGE_CONTENT", token, model.owner, messageId=message_id, delta=token.payload.text)
-
-
-def _end_reasoning(model: _Model, cause: m.Envelope) -> Iterator[Chunk]:
-    if model.reasoning is not None:
-        yield event("REASONING_MESSAGE_END", cause, model.owner, messageId=model.reasoning)
-        yield event("REASONING_END", cause, model.owner, messageId=model.reasoning)
-        model.reasoning = None
+        model = self._open.get(call_id)
+        return None if model is None else model.message_id
 
 
 _Key = tuple[str, str]
@@ -156,10 +157,10 @@ class ToolCallEvents:
     def written(self, update: m.ToolUpdate, message_id: str | None) -> Iterator[Chunk]:
         """Send a piece of the arguments of a call."""
         said, owner = update.payload, self.owner(update.parent_id)
-        tool_call_id, calls = said.tool_call_id or "", self._writing.setdefault(update.call_id, {})
-        key = self._key(update.parent_id, tool_call_id)
+        calls = self._writing.setdefault(update.call_id, {})
+        key = self._key(update.parent_id, said.tool_call_id or "")
         if key not in calls:
-            calls[key] = self._fresh(tool_call_id, f"{update.call_id}.{tool_call_id}")
+            calls[key] = self._fresh(key[1], f"{update.call_id}.{key[1]}")
             yield _start(update, owner, calls[key], said.tool_name or "", message_id)
         yield event("TOOL_CALL_ARGS", update, owner, toolCallId=calls[key], delta=said.text)
 
@@ -179,28 +180,40 @@ class ToolCallEvents:
         called = start.payload
         key = self._key(start.parent_id, called.tool_call_id)
         # No model requests a graph inside a graph, whatever its id looks like.
-        known, _ = (None, None) if called.kind == "graph" else self._announced.pop(key, (None, None))
-        id_ = known or self._fresh(called.tool_call_id, start.call_id)
-        call = self._open[start.call_id] = _Call(start, id_, self.owner(start.parent_id), self._wanted.get(key))
-        if called.kind != "graph" and known is None:
-            yield from _whole(start, call.owner, id_, called.tool_name, call.message_id, called.args)
+        announced = None if called.kind == "graph" else self._announced.pop(key, None)
+        id_ = announced[0] if announced else self._fresh(called.tool_call_id, start.call_id)
+        call = _Call(start, id_, self.owner(start.parent_id), self._wanted.get(key))
+        self._open[start.call_id] = call
+        if called.kind != "graph" and announced is None:
+            yield _start(start, call.owner, id_, called.tool_name, call.message_id)
+            yield from _arguments(start, call.owner, id_, called.args)
         if called.kind != "tool":
             yield self._begin(call, start)
 
     def updated(self, update: m.ToolUpdate) -> Iterator[Chunk]:
-        call = self._open.get(update.call_id)
-        if call is not None:
-            yield self._progress(call, update)
+        call, said = self._open.get(update.call_id), update.payload
+        if call is None:
+            return
+        place = {"messageId": f"{update.call_id}.progress", "activityType": "TOOL_PROGRESS"}
+        piece = said.text if said.text is not None else said.data
+        if call.shown:
+            patch = [{"op": "add", "path": "/output/-", "value": piece}]
+            yield event("ACTIVITY_DELTA", update, call.owner, **place, patch=patch)
+            return
+        call.shown = True
+        content = {"toolCallId": call.id, "toolName": call.start.payload.tool_name, "output": [piece]}
+        yield event("ACTIVITY_SNAPSHOT", update, call.owner, **place, content=content, replace=True)
 
     def ended(self, end: m.ToolEnd) -> Iterator[Chunk]:
-        call = self._open.get(end.call_id)
-        if call is not None:
-            yield from self._finish(end)
-            del self._open[end.call_id]
-            if call.start.payload.kind == "graph":
-                return
-        owner, id_ = (call.owner, call.id) if call else (self.owner(end.parent_id), end.payload.tool_call_id)
-        yield _result(end, owner, id_, end.call_id, end.payload.status, result_content(end.payload))
+        call = self._open.pop(end.call_id, None)
+        if call is None:
+            return
+        if end.call_id in self._active:
+            del self._active[end.call_id]
+            yield _subagent_ended(end)
+        if call.start.payload.kind != "graph":
+            content = result_content(end.payload)
+            yield _result(end, call.owner, call.id, content, end.payload.status, end.call_id)
 
     def asked(self, ask: m.AskUser) -> tuple[str | None, list[Chunk]]:
         """Return the call that a question is about, and its events if the client lacks it."""
@@ -217,42 +230,23 @@ class ToolCallEvents:
             return self._announced[key][0], []
         id_ = self._fresh(asked.tool_call_id, ask.call_id)
         self._announced[key] = (id_, ask.trace_id)
-        owner, message_id = self.owner(ask.parent_id), self._wanted.get(key)
-        return id_, list(_whole(ask, owner, id_, asked.tool_name, message_id, asked.args or {}))
+        owner = self.owner(ask.parent_id)
+        start = _start(ask, owner, id_, asked.tool_name, self._wanted.get(key))
+        return id_, [start, *_arguments(ask, owner, id_, asked.args or {})]
 
     def _begin(self, call: _Call, cause: m.Envelope) -> Chunk:
         called, id_ = call.start.payload, call.start.call_id
         self._active[id_] = None
+        is_call = called.kind == "agent"
         return event(
             "SUBAGENT_STARTED",
             cause,
             id_,
             name=called.title or called.tool_name,
             parentSubagentRunId=call.owner,
-            parentToolCallId=call.id if called.kind == "agent" else None,
-            parentMessageId=call.message_id if called.kind == "agent" else None,
+            parentToolCallId=call.id if is_call else None,
+            parentMessageId=call.message_id if is_call else None,
         )
-
-    def _finish(self, end: m.ToolEnd) -> Iterator[Chunk]:
-        if end.call_id not in self._active:
-            return
-        del self._active[end.call_id]
-        done = end.payload
-        if done.status == "ok":
-            yield event("SUBAGENT_FINISHED", end, end.call_id, outcome={"type": "success"})
-        else:
-            message, code = (done.error.message, done.error.code) if done.error else (CUT_OFF, None)
-            yield event("SUBAGENT_ERROR", end, end.call_id, message=message, code=code or done.status)
-
-    def _progress(self, call: _Call, update: m.ToolUpdate) -> Chunk:
-        said, place = update.payload, {"messageId": f"{update.call_id}.progress", "activityType": "TOOL_PROGRESS"}
-        piece = said.text if said.text is not None else said.data
-        if call.shown:
-            patch = [{"op": "add", "path": "/output/-", "value": piece}]
-            return event("ACTIVITY_DELTA", update, call.owner, **place, patch=patch)
-        call.shown = True
-        content = {"toolCallId": call.id, "toolName": call.start.payload.tool_name, "output": [piece]}
-        return event("ACTIVITY_SNAPSHOT", update, call.owner, **place, content=content, replace=True)
 
     def _fresh(self, tool_call_id: str, call_id: str) -> str:
         """Return the model's id, or ours if the model used it before or the call is repeated."""
@@ -268,22 +262,28 @@ def _start(cause: m.Envelope, owner: str | None, id_: str, name: str, message_id
     return event("TOOL_CALL_START", cause, owner, toolCallId=id_, toolCallName=name, parentMessageId=message_id)
 
 
-def _whole(
-    cause: m.Envelope, owner: str | None, id_: str, name: str, message_id: str | None, args: Any
-) -> Iterator[Chunk]:
-    """Yield a call whose arguments were not streamed."""
-    yield _start(cause, owner, id_, name, message_id)
+def _arguments(cause: m.Envelope, owner: str | None, id_: str, args: Any) -> Iterator[Chunk]:
+    """Yield the arguments of a call whose arguments were not streamed."""
     yield event("TOOL_CALL_ARGS", cause, owner, toolCallId=id_, delta=msgspec.json.encode(args).decode())
     yield event("TOOL_CALL_END", cause, owner, toolCallId=id_)
 
 
+def _subagent_ended(end: m.ToolEnd) -> Chunk:
+    done = end.payload
+    if done.status == "ok":
+        return event("SUBAGENT_FINISHED", end, end.call_id, outcome={"type": "success"})
+    message, code = (done.error.message, done.error.code) if done.error else (CUT_OFF, None)
+    return event("SUBAGENT_ERROR", end, end.call_id, message=message, code=code or done.status)
+
+
 def _never(cause: m.Envelope, owner: str | None, id_: str) -> Chunk:
     """Return a result for a call that never started; without one, the client would run the call."""
-    return _result(cause, owner, id_, id_, "abandoned", CUT_OFF)
+    return _result(cause, owner, id_, CUT_OFF, "abandoned", id_)
 
 
 def _result(
-    cause: m.Envelope, owner: str | None, id_: str, name: str, status: str, content: str | list[Chunk]
+    cause: m.Envelope, owner: str | None, id_: str, content: str | list[Chunk], status: str, name: str
 ) -> Chunk:
+    metadata = None if status == "ok" else {"status": status}
     about = {"messageId": f"{name}.result", "toolCallId": id_, "content": content, "role": "tool"}
-    return event("TOOL_CALL_RESULT", cause, owner, **about, metadata=None if status == "ok" else {"status": status})
+    return event("TOOL_CALL_RESULT", cause, owner, **about, metadata=metadata)

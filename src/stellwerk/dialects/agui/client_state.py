@@ -20,7 +20,6 @@ from stellwerk.views import values
 
 _TODO = ("checklist", "todos")
 """States that are also shown as an activity."""
-_AGENTS = "agents"
 
 
 @dataclass
@@ -75,10 +74,13 @@ class MessageList:
 
     def drop_answer(self, run_id: str) -> bool:
         """Drop all messages of a run except the user's."""
-        said = [k for k, m in self._messages.items() if m.run_id == run_id and m.fields["role"] != "user"]
-        for message_id in said:
-            self.drop(message_id)
-        return bool(said)
+        before = len(self._messages)
+        self._messages = {
+            message_id: message
+            for message_id, message in self._messages.items()
+            if message.run_id != run_id or message.fields["role"] == "user"
+        }
+        return len(self._messages) < before
 
     def snapshot(self) -> list[Chunk]:
         return [whole for message in self._messages.values() for whole in message.whole()]
@@ -93,12 +95,9 @@ class MessageList:
         self._holders[call] = holder
 
     def _result(self, result: Chunk) -> None:
-        call, content = result["toolCallId"], result["content"]
-        message = {"id": result["messageId"], "role": "tool", "toolCallId": call, "content": content, **_tag(result)}
-        if (holder := self._holders.get(call)) is not None:
-            holder.results.append(message)
-        else:
-            self._add(message)
+        call = result["toolCallId"]
+        message = {"id": result["messageId"], "role": "tool", "toolCallId": call, "content": result["content"]}
+        self._holders[call].results.append(message | _tag(result))
 
 
 def _tag(chunk: Chunk) -> dict[str, Any]:
@@ -131,25 +130,30 @@ class SharedState:
 
     def _apply(self, changed: State, owner: str | None) -> Iterator[Chunk]:
         """Yield the operations that fit: a client rejects a whole patch for one that does not."""
-        name, place, known = changed.payload.name, [changed.payload.name], self._own
+        name = changed.payload.name
+        place, known = [name], self._own
         if owner is not None:
-            missing = [_AGENTS] * (not self._agents), [_AGENTS, owner] * (owner not in self._agents)
-            yield from (_added(above, {}) for above in missing if above)
-            place, known = [_AGENTS, owner, name], self._agents.setdefault(owner, {})
+            if not self._agents:
+                yield _added(["agents"], {})
+            if owner not in self._agents:
+                yield _added(["agents", owner], {})
+            place, known = ["agents", owner, name], self._agents.setdefault(owner, {})
         if changed.payload.patch is not None and known.get(name) is None:
             yield _added(place, {})
         known[name], done = values.after(known.get(name), changed.payload)
-        yield from ({**operation, "path": values.pointer(place) + operation["path"]} for operation in done)
+        for operation in done:
+            yield {**operation, "path": values.pointer(place) + operation["path"]}
 
     def _document(self) -> dict[str, Any]:
         inner = {owner: dict(known) for owner, known in self._agents.items()}
-        return {**self._own, **({_AGENTS: inner} if inner else {})}
+        return {**self._own, "agents": inner} if inner else dict(self._own)
 
     def _todo(self, changed: State, owner: str | None) -> Chunk:
         name = changed.payload.name
         value = (self._own if owner is None else self._agents[owner])[name]
         content = {"name": name, **(value if isinstance(value, dict) else {"tasks": value})}
-        place = {"messageId": f"todo-{name}" if owner is None else f"todo-{name}-{owner}", "activityType": "TODO"}
+        message_id = f"todo-{name}" if owner is None else f"todo-{name}-{owner}"
+        place = {"messageId": message_id, "activityType": "TODO"}
         return event("ACTIVITY_SNAPSHOT", changed, owner, **place, content=content, replace=True)
 
 

@@ -1,8 +1,7 @@
 """AG-UI 1.x: the protocol of CopilotKit, assistant-ui and other AG-UI clients.
 
 Feed it from the start of the session: a run shares the state of earlier runs and
-may resume their calls. Fed from a later run the stream stays valid but lacks
-everything earlier. Every log in valid order gives a stream in valid order;
+may resume their calls. Every log in valid order gives a stream in valid order;
 ``docs/reference/ag-ui.md`` has the mapping.
 """
 
@@ -20,6 +19,7 @@ from stellwerk.dialects.base import Chunk, Dialect, sse
 from stellwerk.envelope import model as m
 
 PROTOCOL_VERSION = "1.0"
+_Call = m.LlmStart | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd
 
 
 @dataclass
@@ -44,8 +44,6 @@ class AguiTranslator:
     They are retracted when the next model call starts there, or when the run completes;
     otherwise the client keeps the partial text.
     """
-    _whole: bool | None = None
-    """It was fed from the start of the session, so it knows all messages of the client."""
     _calls: ToolCallEvents = field(default_factory=ToolCallEvents)
     _models: ModelMessages = field(default_factory=ModelMessages)
     _state: SharedState = field(default_factory=SharedState)
@@ -92,39 +90,70 @@ class AguiTranslator:
         )
 
     def _happened(self, envelope: m.Envelope) -> Iterator[Chunk]:
+        if isinstance(envelope, m.LlmToken):
+            yield from self._models.token(envelope)
+            return
+        owner = self._calls.owner(envelope.parent_id)
         match envelope:
-            case m.LlmToken():
-                yield from self._models.token(envelope)
-            case m.LlmStart() | m.LlmEnd():
-                yield from self._model_call(envelope)
-            case m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
-                yield from self._tool_call(envelope)
-            case m.Message() | m.AskUser():
-                yield from self._said(envelope)
-            case m.State() | m.Document():
-                yield from self._shared(envelope)
+            case m.LlmStart() | m.LlmEnd() | m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
+                yield from self._call(envelope, owner)
+            case m.Message():
+                yield from self._said(envelope, owner)
+            case m.AskUser(payload=asked):
+                tool_call_id, announcement = self._calls.asked(envelope)
+                interrupt = events.interrupt(asked, owner, tool_call_id)
+                self._asks[asked.ask_id] = (envelope.trace_id, interrupt)
+                yield from announcement
+            case m.State():
+                yield from self._state.feed(envelope, owner)
+            case m.Document(payload=filed):
+                place = {"messageId": f"artifact-{filed.document_id}", "activityType": "ARTIFACT"}
+                content = events.artifact(filed)
+                yield event("ACTIVITY_SNAPSHOT", envelope, owner, **place, content=content, replace=True)
             case m.Log() | m.Warning() | m.Error():
-                yield from self._remark(envelope)
+                yield from _remark(envelope, owner)
             case m.RunEnd():
                 yield from self._run_ends(envelope)
-            case m.RunStart() | m.UserAnswer():
-                """Taken as input."""
-            case m.Update() | m.SubgraphCheckpoint() | m.SubgraphResume() | m.StopRequest():
-                """Nothing for a client: state, resumed sub-agents and the outcome cover it."""
+            case (
+                m.RunStart()
+                | m.UserAnswer()
+                | m.StopRequest()
+                | m.Update()
+                | m.SubgraphCheckpoint()
+                | m.SubgraphResume()
+            ):
+                pass  # taken as input, or covered by the state, the resumed sub-agents and the outcome
             case _:
                 assert_never(envelope)
 
+    def _call(self, envelope: _Call, owner: str | None) -> Iterator[Chunk]:
+        match envelope:
+            case m.LlmStart():
+                yield from self._retract(self._broken.pop(envelope.parent_id, []), envelope)
+                self._models.started(envelope, owner)
+            case m.LlmEnd():
+                yield from self._model_ends(envelope)
+            case m.ToolStart():
+                yield from self._calls.started(envelope)
+            case m.ToolUpdate(payload=update) if update.phase == "args":
+                yield from self._calls.written(envelope, self._models.message_of(envelope.call_id))
+            case m.ToolUpdate():
+                yield from self._calls.updated(envelope)
+            case m.ToolEnd():
+                yield from self._calls.ended(envelope)
+
     def _run_starts(self, start: m.RunStart) -> Iterator[Chunk]:
         self._running = True
-        self._whole = start.payload.round == 1 if self._whole is None else self._whole
         self._broken.clear()
         ids = {"threadId": self.session_id, "runId": start.call_id}
         named = dict.fromkeys([*_input_ids(start), *self._own])
         given = self._earlier + [self._given.pop(id_) for id_ in named if id_ in self._given]
         self._earlier, self._own = [], []
-        messages, answers = [g for g in given if "role" in g], [g for g in given if "role" not in g]
+        messages = [message for message in given if "role" in message]
         # Clients before 1.0 want the lists of tools and context, though they are empty.
-        repeated = {**ids, "messages": messages, "tools": [], "context": [], **({"resume": answers} if answers else {})}
+        repeated = {**ids, "messages": messages, "tools": [], "context": []}
+        if answers := [answer for answer in given if "role" not in answer]:
+            repeated["resume"] = answers
         about = {**ids, "protocolVersion": PROTOCOL_VERSION}
         yield event("RUN_STARTED", start, **about, input=repeated if given else None)
         yield from self._state.run_starts(start)
@@ -153,72 +182,39 @@ class AguiTranslator:
         ids = {"threadId": self.session_id, "runId": end.call_id}
         return event("RUN_FINISHED", end, **ids, outcome=outcome, result=done.result, usage=usage)
 
-    def _model_call(self, envelope: m.LlmStart | m.LlmEnd) -> Iterator[Chunk]:
-        if isinstance(envelope, m.LlmStart):
-            yield from self._retract(self._broken.pop(envelope.parent_id, []), envelope)
-            self._models.started(envelope, self._calls.owner(envelope.parent_id))
-            return
-        done = envelope.payload
-        message_id = self._models.message_of(envelope.call_id) or done.message_id
-        yield from self._models.ended(envelope)
-        yield from self._calls.wanted(envelope, message_id)
+    def _model_ends(self, end: m.LlmEnd) -> Iterator[Chunk]:
+        done = end.payload
+        message_id = self._models.message_of(end.call_id) or done.message_id
+        yield from self._models.ended(end)
+        yield from self._calls.wanted(end, message_id)
         if done.status == "error" or done.synthesized:
-            self._broken.setdefault(envelope.parent_id, []).append(message_id)
+            self._broken.setdefault(end.parent_id, []).append(message_id)
         elif done.status == "abandoned":
-            yield from self._retract([message_id], envelope)
+            yield from self._retract([message_id], end)
 
-    def _tool_call(self, envelope: m.ToolStart | m.ToolUpdate | m.ToolEnd) -> Iterator[Chunk]:
-        match envelope:
-            case m.ToolStart():
-                yield from self._calls.started(envelope)
-            case m.ToolUpdate() if envelope.payload.phase == "args":
-                yield from self._calls.written(envelope, self._models.message_of(envelope.call_id))
-            case m.ToolUpdate():
-                yield from self._calls.updated(envelope)
-            case m.ToolEnd():
-                yield from self._calls.ended(envelope)
-
-    def _said(self, envelope: m.Message | m.AskUser) -> Iterator[Chunk]:
-        owner = self._calls.owner(envelope.parent_id)
-        if isinstance(envelope, m.AskUser):
-            tool_call_id, announcement = self._calls.asked(envelope)
-            self._asks[envelope.payload.ask_id] = (envelope.trace_id, events.interrupt(envelope, owner, tool_call_id))
-            yield from announcement
-            return
-        said, text = envelope.payload, text_of(envelope.payload)
+    def _said(self, message: m.Message, owner: str | None) -> Iterator[Chunk]:
+        said, text = message.payload, text_of(message.payload)
         if said.action == "removed":
-            yield from self._retract([said.message_id], envelope)
+            yield from self._retract([said.message_id], message)
         elif said.role != "tool" and text and not self._models.was_sent(said.message_id):
             # A node returned it without a model call, or an operator wrote it.
-            yield event("TEXT_MESSAGE_START", envelope, owner, messageId=said.message_id, role=said.role)
-            yield event("TEXT_MESSAGE_CONTENT", envelope, owner, messageId=said.message_id, delta=text)
-            yield event("TEXT_MESSAGE_END", envelope, owner, messageId=said.message_id)
-
-    def _shared(self, envelope: m.State | m.Document) -> Iterator[Chunk]:
-        owner = self._calls.owner(envelope.parent_id)
-        if isinstance(envelope, m.State):
-            yield from self._state.feed(envelope, owner)
-            return
-        place = {"messageId": f"artifact-{envelope.payload.document_id}", "activityType": "ARTIFACT"}
-        yield event(
-            "ACTIVITY_SNAPSHOT", envelope, owner, **place, content=events.artifact(envelope.payload), replace=True
-        )
-
-    def _remark(self, envelope: m.Log | m.Warning | m.Error) -> Iterator[Chunk]:
-        if isinstance(envelope, m.Error) and envelope.payload.fatal:
-            return  # the end of the run has it
-        owner = self._calls.owner(envelope.parent_id)
-        yield event("CUSTOM", envelope, owner, name=m.type_of(envelope), value=msgspec.to_builtins(envelope.payload))
+            yield event("TEXT_MESSAGE_START", message, owner, messageId=said.message_id, role=said.role)
+            yield event("TEXT_MESSAGE_CONTENT", message, owner, messageId=said.message_id, delta=text)
+            yield event("TEXT_MESSAGE_END", message, owner, messageId=said.message_id)
 
     def _retract(self, message_ids: list[str], cause: m.Envelope) -> Iterator[Chunk]:
         gone = [message_id for message_id in message_ids if self._messages_sent.drop(message_id)]
-        if gone and self._whole:
+        if gone:
             yield self._messages(cause)
-        elif gone:  # a partial list would make the client drop earlier messages, too
-            yield event("CUSTOM", cause, name="retracted", value={"messageIds": gone})
 
     def _messages(self, cause: m.Envelope) -> Chunk:
         return event("MESSAGES_SNAPSHOT", cause, messages=self._messages_sent.snapshot())
+
+
+def _remark(envelope: m.Log | m.Warning | m.Error, owner: str | None) -> Iterator[Chunk]:
+    if isinstance(envelope, m.Error) and envelope.payload.fatal:
+        return  # the end of the run has it
+    yield event("CUSTOM", envelope, owner, name=m.type_of(envelope), value=msgspec.to_builtins(envelope.payload))
 
 
 def _input_ids(start: m.RunStart) -> list[str]:

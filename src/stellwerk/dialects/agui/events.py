@@ -9,12 +9,10 @@ from typing import Any
 import msgspec
 
 from stellwerk.dialects.base import Chunk
-from stellwerk.envelope.model import AskUser, Envelope
-from stellwerk.envelope.payloads import Answered, Filed, Said, TextPart, ToolEnded, Usage
-from stellwerk.envelope.results import FileRef, Table, ToolResult
+from stellwerk.envelope.model import Envelope
+from stellwerk.envelope.payloads import Answered, Asked, Filed, FilePart, Said, TextPart, ToolEnded, Usage
+from stellwerk.envelope.results import FileRef, Table
 
-_REASONS = {"approval": "tool_call", "question": "input_required", "elicitation": "input_required"}
-_MEDIA = ("image", "audio", "video")
 CUT_OFF = "It was cut off before it came to an end."
 
 
@@ -23,58 +21,61 @@ def event(kind: str, cause: Envelope, owner: str | None = None, **fields: Any) -
     return _present({"type": kind, "timestamp": round(cause.ts * 1000), "subagentRunId": owner, **fields})
 
 
-def url_of(document_id: str) -> str:
-    return f"/files/{document_id}"
-
-
-def file_part(document_id: str, filename: str, mime: str) -> Chunk:
-    kind = mime.partition("/")[0]
-    source = {"type": "url", "value": url_of(document_id), "mimeType": mime}
-    return {"type": kind if kind in _MEDIA else "document", "source": source, "metadata": {"filename": filename}}
+def _present(known: Mapping[str, Any]) -> Chunk:
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def whole_message(said: Said) -> Chunk:
     """Return a whole message; only a user's may have more than text."""
-    parts = [
-        {"type": "text", "text": part.text}
-        if isinstance(part, TextPart)
-        else file_part(part.document_id, part.filename, part.mime)
-        for part in said.content
-    ]
     only_text = said.role != "user" or all(isinstance(part, TextPart) for part in said.content)
-    return {"id": said.message_id, "role": said.role, "content": text_of(said) if only_text else parts}
+    content = text_of(said) if only_text else [_part(part) for part in said.content]
+    return {"id": said.message_id, "role": said.role, "content": content}
 
 
 def text_of(said: Said) -> str:
     return "".join(part.text for part in said.content if isinstance(part, TextPart))
 
 
+def _part(part: TextPart | FilePart | FileRef) -> Chunk:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    kind = part.mime.partition("/")[0]
+    return {
+        "type": kind if kind in ("image", "audio", "video") else "document",
+        "source": {"type": "url", "value": f"/files/{part.document_id}", "mimeType": part.mime},
+        "metadata": {"filename": part.filename},
+    }
+
+
 def result_content(ended: ToolEnded) -> str | list[Chunk]:
     """Return the content of a tool message: text, JSON as text, or a file part."""
+    result = ended.result
     if ended.error is not None:
         return ended.error.message
-    if ended.result is not None:
-        return _content(ended.result)
-    return CUT_OFF if ended.status == "abandoned" else ""
-
-
-def _content(result: ToolResult) -> str | list[Chunk]:
+    if result is None:
+        return CUT_OFF if ended.status == "abandoned" else ""
     if isinstance(result, FileRef):
-        return [file_part(result.document_id, result.filename, result.mime)]
+        return [_part(result)]
     return msgspec.json.encode(result).decode() if isinstance(result, Table) else result.as_text()
 
 
-def interrupt(ask: AskUser, owner: str | None, tool_call_id: str | None) -> Chunk:
-    asked = ask.payload
-    more = {"options": asked.options, "default": asked.default, "toolName": asked.tool_name, "args": asked.args}
+def interrupt(asked: Asked, owner: str | None, tool_call_id: str | None) -> Chunk:
+    metadata = {
+        "options": asked.options,
+        "default": asked.default,
+        "toolName": asked.tool_name,
+        "args": asked.args,
+        "kind": asked.kind,
+        "data": asked.data,
+    }
     known = {
         "id": asked.ask_id,
-        "reason": _REASONS[asked.kind],
+        "reason": "tool_call" if asked.kind == "approval" else "input_required",
         "message": asked.question,
         "toolCallId": tool_call_id,
         "responseSchema": asked.schema if isinstance(asked.schema, dict) else None,
         "subagentRunId": owner,
-        "metadata": _present(more | {"kind": asked.kind, "data": asked.data}),
+        "metadata": _present(metadata),
     }
     return _present(known)
 
@@ -104,11 +105,7 @@ def artifact(filed: Filed) -> Chunk:
         "name": filed.name,
         "mimeType": filed.mime,
         "size": filed.size,
-        "url": url_of(filed.document_id) if filed.action == "added" else None,
+        "url": f"/files/{filed.document_id}" if filed.action == "added" else None,
         "action": filed.action,
     }
     return _present(known)
-
-
-def _present(known: Mapping[str, Any]) -> Chunk:
-    return {name: value for name, value in known.items() if value is not None}

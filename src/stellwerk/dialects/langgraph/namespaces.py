@@ -12,92 +12,97 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stellwerk.envelope import model as m
-from stellwerk.envelope.payloads import Logged
 from stellwerk.views.values import Block, DraftMessage, Json, Values
 
 MODEL, TOOLS, START = "model", "tools", "__start__"
 """Node names of LangChain's agents, for envelopes without a node."""
-
-
-def node_of(envelope: m.State | m.Update) -> str:
-    """Return the node that changed the state."""
-    return envelope.payload.node or envelope.agent or TOOLS
-
-
-def custom(envelope: m.Document | m.Log | m.Warning | m.Error) -> tuple[str | None, Any] | None:
-    """Return name and data for the custom stream; a value that a node wrote has no name."""
-    match envelope:
-        case m.Log(payload=logged):
-            return None, _logged(logged)
-        case m.Error(payload=problem) if problem.fatal:
-            return None  # the end of the run has it
-        case m.Document(payload=filed):
-            return "document", msgspec.to_builtins(filed)
-        case m.Warning(payload=problem):
-            return "warning", msgspec.to_builtins(problem)
-        case m.Error(payload=problem):
-            return "error", msgspec.to_builtins(problem)
-
-
-def _logged(logged: Logged) -> Any:
-    if logged.data is not None:
-        return logged.data
-    more = msgspec.to_builtins(logged)
-    return logged.message if more.keys() == {"message"} else more
-
-
 _SEPARATORS = re.compile("[|\x00-\x20\x7f\x85\u2028\u2029]")
 """Characters that end a segment or a line of SSE; ids and names are not trusted."""
 
 
 @dataclass
 class Namespace:
-    """The inside of a call, or of the whole session."""
+    """A graph: the outermost one, or the inside of a call."""
 
-    start: m.ToolStart | None = None
-    around: "Namespace | None" = None
+    path: tuple[str, ...] = ()
     values: Values = field(default_factory=Values)
-    entered: bool = False
-    """Its start was sent."""
-
-    def __post_init__(self) -> None:
-        self.path: tuple[str, ...] = ()
-        if self.start is not None and self.around is not None:
-            self.path = (*self.around.path, _segment(self.start))
-            self.values.model_messages = self.around.values.model_messages
-
-    @property
-    def node(self) -> str:
-        """Its node in the graph around."""
-        return (self.start.payload.node if self.start is not None else None) or TOOLS
 
     @property
     def graph(self) -> "Namespace":
+        return self
+
+
+class Call(Namespace):
+    def __init__(self, start: m.ToolStart, around: Namespace) -> None:
+        called = start.payload
+        kind = (called.node or called.tool_name) if called.kind == "graph" else TOOLS
+        segment = _SEPARATORS.sub("_", f"{kind}:{called.tool_call_id}")
+        super().__init__((*around.path, segment), Values(around.values.model_messages))
+        self.called = called
+        self.around = around
+        self.node = called.node or TOOLS
+        """Its node in the graph around."""
+        self.entered = False
+        """Its start was sent."""
+        given = [called.args.get(name) for name in ("description", "task")]
+        task = next((text for text in given if isinstance(text, str)), None)
+        if called.kind == "agent" and task is not None:
+            self.values.assign(f"{start.call_id}-task", task)
+
+    @property
+    def graph(self) -> Namespace:
         """Its own graph; for a plain tool, the graph that called it."""
-        plain = self.start is not None and self.start.payload.kind == "tool"
-        return self.around.graph if plain and self.around is not None else self
+        return self.around.graph if self.called.kind == "tool" else self
 
 
 class Effect(NamedTuple):
     """The effect of an envelope on its graph."""
 
+    envelope: m.Envelope
     namespace: Namespace
+    call: Call | None
+    """The open call that the envelope belongs to, or that it starts or ends."""
     change: Json | None
-    """The change of its state."""
-    draft: DraftMessage | None = None
+    """The change of the state."""
+    draft: DraftMessage | None
     """The message of its model call."""
-    known: int = 0
+    known: int
     """Blocks of that message before the envelope."""
-    block: Block | None = None
+    block: Block | None
     """The block that grows."""
-    streamed: bool = False
+    streamed: bool
     """A message whose tokens were streamed already, perhaps in another graph."""
+
+    @property
+    def node(self) -> str:
+        """The node that changed the state."""
+        if self.draft is not None:
+            return self.draft.node
+        match self.envelope:
+            case m.Message(payload=said):
+                return START if said.role == "user" else said.author or MODEL
+            case m.State(payload=changed) | m.Update(payload=changed):
+                return changed.node or self.envelope.agent or TOOLS
+            case _:
+                return START if self.call is None else self.call.node
+
+    def custom(self) -> tuple[str | None, Any] | None:
+        """Return name and data for the custom stream; a value that a node wrote has no name."""
+        match self.envelope:
+            case m.Error(payload=problem) if problem.fatal:
+                return None  # the end of the run has it
+            case m.Log(payload=logged) if logged.data is not None:
+                return None, logged.data
+        data = msgspec.to_builtins(self.envelope.payload)
+        if not isinstance(self.envelope, m.Log):
+            return m.type_of(self.envelope), data
+        return None, data["message"] if data.keys() == {"message"} else data
 
 
 @dataclass
 class Namespaces:
     root: Namespace = field(default_factory=Namespace)
-    open: dict[str, Namespace] = field(default_factory=dict)
+    open: dict[str, Call] = field(default_factory=dict)
     """By call, in the order of their starts."""
 
     def feed(self, envelope: m.Envelope) -> Effect:
@@ -108,30 +113,14 @@ class Namespaces:
         streamed = isinstance(envelope, m.Message) and envelope.payload.message_id in owner.values.model_messages
         change = owner.values.feed(envelope)
         if isinstance(envelope, m.ToolStart):
-            self.open[envelope.call_id] = _inside(envelope, namespace)
-        return Effect(namespace, change, draft, known, owner.values.touched, streamed)
-
-    def leave(self, call_id: str) -> Namespace | None:
-        """Close the namespace of a call that has ended."""
-        return self.open.pop(call_id, None)
+            self.open[envelope.call_id] = Call(envelope, namespace)
+        call = self.open.get(envelope.call_id)
+        if isinstance(envelope, m.ToolEnd):
+            self.open.pop(envelope.call_id, None)
+        return Effect(envelope, namespace, call, change, draft, known, owner.values.touched, streamed)
 
     def _place(self, envelope: m.Envelope) -> Namespace:
         if isinstance(envelope, m.Update | m.SubgraphCheckpoint):  # of the call itself, or the run
             return self.open.get(envelope.call_id, self.root)
         namespace = self.open.get(envelope.parent_id or "", self.root)
         return namespace.graph if isinstance(envelope, m.AskUser | m.Document) else namespace
-
-
-def _inside(start: m.ToolStart, around: Namespace) -> Namespace:
-    namespace = Namespace(start, around)
-    given = [start.payload.args.get(name) for name in ("description", "task")]
-    task = next((text for text in given if isinstance(text, str)), None)
-    if start.payload.kind == "agent" and task is not None:
-        namespace.values.assign(f"{start.call_id}-task", task)
-    return namespace
-
-
-def _segment(start: m.ToolStart) -> str:
-    called = start.payload
-    kind = (called.node or called.tool_name) if called.kind == "graph" else TOOLS
-    return _SEPARATORS.sub("_", f"{kind}:{called.tool_call_id}")

@@ -14,10 +14,10 @@ from typing import Any, assert_never
 import msgspec
 
 from stellwerk.dialects.base import Chunk, Cursor, Dialect
-from stellwerk.dialects.langgraph.namespaces import MODEL, START, Effect, Namespace, Namespaces, custom, node_of
+from stellwerk.dialects.langgraph.namespaces import START, Call, Effect, Namespace, Namespaces
 from stellwerk.envelope import model as m
 from stellwerk.envelope.ndjson import one_line
-from stellwerk.envelope.payloads import ModelEnded, RunEnded
+from stellwerk.envelope.payloads import Checkpointed, ModelEnded, RunEnded, ToolEnded
 from stellwerk.views.values import Block, DraftMessage, Json, text_of, usage_of
 
 PER_POSITION = 100_000
@@ -51,6 +51,43 @@ class _StreamedMessage:
     def place(self) -> tuple[tuple[str, ...], str]:
         return self.namespace.path, self.draft.node
 
+    def catch_up(self) -> Iterator[_Event]:
+        """Send the start of the message, and the blocks that were not started."""
+        if not self.draft.blocks:
+            return
+        if not self.begun:
+            self.begun = True
+            about = {"role": "ai", "id": self.draft.message_id, "metadata": {"langgraph_node": self.draft.node}}
+            yield self._event({"event": "message-start", **about})
+        for block in list(self.draft.blocks.values())[self.blocks :]:
+            self.blocks += 1
+            yield self._piece("content-block-start", index=block.index, content=_empty(block))
+            if block.text:
+                yield self.delta(block, block.text)
+
+    def delta(self, block: Block, text: str) -> _Event:
+        if block.kind == "tool":
+            delta = {"type": "tool-call-delta", "args": text}
+        else:
+            delta = {"type": f"{block.kind}-delta", block.kind: text}
+        return self._piece("content-block-delta", index=block.index, delta=delta)
+
+    def finish(self, ended: ModelEnded) -> Iterator[_Event]:
+        for block in self.draft.blocks.values():
+            yield self._piece("content-block-finish", index=block.index, content=_final(self.draft, block))
+        if ended.status == "ok":
+            used = {"usage": usage_of(ended)} if ended.usage is not None else {}
+            yield self._piece("message-finish", **used)
+        else:
+            failed = "the model call failed" if ended.status == "error" else "the model call was abandoned"
+            yield self._piece("error", message=failed, code=ended.status)
+
+    def _piece(self, event: str, **more: object) -> _Event:
+        return self._event({"event": event, "message_id": self.draft.message_id, **more})
+
+    def _event(self, data: Json) -> _Event:
+        return _Event("messages", self.namespace, data, self.draft.node)
+
 
 @dataclass
 class _Messages:
@@ -64,27 +101,34 @@ class _Messages:
     _open: dict[str, _StreamedMessage] = field(default_factory=dict)
     """By message id, in the order of their first tokens."""
 
-    def delta(self, namespace: Namespace, draft: DraftMessage, block: Block, text: str) -> Iterator[_Event]:
+    def delta(self, effect: Effect, text: str) -> Iterator[_Event]:
         """Send a piece of a block, which the message holds already."""
-        streamed = self._open.setdefault(draft.message_id, _StreamedMessage(draft, namespace))
+        draft, block = effect.draft, effect.block
+        if draft is None or block is None:
+            return
+        streamed = self._opened(draft, effect.namespace)
         if streamed is not self._first(streamed):
             return
         if block.index < streamed.blocks:
-            yield _piece(streamed, "content-block-delta", index=block.index, delta=_delta(block, text))
+            yield streamed.delta(block, text)
         else:
-            yield from _catch_up(streamed)
+            yield from streamed.catch_up()
 
     def ends(self, namespace: Namespace, draft: DraftMessage, ended: ModelEnded) -> Iterator[_Event]:
         """Finish the message of a model call; then send the message that waited at its node."""
-        streamed = self._open.setdefault(draft.message_id, _StreamedMessage(draft, namespace))
+        streamed = self._opened(draft, namespace)
         streamed.ended = ended
         while (first := self._first(streamed)) is not None:
-            unseen = first.ended is not None and first.ended.status != "ok" and not first.begun
-            yield from () if unseen else _catch_up(first)
+            if first.begun or first.ended is None or first.ended.status == "ok":
+                yield from first.catch_up()
             if first.ended is None:
                 return
-            yield from _finish(first, first.ended)
-            self._open = {call: other for call, other in self._open.items() if other is not first}
+            if first.begun:
+                yield from first.finish(first.ended)
+            del self._open[first.draft.message_id]
+
+    def _opened(self, draft: DraftMessage, namespace: Namespace) -> _StreamedMessage:
+        return self._open.setdefault(draft.message_id, _StreamedMessage(draft, namespace))
 
     def _first(self, streamed: _StreamedMessage) -> _StreamedMessage | None:
         return next((other for other in self._open.values() if other.place == streamed.place), None)
@@ -117,154 +161,143 @@ class ThreadsTranslator:
 
     def _events(self, envelope: m.Envelope, effect: Effect) -> Iterator[_Event]:
         match envelope:
-            case m.RunStart():
-                yield from self._run_starts(envelope, effect)
-            case m.RunEnd(payload=ended):
-                yield from self._run_ends(ended)
-            case m.LlmStart() | m.LlmToken() | m.LlmEnd() | m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
-                yield from self._call(envelope, effect)
+            case m.RunStart() | m.RunEnd():
+                yield from self._run(envelope, effect)
+            case m.LlmStart() | m.LlmToken() | m.LlmEnd():
+                yield from self._model_call(envelope, effect)
+            case m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
+                yield from self._tool_call(envelope, effect)
             case m.Message():
-                yield from _message(envelope, effect)
+                yield from _message(effect)
             case m.AskUser(payload=asked):
                 self._asks[asked.ask_id] = effect.namespace
-            case m.SubgraphCheckpoint():
-                yield from self._checkpoint(envelope, effect.namespace)
+            case m.SubgraphCheckpoint(payload=saved) if effect.namespace is self._namespaces.root:
+                yield from self._checkpoint(saved)
             case m.State() | m.Update():
-                yield from _changed(effect, node_of(envelope))
+                yield from _changed(effect)
             case m.Document() | m.Log() | m.Warning() | m.Error():
-                yield from _custom(envelope, effect.namespace)
-            case m.UserAnswer() | m.SubgraphResume() | m.StopRequest():
-                pass
+                yield from _custom(effect)
+            case m.UserAnswer() | m.SubgraphCheckpoint() | m.SubgraphResume() | m.StopRequest():
+                pass  # clients cannot go back to the middle of a call
             case _:
                 assert_never(envelope)
 
-    def _call(
-        self,
-        envelope: m.LlmStart | m.LlmToken | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd,
-        effect: Effect,
-    ) -> Iterator[_Event]:
-        match envelope:
-            case m.LlmStart():
-                yield from _enter(effect.namespace)
-            case m.LlmToken(payload=token):
-                yield from self._delta(effect, token.text)
-            case m.LlmEnd():
-                yield from self._model_ends(envelope, effect)
-            case m.ToolStart():
-                yield from _enter(effect.namespace)
-                yield from _tool_starts(self._namespaces.open[envelope.call_id])
-            case m.ToolUpdate(payload=update) if update.phase == "args":
-                yield from self._delta(effect, update.text or "")
-            case m.ToolUpdate():
-                yield from self._tool_update(envelope, effect)
-            case m.ToolEnd():
-                yield from self._tool_ends(envelope, effect)
-
-    def _run_starts(self, start: m.RunStart, effect: Effect) -> Iterator[_Event]:
-        self._system = start.payload.system
+    def _run(self, envelope: m.RunStart | m.RunEnd, effect: Effect) -> Iterator[_Event]:
+        if isinstance(envelope, m.RunEnd):
+            yield from self._run_ends(envelope.payload)
+            return
+        self._system = envelope.payload.system
         yield _Event("lifecycle", self._namespaces.root, {"event": "running", "graph_name": self._system})
-        for namespace in self._namespaces.open.values():  # LangGraph starts resumed ones again
-            namespace.entered = False
-            yield from _tool_starts(namespace)
-        yield from _changed(effect, START)
+        for call in self._namespaces.open.values():  # LangGraph starts resumed ones again
+            call.entered = False
+            yield from _tool_starts(call)
+        yield from _changed(effect)
 
     def _run_ends(self, ended: RunEnded) -> Iterator[_Event]:
         root = self._namespaces.root
         if ended.status == "awaiting_user":
             for asked in root.values.interrupts:
-                # The Python client reads the latter.
-                value = {"payload": asked["value"], "value": asked["value"]}
-                schema = {key: asked[key] for key in asked.keys() & {"response_schema"}}
-                data = {"interrupt_id": asked["id"], **value, **schema}
+                # The Python client reads ``value``.
+                data = {"interrupt_id": asked["id"], "payload": asked["value"], "value": asked["value"]}
+                if "response_schema" in asked:
+                    data["response_schema"] = asked["response_schema"]
                 yield _Event("input.requested", self._asks.get(asked["id"], root), data)
-            for namespace in reversed(self._namespaces.open.values()):
-                if namespace.entered:
-                    yield _Event("lifecycle", namespace, {"event": "interrupted"})
+            for call in reversed(self._namespaces.open.values()):
+                if call.entered:
+                    yield _Event("lifecycle", call, {"event": "interrupted"})
         failed = {"error": ended.reason or "the run failed"} if ended.status == "failed" else {}
         yield _Event("lifecycle", root, {"event": _ENDS[ended.status], "graph_name": self._system, **failed})
 
-    def _delta(self, effect: Effect, text: str) -> Iterator[_Event]:
-        if effect.draft is not None and effect.block is not None:
-            yield from self._messages.delta(effect.namespace, effect.draft, effect.block, text)
+    def _model_call(self, envelope: m.LlmStart | m.LlmToken | m.LlmEnd, effect: Effect) -> Iterator[_Event]:
+        match envelope:
+            case m.LlmStart():
+                yield from _enter(effect.namespace)
+            case m.LlmToken(payload=token):
+                yield from self._messages.delta(effect, token.text)
+            case m.LlmEnd(payload=ended) if effect.draft is not None:
+                yield from self._messages.ends(effect.namespace, effect.draft, ended)
+                yield from _changed(effect)
+                if ended.status != "ok" and effect.draft.blocks:
+                    yield from _retracted(effect.namespace, effect.draft)
 
-    def _model_ends(self, end: m.LlmEnd, effect: Effect) -> Iterator[_Event]:
-        draft = effect.draft
-        if draft is None:
-            return
-        yield from self._messages.ends(effect.namespace, draft, end.payload)
-        yield from _changed(effect, draft.node)
-        if end.payload.status != "ok" and draft.blocks:
-            yield from _retracted(effect.namespace, draft)
+    def _tool_call(self, envelope: m.ToolStart | m.ToolUpdate | m.ToolEnd, effect: Effect) -> Iterator[_Event]:
+        call = effect.call
+        match envelope:
+            case m.ToolUpdate(payload=update) if update.phase == "args":
+                yield from self._messages.delta(effect, update.text or "")
+            case _ if call is None:
+                return
+            case m.ToolStart():
+                yield from _enter(effect.namespace)
+                yield from _tool_starts(call)
+            case m.ToolUpdate(payload=update):
+                delta = update.text if update.text is not None else msgspec.json.encode(update.data).decode()
+                yield _tool_event(call, "tool-output-delta", delta=delta)
+            case m.ToolEnd(payload=done):
+                yield from _tool_ends(call, done, effect)
 
-    def _tool_update(self, update: m.ToolUpdate, effect: Effect) -> Iterator[_Event]:
-        call, said = self._namespaces.open.get(update.call_id), update.payload
-        if call is not None and call.start is not None:
-            delta = said.text if said.text is not None else msgspec.json.encode(said.data).decode()
-            known = {"event": "tool-output-delta", "tool_call_id": call.start.payload.tool_call_id}
-            yield _Event("tools", effect.namespace, {**known, "delta": delta}, call.node)
-
-    def _tool_ends(self, end: m.ToolEnd, effect: Effect) -> Iterator[_Event]:
-        inside, done = self._namespaces.leave(end.call_id), end.payload
-        wrong = done.error.message if done.error is not None else _CUT_OFF
-        if inside is not None and inside.entered:
-            over = {"event": "completed"} if done.status == "ok" else {"event": "failed", "error": wrong}
-            yield _Event("lifecycle", inside, over)
-        if inside is None or effect.change is None:  # a graph, which no model called
-            return
-        call, known = effect.change["messages"][0], {"tool_call_id": done.tool_call_id}
-        if done.status == "ok":
-            yield _Event("tools", effect.namespace, {"event": "tool-finished", **known, "output": call}, inside.node)
-        else:
-            code = done.error.code if done.error is not None else done.status
-            data = {"event": "tool-error", **known, "message": wrong} | ({"code": code} if code else {})
-            yield _Event("tools", effect.namespace, data, inside.node)
-        yield from _changed(effect, inside.node)
-
-    def _checkpoint(self, envelope: m.SubgraphCheckpoint, namespace: Namespace) -> Iterator[_Event]:
+    def _checkpoint(self, saved: Checkpointed) -> Iterator[_Event]:
         """Send a checkpoint and its values, from which clients learn its messages."""
-        if namespace is not self._namespaces.root:  # clients cannot go back to the middle of a call
-            return
+        root = self._namespaces.root
         parent = {"parent_id": self._checkpoints[-1]} if self._checkpoints else {}
-        step, saved = len(self._checkpoints) - 1, envelope.payload
+        step = len(self._checkpoints) - 1
         source = "input" if saved.node == START else "loop"
         self._checkpoints.append(saved.checkpoint_id)
-        yield _Event("checkpoints", namespace, {"id": saved.checkpoint_id, **parent, "step": step, "source": source})
-        yield _Event("values", namespace, namespace.values.snapshot())
+        yield _Event("checkpoints", root, {"id": saved.checkpoint_id, **parent, "step": step, "source": source})
+        yield _Event("values", root, root.values.snapshot())
 
 
 def _enter(namespace: Namespace) -> Iterator[_Event]:
     """Send, once, the start of a namespace."""
-    if namespace.start is None or namespace.entered:
+    if not isinstance(namespace, Call) or namespace.entered:
         return
     namespace.entered = True
-    called = namespace.start.payload
+    called = namespace.called
     cause = {"type": "toolCall", "tool_call_id": called.tool_call_id}
     started = {"event": "started", "graph_name": called.title or called.tool_name}
     yield _Event("lifecycle", namespace, started if called.kind == "graph" else {**started, "cause": cause})
 
 
-def _tool_starts(namespace: Namespace) -> Iterator[_Event]:
-    if namespace.start is None or namespace.around is None:
-        return
-    called = namespace.start.payload
+def _tool_starts(call: Call) -> Iterator[_Event]:
+    called = call.called
     if called.kind != "graph":
-        known = {"tool_call_id": called.tool_call_id, "tool_name": called.tool_name, "input": called.args}
-        yield _Event("tools", namespace.around, {"event": "tool-started", **known}, namespace.node)
+        yield _tool_event(call, "tool-started", tool_name=called.tool_name, input=called.args)
     if called.kind != "tool":
-        yield from _enter(namespace)
+        yield from _enter(call)
 
 
-def _message(envelope: m.Message, effect: Effect) -> Iterator[_Event]:
-    node = START if envelope.payload.role == "user" else envelope.payload.author or MODEL
+def _tool_ends(call: Call, done: ToolEnded, effect: Effect) -> Iterator[_Event]:
+    wrong = done.error.message if done.error is not None else _CUT_OFF
+    if call.entered:
+        over = {"event": "completed"} if done.status == "ok" else {"event": "failed", "error": wrong}
+        yield _Event("lifecycle", call, over)
+    if effect.change is None:  # a graph, which no model called
+        return
+    if done.status == "ok":
+        yield _tool_event(call, "tool-finished", output=effect.change["messages"][0])
+    else:
+        code = done.error.code if done.error is not None else done.status
+        yield _tool_event(call, "tool-error", message=wrong, **({"code": code} if code else {}))
+    yield from _changed(effect)
+
+
+def _tool_event(call: Call, event: str, **more: Any) -> _Event:
+    data = {"event": event, "tool_call_id": call.called.tool_call_id, **more}
+    return _Event("tools", call.around, data, call.node)
+
+
+def _message(effect: Effect) -> Iterator[_Event]:
     for message in (effect.change or {}).get("messages", ()):
         if message["type"] == "ai" and not effect.streamed:
-            yield from (_Event("messages", effect.namespace, data, node) for data in _whole_message(message))
-    yield from _changed(effect, node)
+            for data in _whole_message(message):
+                yield _Event("messages", effect.namespace, data, effect.node)
+    yield from _changed(effect)
 
 
-def _changed(effect: Effect, node: str) -> Iterator[_Event]:
+def _changed(effect: Effect) -> Iterator[_Event]:
     if effect.change is not None:
-        yield _Event("updates", effect.namespace, {"node": node, "values": effect.change}, node)
+        data = {"node": effect.node, "values": effect.change}
+        yield _Event("updates", effect.namespace, data, effect.node)
         yield _Event("values", effect.namespace, effect.namespace.values.snapshot())
 
 
@@ -275,11 +308,12 @@ def _retracted(namespace: Namespace, draft: DraftMessage) -> Iterator[_Event]:
     yield _Event("values", namespace, values)
 
 
-def _custom(envelope: m.Document | m.Log | m.Warning | m.Error, namespace: Namespace) -> Iterator[_Event]:
-    found = custom(envelope)
+def _custom(effect: Effect) -> Iterator[_Event]:
+    found = effect.custom()
     if found is not None:
         name, payload = found
-        yield _Event("custom", namespace, {"payload": payload} if name is None else {"name": name, "payload": payload})
+        data = {"payload": payload} if name is None else {"name": name, "payload": payload}
+        yield _Event("custom", effect.namespace, data)
 
 
 def _whole_message(message: Json) -> Iterator[Json]:
@@ -290,46 +324,6 @@ def _whole_message(message: Json) -> Iterator[Json]:
     yield {"event": "content-block-start", **common, "index": 0, "content": text | {"text": ""}}
     yield {"event": "content-block-finish", **common, "index": 0, "content": text}
     yield {"event": "message-finish", **common}
-
-
-def _catch_up(streamed: _StreamedMessage) -> Iterator[_Event]:
-    if not streamed.draft.blocks:
-        return
-    if not streamed.begun:
-        streamed.begun = True
-        node = streamed.draft.node
-        start = {"event": "message-start", "role": "ai", "id": streamed.draft.message_id}
-        yield _Event("messages", streamed.namespace, {**start, "metadata": {"langgraph_node": node}}, node)
-    for block in list(streamed.draft.blocks.values())[streamed.blocks :]:
-        streamed.blocks += 1
-        yield _piece(streamed, "content-block-start", index=block.index, content=_empty(block))
-        if block.text:
-            yield _piece(streamed, "content-block-delta", index=block.index, delta=_delta(block, block.text))
-
-
-def _finish(streamed: _StreamedMessage, ended: ModelEnded) -> Iterator[_Event]:
-    if not streamed.begun:
-        return
-    for block in streamed.draft.blocks.values():
-        content = _final(streamed.draft, block)
-        yield _piece(streamed, "content-block-finish", index=block.index, content=content)
-    if ended.status == "ok":
-        used = {"usage": usage_of(ended)} if ended.usage is not None else {}
-        yield _piece(streamed, "message-finish", **used)
-    else:
-        failed = "the model call failed" if ended.status == "error" else "the model call was abandoned"
-        yield _piece(streamed, "error", message=failed, code=ended.status)
-
-
-def _piece(streamed: _StreamedMessage, event: str, **more: object) -> _Event:
-    data = {"event": event, "message_id": streamed.draft.message_id, **more}
-    return _Event("messages", streamed.namespace, data, streamed.draft.node)
-
-
-def _delta(block: Block, text: str) -> Json:
-    if block.kind == "tool":
-        return {"type": "tool-call-delta", "args": text}
-    return {"type": f"{block.kind}-delta", block.kind: text}
 
 
 def _empty(block: Block) -> Json:
@@ -345,9 +339,9 @@ def _final(draft: DraftMessage, block: Block) -> Json:
     return {"type": "tool_call", "id": block.tool_call_id, "name": block.name, "args": args or {}}
 
 
-def frame(cursor: Cursor, chunk: Chunk) -> bytes:
+def _frame(cursor: Cursor, chunk: Chunk) -> bytes:
     method = str(chunk["method"]).encode()
     return b"event: %b\nid: %d\ndata: %b\n\n" % (method, chunk["seq"], one_line(msgspec.json.encode(chunk)))
 
 
-DIALECT = Dialect(name="langgraph-threads", media_type="text/event-stream", translator=ThreadsTranslator, frame=frame)
+DIALECT = Dialect("langgraph-threads", "text/event-stream", ThreadsTranslator, _frame)
