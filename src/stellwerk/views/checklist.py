@@ -45,7 +45,7 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
 
 _PROGRESS: list[Status] = list(TRANSITIONS)
 _SETTLED = ("completed", "skipped")
-_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_Agent = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
 
 
 class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,13 +95,13 @@ class Checklist(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return next((task for task in self.tasks if task.id == task_id), None)
 
     def _open(self, kind: str) -> tuple[str, ...]:
-        return tuple(notice.text for notice in self.notices if notice.kind == kind and notice.is_open)
+        return tuple(each.text for each in self.notices if each.kind == kind and each.is_open)
 
 
 class NewTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: TaskId
     title: str
-    owner: str | None = None
+    owner: _Agent | None = None
     """Its creator by default."""
     note: str = ""
     depends_on: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class TaskChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str | None = None
     note: str | None = None
     status: str | None = None
-    owner: str | None = None
+    owner: _Agent | None = None
 
 
 class Patch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,9 +150,15 @@ def merged(left: Checklist, right: Checklist) -> Checklist:
         branch: max(left.patches.get(branch, 0), right.patches.get(branch, 0))
         for branch in sorted(left.patches | right.patches)
     }
-    notices = {(n.kind, n.text): n for n in sorted((*left.notices, *right.notices), key=_notice_order)}
+    newest: dict[tuple[str, str], Notice] = {}
+    for notice in sorted((*left.notices, *right.notices), key=_notice_order):
+        newest[notice.kind, notice.text] = notice
     return Checklist(
-        version=sum(patches.values()), tasks=tasks, notices=tuple(notices.values()), lost=lost, patches=patches
+        version=sum(patches.values()),
+        tasks=tasks,
+        notices=tuple(newest.values()),
+        lost=lost,
+        patches=patches,
     )
 
 
@@ -175,39 +181,41 @@ def markdown(checklist: Checklist) -> str:
     done = sum(task.status == "completed" for task in checklist.tasks)
     count = f"{done} of {len(checklist.tasks)} tasks completed" if checklist.tasks else "no tasks"
     parts = [f"# Checklist\n\nVersion {checklist.version}, {count}."]
-    parts += ["\n".join(map(task_line, checklist.tasks))] * bool(checklist.tasks)
-    for title, kind in (("Blocker", "blocker"), ("Open questions", "question")):
-        texts = checklist._open(kind)
-        parts += [f"## {title}\n\n" + "\n".join(f"- {escaped(text)}" for text in texts)] * bool(texts)
-    if checklist.lost:
-        parts.append("## Lost to a change made at the same time\n\n" + "\n".join(map(task_line, checklist.lost)))
+    sections = {
+        "": [task_line(task) for task in checklist.tasks],
+        "## Blocker\n\n": [f"- {escaped(text)}" for text in checklist._open("blocker")],
+        "## Open questions\n\n": [f"- {escaped(text)}" for text in checklist.open_questions],
+        "## Lost to a change made at the same time\n\n": [task_line(task) for task in checklist.lost],
+    }
+    parts += [title + "\n".join(lines) for title, lines in sections.items() if lines]
     return "\n\n".join(parts) + "\n"
 
 
 def task_line(task: Task) -> str:
     """Return a task as an item of a Markdown list, with its note below."""
     facts = [task.status.replace("_", " "), escaped(task.owner), f"v{task.version}"]
-    facts += [f"after {' '.join(task.depends_on)}"] * bool(task.depends_on)
-    line = f"- [{'x' if task.status == 'completed' else ' '}] **{task.id}** {escaped(task.title)} ({', '.join(facts)})"
+    if task.depends_on:
+        facts.append(f"after {' '.join(task.depends_on)}")
+    mark = "x" if task.status == "completed" else " "
+    line = f"- [{mark}] **{task.id}** {escaped(task.title)} ({', '.join(facts)})"
     return f"{line}\n  - {escaped(task.note)}" if task.note else line
 
 
-def order_of(task_id: str) -> tuple[int, list[int]]:
+def _order(task: Task) -> tuple[int, list[int]]:
     """Return the sort key: tasks of the outermost agent first; within a branch as planned."""
-    numbers = [int(number) for number in re.findall(r"[0-9]+", task_id)]
+    numbers = [int(number) for number in re.findall(r"[0-9]+", task.id)]
     return len(numbers), numbers
 
 
 def _newest(tasks: Iterable[Task]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
     """For each id the form with the highest version, and what else claims to be that version."""
     forms: dict[str, list[Task]] = {}
-    for task in sorted(tasks, key=lambda task: order_of(task.id)):
+    for task in sorted(tasks, key=_order):
         forms.setdefault(task.id, []).append(task)
     newest, lost = [], []
     for same in forms.values():
         top = max(task.version for task in same)
-        distinct = {_rank(task): task for task in same if task.version == top}
-        *others, best = (distinct[rank] for rank in sorted(distinct))
+        *others, best = sorted({task for task in same if task.version == top}, key=_rank)
         newest.append(best)
         lost += others
     return tuple(newest), tuple(lost)
@@ -235,7 +243,8 @@ def patch_of(raw: Mapping[str, Any]) -> Patch:
     try:
         return msgspec.convert(given, type=Patch)
     except msgspec.ValidationError as error:
-        raise PatchRefused(f"this cannot be read: {error}; correct it and call again", code="invalid_patch") from error
+        message = f"this cannot be read: {error}; correct it and call again"
+        raise PatchRefused(message, code="invalid_patch") from error
 
 
 def apply(checklist: Checklist, patch: Patch, *, by: str, branch: str = "") -> Checklist:
@@ -245,7 +254,8 @@ def apply(checklist: Checklist, patch: Patch, *, by: str, branch: str = "") -> C
         PatchRefused: something in the patch does not fit, so nothing of it was applied.
     """
     if not (patch.tasks or patch.changes or patch.blocker or patch.questions or patch.settled):
-        raise PatchRefused("there is nothing in it to be done; say what is to change", code="invalid_patch")
+        message = "there is nothing in it to be done; say what is to change"
+        raise PatchRefused(message, code="invalid_patch")
     before = _set_aside(checklist, by, branch) if patch.instead else checklist
     tasks = {task.id: task for task in before.tasks}
     _add(tasks, patch.tasks, by)
@@ -254,7 +264,7 @@ def apply(checklist: Checklist, patch: Patch, *, by: str, branch: str = "") -> C
     changed = {change.id for change in patch.changes}
     return Checklist(
         version=checklist.version + 1,
-        tasks=tuple(sorted(tasks.values(), key=lambda task: order_of(task.id))),
+        tasks=tuple(sorted(tasks.values(), key=_order)),
         notices=_noticed(before.notices, patch),
         lost=tuple(task for task in before.lost if task.id not in changed),
         patches=dict(sorted(made.items())),
@@ -271,30 +281,35 @@ def next_ids(checklist: Checklist, count: int, *, branch: str = "") -> list[Task
 
 def _set_aside(checklist: Checklist, by: str, branch: str) -> Checklist:
     """Replace a plan: its open tasks are skipped, and its blockers and questions are settled."""
-    dropped = {t.id: t for t in checklist.tasks if by in (t.owner, t.creator) and t.status not in _SETTLED}
-    skipped = {name: replace(task, status="skipped", version=task.version + 1) for name, task in dropped.items()}
-    settled = tuple(replace(notice, version=notice.version + notice.is_open) for notice in checklist.notices)
+    skipped = {
+        task.id: replace(task, status="skipped", version=task.version + 1)
+        for task in checklist.tasks
+        if by in (task.owner, task.creator) and task.status not in _SETTLED
+    }
+    notices = checklist.notices
+    if not branch:  # notices have no owner, so sub-agents leave them alone
+        notices = tuple(replace(each, version=each.version + each.is_open) for each in notices)
     return replace(
         checklist,
         tasks=tuple(skipped.get(task.id, task) for task in checklist.tasks),
-        notices=checklist.notices if branch else settled,  # without owner: not for sub-agents
-        lost=tuple(task for task in checklist.lost if task.id not in dropped),
+        notices=notices,
+        lost=tuple(task for task in checklist.lost if task.id not in skipped),
     )
 
 
 def _add(tasks: dict[str, Task], new: Sequence[NewTask], by: str) -> None:
-    if new and len(tasks) + len(new) > MAX_TASKS:
-        raise PatchRefused(
-            f"there would be {len(tasks) + len(new)} tasks, and {MAX_TASKS} are allowed; plan fewer and larger ones",
-            code="too_many_tasks",
-        )
+    count = len(tasks) + len(new)
+    if new and count > MAX_TASKS:
+        message = f"there would be {count} tasks, and {MAX_TASKS} are allowed; plan fewer and larger ones"
+        raise PatchRefused(message, code="too_many_tasks")
     for task in new:
         if task.id in tasks:
-            raise PatchRefused(f"there is a task {task.id} already; take another id", code="duplicate_task")
+            message = f"there is a task {task.id} already; take another id"
+            raise PatchRefused(message, code="duplicate_task")
         tasks[task.id] = Task(
             id=task.id,
             title=_text(task.title, f"the title of {task.id}", MAX_TITLE),
-            owner=by if task.owner is None else _agent(task.owner),
+            owner=task.owner or by,
             creator=by,
             note=_text(task.note, f"the note of {task.id}", MAX_NOTE, may_be_empty=True),
             depends_on=tuple(dict.fromkeys(task.depends_on)),
@@ -306,57 +321,46 @@ def _check_dependencies(tasks: Mapping[str, Task], new: Sequence[NewTask]) -> No
     for task in new:
         for needed in task.depends_on:
             if needed not in tasks:
-                raise PatchRefused(
-                    f"{task.id} is to depend on {needed[:40]!r}, which is no task; {_known(tasks)}",
-                    code="bad_dependency",
-                )
+                message = f"{task.id} is to depend on {needed[:40]!r}, which is no task; {_known(tasks)}"
+                raise PatchRefused(message, code="bad_dependency")
     try:
         # Earlier tasks cannot depend on new ones, so a circle is always among the new ones.
         TopologicalSorter({task.id: task.depends_on for task in new}).prepare()
     except CycleError as error:
         circle = " → ".join(reversed(error.args[1]))
-        raise PatchRefused(
-            f"these tasks would wait for each other for ever: {circle}; leave one of the dependencies out",
-            code="bad_dependency",
-        ) from error
+        message = f"these tasks would wait for each other for ever: {circle}; leave one of the dependencies out"
+        raise PatchRefused(message, code="bad_dependency") from error
 
 
 def _change(tasks: dict[str, Task], patch: Patch, checklist: Checklist, by: str) -> None:
     seen: set[str] = set()
     for change in patch.changes:
         if change.id in seen:
-            raise PatchRefused(
-                f"{change.id} is in the patch twice; put all of its fields into one change", code="duplicate_task"
-            )
+            message = f"{change.id} is in the patch twice; put all of its fields into one change"
+            raise PatchRefused(message, code="duplicate_task")
         seen.add(change.id)
         task = tasks.get(change.id)
         if task is None:
-            raise PatchRefused(f"there is no task {change.id[:40]!r}; {_known(tasks)}", code="unknown_task")
+            message = f"there is no task {change.id[:40]!r}; {_known(tasks)}"
+            raise PatchRefused(message, code="unknown_task")
         _check_version(task, change, patch, checklist)
         if by not in (task.owner, task.creator):
-            raise PatchRefused(
-                f"{task.id} belongs to {task.owner}, and you are {by}; leave it to {task.owner}, or plan a task of "
-                "your own",
-                code="not_owner",
-            )
+            remedy = f"leave it to {task.owner}, or plan a task of your own"
+            message = f"{task.id} belongs to {task.owner}, and you are {by}; {remedy}"
+            raise PatchRefused(message, code="not_owner")
         tasks[task.id] = _changed(task, change, tasks)
 
 
 def _check_version(task: Task, change: TaskChange, patch: Patch, checklist: Checklist) -> None:
     if change.version is not None:
         if change.version != task.version:
-            raise PatchRefused(
-                f"{task.id} is at version {task.version}, and you changed version {change.version}; it now reads: "
-                f"{task_line(task)}",
-                code="stale_version",
-            )
+            versions = f"{task.id} is at version {task.version}, and you changed version {change.version}"
+            raise PatchRefused(f"{versions}; it now reads: {task_line(task)}", code="stale_version")
     elif patch.version != checklist.version:
         named = "no version" if patch.version is None else f"version {patch.version}"
-        raise PatchRefused(
-            f"the checklist is at version {checklist.version}, and you named {named}; look at it as it is now, "
-            "then send what still holds",
-            code="stale_version",
-        )
+        versions = f"the checklist is at version {checklist.version}, and you named {named}"
+        remedy = "look at it as it is now, then send what still holds"
+        raise PatchRefused(f"{versions}; {remedy}", code="stale_version")
 
 
 def _changed(task: Task, change: TaskChange, tasks: Mapping[str, Task]) -> Task:
@@ -366,7 +370,7 @@ def _changed(task: Task, change: TaskChange, tasks: Mapping[str, Task]) -> Task:
     if change.note is not None:
         news["note"] = _text(change.note, f"the note of {task.id}", MAX_NOTE, may_be_empty=True)
     if change.owner is not None:
-        news["owner"] = _agent(change.owner)
+        news["owner"] = change.owner
     if change.status is not None and change.status != task.status:
         _check_transition(task, change.status, tasks)
         news["status"] = change.status
@@ -375,17 +379,15 @@ def _changed(task: Task, change: TaskChange, tasks: Mapping[str, Task]) -> Task:
 
 def _check_transition(task: Task, status: str, tasks: Mapping[str, Task]) -> None:
     if status not in TRANSITIONS[task.status]:
-        can = " or ".join(TRANSITIONS[task.status]) or "nothing else any more; plan a new task for what is left"
-        raise PatchRefused(
-            f"{task.id} is {task.status} and cannot become {status[:40]!r}; it can become {can}", code="bad_transition"
-        )
-    waits = [tasks[needed] for needed in task.depends_on if needed in tasks and tasks[needed].status not in _SETTLED]
+        nothing = "nothing else any more; plan a new task for what is left"
+        can = " or ".join(TRANSITIONS[task.status]) or nothing
+        message = f"{task.id} is {task.status} and cannot become {status[:40]!r}; it can become {can}"
+        raise PatchRefused(message, code="bad_transition")
+    needed = [tasks[task_id] for task_id in task.depends_on if task_id in tasks]
+    waits = [f"{each.id} ({each.status})" for each in needed if each.status not in _SETTLED]
     if waits and status in ("in_progress", "completed"):
-        raise PatchRefused(
-            f"{task.id} waits for {', '.join(f'{needed.id} ({needed.status})' for needed in waits)}; complete or skip "
-            "that first",
-            code="dependency_open",
-        )
+        message = f"{task.id} waits for {', '.join(waits)}; complete or skip that first"
+        raise PatchRefused(message, code="dependency_open")
 
 
 def _noticed(notices: Sequence[Notice], patch: Patch) -> tuple[Notice, ...]:
@@ -395,24 +397,20 @@ def _noticed(notices: Sequence[Notice], patch: Patch) -> tuple[Notice, ...]:
         settled = [notice for notice in found.values() if notice.text == text and notice.is_open]
         if not settled:
             known = "; ".join(repr(notice.text) for notice in found.values() if notice.is_open) or "none"
-            raise PatchRefused(
-                f"no blocker or question {text[:80]!r} is open; repeat it word for word. Open are: {known}",
-                code="unknown_notice",
-            )
+            remedy = f"repeat it word for word. Open are: {known}"
+            message = f"no blocker or question {text[:80]!r} is open; {remedy}"
+            raise PatchRefused(message, code="unknown_notice")
         found |= {(notice.kind, text): replace(notice, version=notice.version + 1) for notice in settled}
     raised = [Notice(kind="question", text=_text(text, "a question", MAX_NOTE)) for text in patch.questions]
     if patch.blocker:
         raised.append(Notice(kind="blocker", text=_text(patch.blocker, "the blocker", MAX_NOTE)))
     for notice in raised:
-        before = found.get((notice.kind, notice.text))
-        if before is None or not before.is_open:
-            version = before.version + 1 if before else 1
-            found[notice.kind, notice.text] = replace(notice, version=version)
+        before = found.setdefault((notice.kind, notice.text), notice)
+        if not before.is_open:
+            found[notice.kind, notice.text] = replace(notice, version=before.version + 1)
     if len(found) > max(MAX_NOTICES, len(notices)):
-        raise PatchRefused(
-            f"a checklist has room for {MAX_NOTICES} blockers and questions; put several into one",
-            code="too_many_notices",
-        )
+        message = f"a checklist has room for {MAX_NOTICES} blockers and questions; put several into one"
+        raise PatchRefused(message, code="too_many_notices")
     return tuple(sorted(found.values(), key=lambda notice: (notice.kind, notice.text)))
 
 
@@ -422,9 +420,8 @@ def _allowed(item: object, fields: Collection[str]) -> object:
         return item
     if unknown := [str(name) for name in item if name not in fields]:
         can = ", ".join(name for name in fields if name not in ("id", "version"))
-        raise PatchRefused(
-            f"{unknown[0][:40]!r} is nothing that you can set in a task; you can set: {can}", code="forbidden_field"
-        )
+        message = f"{unknown[0][:40]!r} is nothing that you can set in a task; you can set: {can}"
+        raise PatchRefused(message, code="forbidden_field")
     return {name: value for name, value in item.items() if value is not None}
 
 
@@ -433,20 +430,11 @@ def _text(text: str, what: str, limit: int, *, may_be_empty: bool = False) -> st
     printable = "".join(" " if unicodedata.category(c) == "Cc" else c for c in clean_text(text))
     visible = " ".join(printable.split())
     if len(visible) > limit:
-        raise PatchRefused(
-            f"{what} has {len(visible)} characters, and {limit} are allowed; make it shorter", code="text_too_long"
-        )
+        message = f"{what} has {len(visible)} characters, and {limit} are allowed; make it shorter"
+        raise PatchRefused(message, code="text_too_long")
     if not visible and not may_be_empty:
         raise PatchRefused(f"{what} is empty; write at least a word", code="invalid_patch")
     return visible
-
-
-def _agent(name: str) -> str:
-    if not _AGENT.fullmatch(name):
-        raise PatchRefused(
-            f"{name[:80]!r} is no name of an agent; take letters, digits, - and _, at most 64", code="invalid_patch"
-        )
-    return name
 
 
 def _known(tasks: Collection[str]) -> str:

@@ -109,13 +109,12 @@ def _files(files: tuple[SessionFile, ...], envelope: Envelope) -> tuple[SessionF
     if not isinstance(envelope, Document):
         return files
     filed = envelope.payload
-    if filed.action == "removed" and filed.message_id is not None:
-        return files  # another message still has it
     if filed.action == "removed":
+        if filed.message_id is not None:
+            return files  # another message still has it
         return tuple(file for file in files if file.document_id != filed.document_id)
-    if filed.redacted:
-        return files  # erased: it has no name any more
-    if any((file.document_id, file.name) == (filed.document_id, filed.name) for file in files):
+    known = any((file.document_id, file.name) == (filed.document_id, filed.name) for file in files)
+    if known or filed.redacted:  # erased: it has no name any more
         return files
     file = SessionFile(
         document_id=filed.document_id,

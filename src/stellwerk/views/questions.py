@@ -26,30 +26,26 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def fold(open_ones: tuple[Question, ...], envelope: Envelope) -> tuple[Question, ...]:
     match envelope:
-        case AskUser():
-            return (*open_ones, _question(envelope))
+        case AskUser(payload=asked):
+            question = Question(
+                ask_id=asked.ask_id,
+                question=asked.question,
+                kind=asked.kind,
+                agent=envelope.agent,
+                schema=asked.schema,
+                options=asked.options,
+                default=asked.default,
+                tool_name=asked.tool_name,
+                args=asked.args,
+                asked_at=envelope.ts,
+            )
+            return (*open_ones, question)
         case UserAnswer(payload=answered):
             return tuple(one for one in open_ones if one.ask_id != answered.ask_id)
         case RunEnd(payload=ended) if ended.status != "awaiting_user":
             return ()
         case _:
             return open_ones
-
-
-def _question(envelope: AskUser) -> Question:
-    asked = envelope.payload
-    return Question(
-        ask_id=asked.ask_id,
-        question=asked.question,
-        kind=asked.kind,
-        agent=envelope.agent,
-        schema=asked.schema,
-        options=asked.options,
-        default=asked.default,
-        tool_name=asked.tool_name,
-        args=asked.args,
-        asked_at=envelope.ts,
-    )
 
 
 BREAKPOINT = "The graph pauses here, as its breakpoint says. Go on?"
@@ -66,7 +62,7 @@ class GoOn:
 
 def resume_value(question: Asked, answer: Answered) -> Any:
     """Return the resume value for an answer, in the form that the asking code expects."""
-    given = answer.data if answer.data is not None else answer.text
+    given = answer.text if answer.data is None else answer.data
     if _is_breakpoint(question):
         return GoOn(given == YES and not answer.refused)
     if question.kind == "approval":
@@ -86,21 +82,25 @@ def check_answer(question: Asked, answer: Answered) -> None:
     """
     if answer.refused:
         return
-    if answer.text is None and answer.data is None:
+    given, field = (answer.text, "text") if answer.data is None else (answer.data, "data")
+    if given is None:
         raise InvalidField("an answer needs text or data", field="text")
-    if _is_breakpoint(question) and (answer.text if answer.data is None else answer.data) not in (YES, NO):
-        raise InvalidField(f"choose one of: {YES}, {NO}", field="text" if answer.data is None else "data")
-    if question.kind == "question" and question.options and answer.data is None and answer.text not in question.options:
-        raise InvalidField(f"choose one of: {', '.join(map(str, question.options))}", field="text")
+    if _is_breakpoint(question) and given not in (YES, NO):
+        raise InvalidField(f"choose one of: {YES}, {NO}", field=field)
+    options = question.options if question.kind == "question" and field == "text" else None
+    if options and given not in options:
+        raise InvalidField(f"choose one of: {', '.join(map(str, options))}", field="text")
     if question.schema is None:
         return
     if question.kind == "approval" and forms_of(question.schema):
-        check_decision(resume_value(question, answer), question.schema, question.tool_name, question.args)
+        decision = resume_value(question, answer)
+        check_decision(decision, question.schema, question.tool_name, question.args)
         return
     wrong = objection(question.schema, resume_value(question, answer))
     if wrong is not None:
         path = ".".join(["data", *map(str, wrong.absolute_path)])
-        raise InvalidField(f"the answer does not fit the question: {wrong.message[:300]}", field=path)
+        message = f"the answer does not fit the question: {wrong.message[:300]}"
+        raise InvalidField(message, field=path)
 
 
 def _is_breakpoint(question: Asked) -> bool:

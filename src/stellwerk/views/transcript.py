@@ -5,6 +5,7 @@ envelope. A second fold, ``Hidden``, knows the messages that were removed, and t
 runs whose answer another run replaced.
 """
 
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -60,32 +61,37 @@ def fold(hidden: Hidden, envelope: Envelope) -> Hidden:
 
 def entry(hidden: Hidden, position: int, envelope: Envelope) -> TranscriptEntry | None:
     """Return the entry of an envelope; None if it has none."""
+    made = partial(TranscriptEntry, position=position, run_id=envelope.run_id, ts=envelope.ts)
     match envelope:
         case Message(payload=said) if said.action == "added" and is_visible(hidden, envelope):
-            return _message(position, envelope)
+            return made(
+                kind="message",
+                role=said.role,
+                text=said.text,
+                content=said.content,
+                message_id=said.message_id,
+                status=said.status,
+                documents=said.documents,
+                agent=envelope.agent,
+                author=said.author,
+            )
         case AskUser(payload=asked) if envelope.run_id not in hidden.replaced and not asked.redacted:
-            return TranscriptEntry(
-                position=position,
+            return made(
                 kind="question",
                 role="assistant",
                 text=asked.question,
                 ask_id=asked.ask_id,
                 options=asked.options,
                 agent=envelope.agent,
-                run_id=envelope.run_id,
-                ts=envelope.ts,
             )
-        case UserAnswer(payload=answered) if envelope.run_id not in hidden.replaced and not answered.redacted:
-            return TranscriptEntry(
-                position=position,
+        case UserAnswer(payload=given) if envelope.run_id not in hidden.replaced and not given.redacted:
+            return made(
                 kind="answer",
                 role="user",
-                text=answered.text or "",
-                ask_id=answered.ask_id,
-                data=answered.data,
-                refused=answered.refused,
-                run_id=envelope.run_id,
-                ts=envelope.ts,
+                text=given.text or "",
+                ask_id=given.ask_id,
+                data=given.data,
+                refused=given.refused,
             )
         case _:
             return None
@@ -98,24 +104,6 @@ def is_visible(hidden: Hidden, envelope: Message) -> bool:
     return run_id not in hidden.replaced or hidden.replaced[run_id] == message_id
 
 
-def _message(position: int, envelope: Message) -> TranscriptEntry:
-    said = envelope.payload
-    return TranscriptEntry(
-        position=position,
-        kind="message",
-        role=said.role,
-        text=said.text,
-        content=said.content,
-        message_id=said.message_id,
-        status=said.status,
-        documents=said.documents,
-        agent=envelope.agent,
-        author=said.author,
-        run_id=envelope.run_id,
-        ts=envelope.ts,
-    )
-
-
 def title(body: bytes) -> str | None:
     """Return the beginning of a message in one line; without text, the names of its files."""
     try:
@@ -126,4 +114,6 @@ def title(body: bytes) -> str | None:
     said = message.payload
     files = ", ".join(part.filename for part in said.content if isinstance(part, FilePart))
     line = " ".join(said.text[: 5 * _TITLE].split()) or files
-    return (line if len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…") or None
+    if len(line) > _TITLE:
+        line = f"{line[: _TITLE - 1].rstrip()}…"
+    return line or None

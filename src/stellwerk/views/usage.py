@@ -4,13 +4,13 @@ Counted from the ends of the calls, so a run that is under way, or that crashed,
 counts with what it has used.
 """
 
-from collections.abc import Mapping
 from typing import TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
 from stellwerk.envelope.model import Envelope, LlmEnd, RunEnd, RunStart, ToolEnd
+from stellwerk.envelope.payloads import Usage
 
 
 class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,23 +56,25 @@ def fold(usage: UsageTotals, envelope: Envelope) -> UsageTotals:
         case RunStart(ts=ts):
             return replace(usage, runs=usage.runs + 1, since=ts)
         case RunEnd(ts=ts) if usage.since is not None:
-            return replace(usage, seconds=round(usage.seconds + max(0.0, ts - usage.since), 6), since=None)
+            seconds = round(usage.seconds + max(0.0, ts - usage.since), 6)
+            return replace(usage, seconds=seconds, since=None)
         case LlmEnd(payload=ended):
-            spent = ended.usage
-            models: Mapping[str, ModelUsage] = usage.models
-            if spent is not None:
-                before = usage.models.get(spent.model, ModelUsage())
-                counted = ModelUsage(
-                    input_tokens=before.input_tokens + spent.input_tokens,
-                    output_tokens=before.output_tokens + spent.output_tokens,
-                    calls=before.calls + 1,
-                )
-                models = {**usage.models, spent.model: counted}
+            models = _counted(usage.models, ended.usage) if ended.usage else usage.models
             return replace(usage, models=models, model_calls=usage.model_calls + 1)
         case ToolEnd():
             return replace(usage, tool_calls=usage.tool_calls + 1)
         case _:
             return usage
+
+
+def _counted(models: dict[str, ModelUsage], spent: Usage) -> dict[str, ModelUsage]:
+    before = models.get(spent.model, ModelUsage())
+    after = ModelUsage(
+        input_tokens=before.input_tokens + spent.input_tokens,
+        output_tokens=before.output_tokens + spent.output_tokens,
+        calls=before.calls + 1,
+    )
+    return {**models, spent.model: after}
 
 
 def as_json(usage: UsageTotals) -> UsageInfo:

@@ -6,54 +6,45 @@ or graph inside; the caller feeds each with its own envelopes. A message keeps t
 id of its first tokens, so a client finds the same message in every snapshot.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
 from stellwerk.envelope import model as m
-from stellwerk.envelope.payloads import (
-    Asked,
-    FilePart,
-    ModelEnded,
-    Said,
-    StateChanged,
-    TextPart,
-    Token,
-    ToolEnded,
-)
+from stellwerk.envelope import payloads as p
 from stellwerk.envelope.results import Text
 from stellwerk.views import checklist
 
 Json = dict[str, Any]
-Operation = Json
-"""An operation of RFC 6902 that adds or removes one key; no writer of this log uses others."""
+_Call = m.LlmStart | m.LlmToken | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd
 
 
-def after(before: Any, changed: StateChanged) -> tuple[Any, list[Operation]]:
-    """Return the state and the operations that lead to it, without those that do not fit.
+def after(before: Any, changed: p.StateChanged) -> tuple[Any, list[Json]]:
+    """Return a named state after a change, and the operations of RFC 6902 that lead to it.
 
-    Values that were returned before never change.
+    A patch adds and removes single keys. A graph may remove a key that is not there, which is left
+    out. Values that were returned before never change.
     """
     if changed.patch is None:
         whole = _whole(before, changed)
         return whole, [{"op": "add", "path": "", "value": whole}]
-    state = {} if before is None else before
-    done: list[Operation] = []
+    state = dict(before) if isinstance(before, dict) else {}
+    done = []
     for operation in changed.patch:
-        patched = _patched(state, operation)
-        if patched is not None:
-            state = patched
-            done.append(operation)
+        key = operation["path"][1:].replace("~1", "/").replace("~0", "~")
+        if operation["op"] == "add":
+            state[key] = operation["value"]
+        elif key in state:
+            del state[key]
+        else:
+            continue
+        done.append(operation)
     return state, done
 
 
-def pointer(parts: Sequence[str]) -> str:
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
-
-
-def _whole(before: Any, changed: StateChanged) -> Any:
+def _whole(before: Any, changed: p.StateChanged) -> Any:
     """Return the snapshot; checklists are merged: each parallel tool has only its own change."""
     if changed.name != checklist.NAME:
         return changed.snapshot
@@ -62,19 +53,6 @@ def _whole(before: Any, changed: StateChanged) -> Any:
     except msgspec.ValidationError:  # a graph of the operator may use this name for something else
         return changed.snapshot
     return checklist.to_json(checklist.merged(known, new))
-
-
-def _patched(state: Any, operation: Operation) -> Json | None:
-    """Return the state after an operation; None if it does not fit."""
-    path = operation["path"].split("/")[1:]
-    if not isinstance(state, dict) or len(path) != 1:
-        return None
-    key = path[0].replace("~1", "/").replace("~0", "~")
-    if operation["op"] == "add":
-        return {**state, key: operation["value"]}
-    if operation["op"] == "remove" and key in state:
-        return {name: value for name, value in state.items() if name != key}
-    return None
 
 
 _ROLES = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
@@ -110,7 +88,7 @@ class DraftMessage:
         """Only text, which most clients want as a string."""
         return not any(kind == "reasoning" for kind, _ in self.blocks)
 
-    def add(self, token: Token) -> Block:
+    def add(self, token: p.Token) -> Block:
         block = self._block(token.kind, str(token.block))
         block.text += token.text
         return block
@@ -202,9 +180,7 @@ class Values:
                 self._asked.clear()
         return None
 
-    def _call(
-        self, envelope: m.LlmStart | m.LlmToken | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd
-    ) -> Json | None:
+    def _call(self, envelope: _Call) -> Json | None:
         call = envelope.call_id
         match envelope:
             case m.LlmStart(payload=called):
@@ -216,8 +192,8 @@ class Values:
             case m.ToolStart(payload=called) if called.kind != "graph":  # graphs have no message
                 self._answers[call] = self._answers.get(called.retry_of or "", call)
             case m.ToolUpdate(payload=update) if call in self.drafts:
-                written = (update.tool_call_id or "", update.tool_name or "", update.text or "")
-                self.touched = self.drafts[call].write(*written)
+                tool_call_id, name = update.tool_call_id or "", update.tool_name or ""
+                self.touched = self.drafts[call].write(tool_call_id, name, update.text or "")
             case m.ToolEnd(payload=result) if call in self._answers:
                 return self._put(_tool_message(self._answers[call], result), envelope.run_id)
         return None
@@ -239,21 +215,23 @@ class Values:
             draft.write(call_id, name, msgspec.json.encode(known).decode())
         return {"type": "tool_call", "id": call_id, "name": name, "args": known}
 
-    def _said(self, envelope: m.Message, said: Said) -> Json | None:
+    def _said(self, envelope: m.Message, said: p.Said) -> Json | None:
         streamed = self.model_messages.get(said.message_id)
-        content = _content(said)
         message_id = said.message_id if streamed is None else streamed["id"]
         if said.action == "removed":
             return self._remove([message_id])
+        content = _content(said)
         known = self._messages.get(message_id)
         if known is not None and text_of(known["content"]) == text_of(content):
             return None
         known = known or streamed
-        message = known or {"type": _ROLES[said.role], "id": message_id}
+        message = dict(known or {"type": _ROLES[said.role], "id": message_id})
         if said.role == "assistant" and known is None:
-            message |= {"tool_calls": []} | ({"name": said.author} if said.author else {})
+            message["tool_calls"] = []
+            if said.author:
+                message["name"] = said.author
         if said.role == "tool":
-            message |= {"tool_call_id": said.parent_message_id or ""}
+            message["tool_call_id"] = said.parent_message_id or ""
         return self._put(message | {"content": content}, None if said.role == "user" else envelope.run_id)
 
     def _set(self, news: Json) -> Json | None:
@@ -273,19 +251,17 @@ class Values:
 
 def closing_of(end: m.LlmEnd) -> Json:
     """Return what the end of a message adds: agent, finish reason and usage."""
-    used, reason = end.payload.usage, end.payload.finish_reason
-    about = ({"model_name": used.model} if used else {}) | ({"finish_reason": reason} if reason else {})
-    return {
-        **({"name": end.agent} if end.agent else {}),
-        "response_metadata": about,
-        **({"usage_metadata": usage_of(end.payload)} if used else {}),
-    }
+    used = end.payload.usage
+    closing: Json = {"name": end.agent} if end.agent else {}
+    closing["response_metadata"] = {"model_name": used.model} if used else {}
+    if end.payload.finish_reason:
+        closing["response_metadata"]["finish_reason"] = end.payload.finish_reason
+    if used:
+        closing["usage_metadata"] = usage_of(used)
+    return closing
 
 
-def usage_of(ended: ModelEnded) -> dict[str, int]:
-    used = ended.usage
-    if used is None:
-        return {}
+def usage_of(used: p.Usage) -> dict[str, int]:
     total = used.input_tokens + used.output_tokens
     return {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "total_tokens": total}
 
@@ -294,51 +270,55 @@ def text_of(content: str | list[Json]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
-def _tool_message(message_id: str, ended: ToolEnded) -> Json:
-    result, error = ended.result, ended.error
-    text = result.as_text() if result is not None else error.message if error is not None else None
+def _tool_message(message_id: str, ended: p.ToolEnded) -> Json:
+    text = "" if ended.status == "ok" else _CUT_OFF
+    if ended.result is not None:
+        text = ended.result.as_text()
+    elif ended.error is not None:
+        text = ended.error.message
     message = {
         "type": "tool",
         "id": message_id,
         "name": ended.tool_name,
         "tool_call_id": ended.tool_call_id,
-        "content": text if text is not None else "" if ended.status == "ok" else _CUT_OFF,
+        "content": text,
         "status": "success" if ended.status == "ok" else "error",
     }
-    typed = result is not None and not isinstance(result, Text)
-    return {**message, "artifact": msgspec.to_builtins(result)} if typed else message
+    if ended.result is not None and not isinstance(ended.result, Text):
+        message["artifact"] = msgspec.to_builtins(ended.result)
+    return message
 
 
-def _content(said: Said) -> str | list[Json]:
-    if all(isinstance(part, TextPart) for part in said.content):
-        return "".join(part.text for part in said.content if isinstance(part, TextPart))
+def _content(said: p.Said) -> str | list[Json]:
+    if all(isinstance(part, p.TextPart) for part in said.content):
+        return "".join(part.text for part in said.content if isinstance(part, p.TextPart))
     return [_part(part) for part in said.content]
 
 
-def _part(part: TextPart | FilePart) -> Json:
-    if isinstance(part, TextPart):
+def _part(part: p.TextPart | p.FilePart) -> Json:
+    if isinstance(part, p.TextPart):
         return {"type": "text", "text": part.text}
-    named = {"extras": {"filename": part.filename}}
-    return {"type": "file", "file_id": part.document_id, "mime_type": part.mime, **named}
+    extras = {"filename": part.filename}
+    return {"type": "file", "file_id": part.document_id, "mime_type": part.mime, "extras": extras}
 
 
-def _interrupt(asked: Asked) -> Json:
+def _interrupt(asked: p.Asked) -> Json:
     """Return the interrupt in the graph's own form; for ``ask_user``, as its arguments."""
-    known = {
-        "question": asked.question,
-        "options": asked.options,
-        "default": asked.default,
-        "schema": asked.schema,
-    }
-    ours = {name: value for name, value in known.items() if value is not None}
-    value = {"id": asked.ask_id, "value": ours if asked.data is None else asked.data}
-    return value if asked.schema is None else {**value, "response_schema": asked.schema}
+    value = asked.data
+    if value is None:
+        known = {name: getattr(asked, name) for name in ("question", "options", "default", "schema")}
+        value = {name: given for name, given in known.items() if given is not None}
+    interrupt = {"id": asked.ask_id, "value": value}
+    return interrupt if asked.schema is None else {**interrupt, "response_schema": asked.schema}
 
 
 def _todos(checklist: Any) -> Json:
     """Return a checklist as the to-do list of deep-agents-ui."""
     if not isinstance(checklist, dict):
         return {}
-    tasks = [task for task in checklist.get("tasks", ()) if isinstance(task, dict)]
-    status = [_TODO_STATUS.get(str(task.get("status")), "pending") for task in tasks]
-    return {"todos": [{"content": t.get("title", ""), "status": s} for t, s in zip(tasks, status, strict=True)]}
+    todos = [
+        {"content": task.get("title", ""), "status": _TODO_STATUS.get(str(task.get("status")), "pending")}
+        for task in checklist.get("tasks", ())
+        if isinstance(task, dict)
+    ]
+    return {"todos": todos}

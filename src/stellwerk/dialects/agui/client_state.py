@@ -16,7 +16,7 @@ from typing import Any
 from stellwerk.dialects.agui.events import event
 from stellwerk.dialects.base import Chunk
 from stellwerk.envelope.model import RunStart, State
-from stellwerk.views import values
+from stellwerk.views.values import after
 
 _TODO = ("checklist", "todos")
 """States that are also shown as an activity."""
@@ -138,11 +138,11 @@ class SharedState:
             if owner not in self._agents:
                 yield _added(["agents", owner], {})
             place, known = ["agents", owner, name], self._agents.setdefault(owner, {})
-        if changed.payload.patch is not None and known.get(name) is None:
+        if changed.payload.patch is not None and not isinstance(known.get(name), dict):
             yield _added(place, {})
-        known[name], done = values.after(known.get(name), changed.payload)
+        known[name], done = after(known.get(name), changed.payload)
         for operation in done:
-            yield {**operation, "path": values.pointer(place) + operation["path"]}
+            yield {**operation, "path": _pointer(place) + operation["path"]}
 
     def _document(self) -> dict[str, Any]:
         inner = {owner: dict(known) for owner, known in self._agents.items()}
@@ -158,4 +158,8 @@ class SharedState:
 
 
 def _added(place: list[str], value: Any) -> Chunk:
-    return {"op": "add", "path": values.pointer(place), "value": value}
+    return {"op": "add", "path": _pointer(place), "value": value}
+
+
+def _pointer(place: list[str]) -> str:
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in place)

@@ -76,7 +76,7 @@ class _StreamedMessage:
         for block in self.draft.blocks.values():
             yield self._piece("content-block-finish", index=block.index, content=_final(self.draft, block))
         if ended.status == "ok":
-            used = {"usage": usage_of(ended)} if ended.usage is not None else {}
+            used = {"usage": usage_of(ended.usage)} if ended.usage is not None else {}
             yield self._piece("message-finish", **used)
         else:
             failed = "the model call failed" if ended.status == "error" else "the model call was abandoned"
