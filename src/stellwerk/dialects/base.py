@@ -20,6 +20,8 @@ Chunk = dict[str, Any]
 """One item of the translated stream."""
 Cursor = tuple[int, int]
 """The position of an envelope, and the number of its chunk, from 0."""
+Envelopes = Iterable[tuple[int, Envelope]]
+"""Envelopes with their positions."""
 
 
 class Translator(Protocol):
@@ -32,18 +34,13 @@ class Dialect:
     name: str
     media_type: str
     translator: Callable[[str], Translator]
-    """Makes a translator for a session id."""
+    """Takes the id of the session."""
     frame: Callable[[Cursor, Chunk], bytes]
-    """Encodes a chunk for the wire."""
     memory: Literal["trace", "session"] = "session"
     """Where a translator must be fed from, so that a reader can resume anywhere."""
 
 
-def translate(
-    translator: Translator,
-    envelopes: Iterable[tuple[int, Envelope]],
-) -> Iterator[tuple[Cursor, Chunk]]:
-    """Yield every chunk of some envelopes with its cursor."""
+def translate(translator: Translator, envelopes: Envelopes) -> Iterator[tuple[Cursor, Chunk]]:
     for position, envelope in envelopes:
         for number, chunk in enumerate(translator.feed(position, envelope)):
             yield (position, number), chunk

@@ -162,8 +162,9 @@ class Chunks:
             case m.LlmToken(payload=token) if token.kind == "text" and not outer:
                 self._trace.texts.setdefault(envelope.call_id, []).append(token.text)
             case m.LlmToken(payload=token) if token.kind == "text" and self.live:
-                self._run.previews[envelope.call_id] = envelope.call_id
-                yield self._chunk(StreamEvent.DELTA, envelope, OUTER, data=token.text, message_id=envelope.call_id)
+                call_id = envelope.call_id
+                self._run.previews[call_id] = call_id
+                yield self._chunk(StreamEvent.DELTA, envelope, OUTER, data=token.text, message_id=call_id)
             case m.LlmEnd() if outer:
                 yield from self._outer_model_ended(envelope)
             case m.LlmEnd():
@@ -225,7 +226,8 @@ class Chunks:
         ended, held = end.payload, self._trace.held.get(end.call_id)
         if ended.status == "error":
             yield from self._release(end.call_id)
-            yield self._call_aborted(end, call, ended.error.message if ended.error else f"{call.name} failed")
+            reason = ended.error.message if ended.error else f"{call.name} failed"
+            yield self._call_aborted(end, call, reason)
         if ended.status != "ok":
             return
         last = held.data if held else ""
@@ -259,15 +261,16 @@ class Chunks:
             said["aborted"] = given.event is StreamEvent.ABORTED
             call = self._trace.calls.get(envelope.call_id)
             if call is not None:
-                said |= {"toolcall_id": call.tool_call_id, "agent_name": None if call.kind == "tool" else call.name}
+                said["toolcall_id"] = call.tool_call_id
+                said["agent_name"] = None if call.kind == "tool" else call.name
             yield self._chunk(given.event, envelope, level, **said)
 
     def _asked(self, ask: m.AskUser) -> StreamChunk:
         asked = ask.payload
         call = self._trace.calls.get(ask.parent_id or "")
         level = call.level if call and call.kind == "tool" else self._level(ask)
-        fields: dict[str, Any] = {"data": asked.question, "ask_id": asked.ask_id, "question": form_of(asked)}
-        return self._chunk(StreamEvent.QUESTION, ask, level, **fields)
+        fields: dict[str, Any] = {"ask_id": asked.ask_id, "question": form_of(asked)}
+        return self._chunk(StreamEvent.QUESTION, ask, level, data=asked.question, **fields)
 
     def _error(self, error: m.Error) -> StreamChunk:
         problem = error.payload
@@ -290,7 +293,8 @@ class Chunks:
             return
         shown = self._run.previews.pop(said.message_id, said.message_id)
         if said.status == "last":
-            yield self._chunk(StreamEvent.FINAL, message, OUTER, final_answer=text, message_id=shown)
+            fields = {"final_answer": text, "message_id": shown}
+            yield self._chunk(StreamEvent.FINAL, message, OUTER, **fields)
         else:
             yield self._chunk(StreamEvent.STEP, message, OUTER, data=text, message_id=shown)
 
@@ -300,7 +304,8 @@ class Chunks:
         if end.payload.status == "stopped":
             yield self._aborted(end, OUTER, end.payload.reason or "the run was stopped")
         if end.payload.status == "failed" and not self._run.failed:
-            yield self._chunk(StreamEvent.ERROR, end, OUTER, data={**failure_of(end), "fatal": True})
+            error = {**failure_of(end), "fatal": True}
+            yield self._chunk(StreamEvent.ERROR, end, OUTER, data=error)
 
     def _release(self, owner: str | None) -> Iterator[StreamChunk]:
         """Release the last text inside a call as a step, as more follows."""

@@ -83,11 +83,13 @@ class Events:
                     self._agent, self._named = started.system, False
             case m.Error(payload=problem):
                 self._failed = self._failed or problem.fatal
-                yield "error", {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
+                error = {"code": problem.code, "message": problem.message, "fatal": problem.fatal}
+                yield "error", error
             case m.RunEnd(payload=ended) if ended.status == "failed" and not self._failed:
                 yield "error", {**failure_of(envelope), "fatal": True}
             case m.RunEnd(payload=ended) if ended.status == "stopped":
-                yield "error", {"code": "stopped", "message": ended.reason or "the run was stopped", "fatal": True}
+                reason = ended.reason or "the run was stopped"
+                yield "error", {"code": "stopped", "message": reason, "fatal": True}
 
 
 def _words(envelope: m.Message | m.AskUser) -> Iterator[_Line]:
@@ -96,7 +98,8 @@ def _words(envelope: m.Message | m.AskUser) -> Iterator[_Line]:
             for fragment in fragments(said.text):
                 yield "text_message", {"text": fragment}
         case m.AskUser(payload=asked):
-            yield "text_message", {"text": asked.question, "ask_id": asked.ask_id, "question": form_of(asked)}
+            form = form_of(asked)
+            yield "text_message", {"text": asked.question, "ask_id": asked.ask_id, "question": form}
 
 
 def _preview(args: _Payload) -> str:

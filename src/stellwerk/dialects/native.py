@@ -51,7 +51,8 @@ def _without_prompt(stored: Stored) -> Stored:
     assert isinstance(start, LlmStart)
     if start.payload.messages is None:
         return stored
-    return Stored(stored.position, encode(replace(start, payload=replace(start.payload, messages=None))))
+    payload = replace(start.payload, messages=None)
+    return Stored(stored.position, encode(replace(start, payload=payload)))
 
 
 def _shortened(stored: Stored) -> Stored:
@@ -61,4 +62,5 @@ def _shortened(stored: Stored) -> Stored:
     if update.payload.phase != "output" or text is None or len(text) <= LONGEST_OUTPUT:
         return stored
     text = f"{text[:_HALF]}\n… {len(text) - LONGEST_OUTPUT} characters left out …\n{text[-_HALF:]}"
-    return Stored(stored.position, encode(replace(update, payload=replace(update.payload, text=text))))
+    payload = replace(update.payload, text=text)
+    return Stored(stored.position, encode(replace(update, payload=payload)))

@@ -1,5 +1,6 @@
 """Open questions of a session, and the check of answers to them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -53,11 +54,11 @@ BREAKPOINT = "The graph pauses here, as its breakpoint says. Go on?"
 YES, NO = "yes", "no"
 
 
+@dataclass(frozen=True)
 class GoOn:
     """The resume value at a breakpoint: the graph goes on, or not."""
 
-    def __init__(self, goes_on: bool) -> None:
-        self.goes_on = goes_on
+    goes_on: bool
 
 
 def resume_value(question: Asked, answer: Answered) -> Any:

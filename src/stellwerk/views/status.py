@@ -28,7 +28,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Questions of that run, answered or not."""
     open_asks: tuple[str, ...] = ()
     failed_tasks: tuple[str, ...] = ()
-    """Failed task calls of that trace."""
     last_activity: float = 0.0
 
 

@@ -21,7 +21,6 @@ _TITLE = 80
 
 class Hidden(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
-    """Removed messages."""
     replaced: dict[str, str | None] = {}
     """Runs whose answer was regenerated, and the message that both runs answer."""
 
@@ -33,7 +32,6 @@ class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     role: str
     text: str
     content: list[TextPart | FilePart] | None = None
-    """The parts of a message."""
     message_id: str | None = None
     status: str | None = None
     """For a message: ``first``, ``step`` or ``last`` of its round."""

@@ -7,7 +7,7 @@ counts with what it has used.
 from typing import TypedDict
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from stellwerk.envelope.model import Envelope, LlmEnd, RunEnd, RunStart, ToolEnd
 from stellwerk.envelope.payloads import Usage
@@ -79,18 +79,12 @@ def _counted(models: dict[str, ModelUsage], spent: Usage) -> dict[str, ModelUsag
 
 def as_json(usage: UsageTotals) -> UsageInfo:
     """Return the JSON of the API: a list of models, and the sum over them."""
-    models: list[UsageOfModel] = [
-        {
-            "model": name,
-            "input_tokens": spent.input_tokens,
-            "output_tokens": spent.output_tokens,
-            "calls": spent.calls,
-        }
-        for name, spent in sorted(usage.models.items())
+    models = [
+        msgspec.convert({"model": name, **asdict(spent)}, UsageOfModel) for name, spent in sorted(usage.models.items())
     ]
     return {
-        "input_tokens": sum(spent.input_tokens for spent in usage.models.values()),
-        "output_tokens": sum(spent.output_tokens for spent in usage.models.values()),
+        "input_tokens": sum(model["input_tokens"] for model in models),
+        "output_tokens": sum(model["output_tokens"] for model in models),
         "model_calls": usage.model_calls,
         "tool_calls": usage.tool_calls,
         "runs": usage.runs,

@@ -67,7 +67,6 @@ class Block:
     text: str = ""
     """For a tool call, the JSON of its arguments so far."""
     name: str = ""
-    """The name of the tool."""
     tool_call_id: str = ""
 
     def content(self) -> Json:
@@ -79,7 +78,6 @@ class Block:
 class DraftMessage:
     message_id: str
     node: str
-    """The node that called the model."""
     blocks: dict[tuple[str, str], Block] = field(default_factory=dict)
     """In the order of their starts, which is also their index."""
 
@@ -135,7 +133,6 @@ class Values:
     touched: Block | None = None
     """The block that the latest envelope extended."""
     _messages: dict[str, Json] = field(default_factory=dict)
-    """By id, in order."""
     _keys: Json = field(default_factory=dict)
     _asked: dict[str, Json] = field(default_factory=dict)
     _answers: dict[str, str] = field(default_factory=dict)

@@ -7,6 +7,7 @@ may resume their calls. Every log in valid order gives a stream in valid order;
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import assert_never
 
 import msgspec
@@ -122,7 +123,7 @@ class AguiTranslator:
                 | m.SubgraphCheckpoint()
                 | m.SubgraphResume()
             ):
-                pass  # taken as input, or covered by the state, the resumed sub-agents and the outcome
+                pass  # taken as input, or covered by state, sub-agents and outcome
             case _:
                 assert_never(envelope)
 
@@ -158,7 +159,8 @@ class AguiTranslator:
         yield event("RUN_STARTED", start, **about, input=repeated if given else None)
         yield from self._state.run_starts(start)
         yield from self._calls.run_starts(start)
-        if start.payload.replaces is not None and self._messages_sent.drop_answer(start.payload.replaces):
+        replaced = start.payload.replaces
+        if replaced is not None and self._messages_sent.drop_answer(replaced):
             yield self._messages(start)
         later, self._later = self._later, []
         yield from later
@@ -166,7 +168,7 @@ class AguiTranslator:
     def _run_ends(self, end: m.RunEnd) -> Iterator[Chunk]:
         asks = [ask for trace, ask in self._asks.values() if trace == end.trace_id]
         if end.payload.status in ("completed", "awaiting_user"):
-            yield from self._retract([each for broken in self._broken.values() for each in broken], end)
+            yield from self._retract(list(chain.from_iterable(self._broken.values())), end)
         yield from self._calls.run_ends(end, [(ask["id"], ask.get("subagentRunId")) for ask in asks])
         yield self._last(end, asks)
         self._running = False
@@ -198,9 +200,10 @@ class AguiTranslator:
             yield from self._retract([said.message_id], message)
         elif said.role != "tool" and text and not self._models.was_sent(said.message_id):
             # A node returned it without a model call, or an operator wrote it.
-            yield event("TEXT_MESSAGE_START", message, owner, messageId=said.message_id, role=said.role)
-            yield event("TEXT_MESSAGE_CONTENT", message, owner, messageId=said.message_id, delta=text)
-            yield event("TEXT_MESSAGE_END", message, owner, messageId=said.message_id)
+            id_ = said.message_id
+            yield event("TEXT_MESSAGE_START", message, owner, messageId=id_, role=said.role)
+            yield event("TEXT_MESSAGE_CONTENT", message, owner, messageId=id_, delta=text)
+            yield event("TEXT_MESSAGE_END", message, owner, messageId=id_)
 
     def _retract(self, message_ids: list[str], cause: m.Envelope) -> Iterator[Chunk]:
         gone = [message_id for message_id in message_ids if self._messages_sent.drop(message_id)]
@@ -214,7 +217,8 @@ class AguiTranslator:
 def _remark(envelope: m.Log | m.Warning | m.Error, owner: str | None) -> Iterator[Chunk]:
     if isinstance(envelope, m.Error) and envelope.payload.fatal:
         return  # the end of the run has it
-    yield event("CUSTOM", envelope, owner, name=m.type_of(envelope), value=msgspec.to_builtins(envelope.payload))
+    value = msgspec.to_builtins(envelope.payload)
+    yield event("CUSTOM", envelope, owner, name=m.type_of(envelope), value=value)
 
 
 def _input_ids(start: m.RunStart) -> list[str]:

@@ -43,7 +43,6 @@ class _StreamedMessage:
     namespace: Namespace
     begun: bool = False
     blocks: int = 0
-    """Blocks that were started."""
     ended: ModelEnded | None = None
     """Its end, though not all of it is sent yet."""
 
@@ -74,13 +73,14 @@ class _StreamedMessage:
 
     def finish(self, ended: ModelEnded) -> Iterator[_Event]:
         for block in self.draft.blocks.values():
-            yield self._piece("content-block-finish", index=block.index, content=_final(self.draft, block))
+            content = _final(self.draft, block)
+            yield self._piece("content-block-finish", index=block.index, content=content)
         if ended.status == "ok":
             used = {"usage": usage_of(ended.usage)} if ended.usage is not None else {}
             yield self._piece("message-finish", **used)
         else:
-            failed = "the model call failed" if ended.status == "error" else "the model call was abandoned"
-            yield self._piece("error", message=failed, code=ended.status)
+            over = "failed" if ended.status == "error" else "was abandoned"
+            yield self._piece("error", message=f"the model call {over}", code=ended.status)
 
     def _piece(self, event: str, **more: object) -> _Event:
         return self._event({"event": event, "message_id": self.draft.message_id, **more})
@@ -187,7 +187,8 @@ class ThreadsTranslator:
             yield from self._run_ends(envelope.payload)
             return
         self._system = envelope.payload.system
-        yield _Event("lifecycle", self._namespaces.root, {"event": "running", "graph_name": self._system})
+        running = {"event": "running", "graph_name": self._system}
+        yield _Event("lifecycle", self._namespaces.root, running)
         for call in self._namespaces.open.values():  # LangGraph starts resumed ones again
             call.entered = False
             yield from _tool_starts(call)
@@ -240,10 +241,9 @@ class ThreadsTranslator:
         """Send a checkpoint and its values, from which clients learn its messages."""
         root = self._namespaces.root
         parent = {"parent_id": self._checkpoints[-1]} if self._checkpoints else {}
-        step = len(self._checkpoints) - 1
-        source = "input" if saved.node == START else "loop"
+        place = {"step": len(self._checkpoints) - 1, "source": "input" if saved.node == START else "loop"}
         self._checkpoints.append(saved.checkpoint_id)
-        yield _Event("checkpoints", root, {"id": saved.checkpoint_id, **parent, "step": step, "source": source})
+        yield _Event("checkpoints", root, {"id": saved.checkpoint_id, **parent, **place})
         yield _Event("values", root, root.values.snapshot())
 
 
@@ -253,9 +253,10 @@ def _enter(namespace: Namespace) -> Iterator[_Event]:
         return
     namespace.entered = True
     called = namespace.called
-    cause = {"type": "toolCall", "tool_call_id": called.tool_call_id}
-    started = {"event": "started", "graph_name": called.title or called.tool_name}
-    yield _Event("lifecycle", namespace, started if called.kind == "graph" else {**started, "cause": cause})
+    started: Json = {"event": "started", "graph_name": called.title or called.tool_name}
+    if called.kind != "graph":
+        started["cause"] = {"type": "toolCall", "tool_call_id": called.tool_call_id}
+    yield _Event("lifecycle", namespace, started)
 
 
 def _tool_starts(call: Call) -> Iterator[_Event]:
