@@ -1,4 +1,4 @@
-"""``stellwerk …`` and ``python -m stellwerk …``. Ctrl-C ends it quietly, also while Python still loads the command."""
+"""``stellwerk …`` and ``python -m stellwerk …``; Ctrl-C ends it quietly at any moment."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The composition root: the only place that builds everything from the settings and knows it all."""
+"""The composition root: builds the whole server from its settings."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.params import Depends
 from fastapi_offline import FastAPIOffline
 
@@ -83,12 +83,13 @@ def create_app(
 ) -> FastAPI:
     """The whole server as an ASGI app; everything it holds is opened and closed by its lifespan.
 
-    The systems demo and office are there only with ``Settings(demo=True)``.
-    ``own`` are graphs and agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
-    ``dependencies`` of yours come before every route but /, /docs and /healthz: who may use it is yours to say.
-    Without them and without ``identify``, a server that has no keys takes only requests of its own machine.
-    ``identify`` gets each request and returns its principal, ``stellwerk.Principal(tenant, role, user)``.
-    Run it by ``serve``; or mount it, and put ``stellwerk.opened(app)`` into the lifespan of the app it is mounted in.
+    The systems demo and office are there only with ``Settings(demo=True)``. ``own`` are graphs and
+    agent systems of yours, by name: ``{"desk": "desk.py:graph", "research": "research.yaml"}``.
+    ``dependencies`` of yours come before every route but /, /docs and /healthz: who may use it is
+    yours to say. ``identify`` gets each request and returns its principal,
+    ``stellwerk.Principal(tenant, role, user)``. Without either, a server that has no keys takes only
+    requests of its own machine. Run it by ``serve``; or mount it, and put ``stellwerk.opened(app)``
+    into the lifespan of the app it is mounted in.
     """
     chosen = settings or Settings()
     wakes = WakeUps()
@@ -96,21 +97,18 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # LangChain runs synchronous nodes and tools in the default executor of the loop, and in no other.
+        # LangChain runs synchronous nodes and tools in the default executor of the loop.
         asyncio.get_running_loop().set_default_executor(RunThreads())
-        async with (
-            _services(chosen, wakes, own or {}, identify, checked_before=bool(dependencies), parts=parts) as services,
-            AsyncExitStack() as running,
-        ):
+        async with AsyncExitStack() as running:
+            opening = _services(chosen, wakes, own or {}, identify, checked_before=bool(dependencies), parts=parts)
+            services = await running.enter_async_context(opening)
             app.state.credentials, app.state.audit = services.credentials, services.audit
             app.state.quotas, app.state.clock = services.quotas, services.clock
-            plugged_in = [await running.enter_async_context(plugin.opened(app, services)) for plugin in plugins]
+            enter = running.enter_async_context
+            plugged_in = [await enter(plugin.opened(app, services)) for plugin in plugins]
             for router in all.routers(services, plugged_in, frame_limit=chosen.body_limit):
-                app.include_router(router, dependencies=dependencies)
-                app.state.own_endpoints |= cors.endpoints(router.routes)
-            about_health = operations.health_routes(services)
-            app.include_router(about_health)
-            app.state.own_endpoints |= cors.endpoints(about_health.routes)
+                _include(app, router, dependencies)
+            _include(app, operations.health_routes(services), ())
             app.state.opened = True
             with mounting.ending_with_the_process(wakes):
                 yield
@@ -154,11 +152,13 @@ def create_app(
     return app
 
 
+def _include(app: FastAPI, router: APIRouter, dependencies: Sequence[Depends]) -> None:
+    app.include_router(router, dependencies=dependencies)
+    app.state.own_endpoints |= cors.endpoints(router.routes)
+
+
 def check_reach(settings: Settings, *, closed: bool) -> None:
-    """
-    Raises:
-        SettingsError: others than this machine may use the server, and nothing asks who they are.
-    """
+    """Refuse a server that others than this machine may use, and that does not ask who they are."""
     setting = beyond_loopback(settings)
     if setting is not None and not closed:
         raise SettingsError(
@@ -194,24 +194,25 @@ async def _services(
         credentials = await _credentials(operator, storage.database, clock, identify, checked_before)
         check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.recheck)
-        resources = _tenant_resources(operator, storage, secrets, serve_targets.graphs_among(wanted), opened)
+        graphs = serve_targets.graphs_among(wanted)
+        resources = _tenant_resources(operator, storage, secrets, graphs, opened)
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
         scheduler = _scheduler(settings, storage, systems, clock, opened)
-        _keep_doing(_repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), "lookout", opened)
+        _start(_repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), opened)
         await _give_built_in(systems, parts.demo_systems(), demo=bool(settings.demo))
         await _give(systems, wanted, credentials)
         await _recover(storage, scheduler)
         overviews = Overviews(storage.database, systems, storage.todolists)
         catch_up = _repeat(overviews.catch_up, "overviews_not_kept", every=parts.timings.overviews)
-        _keep_doing(catch_up, "overviews", opened)
-        _keep_doing(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), "uses", opened)
+        _start(catch_up, opened)
+        _start(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), opened)
         sessions = Sessions(storage, systems, scheduler, clock, SortableIds(clock))
         audit_log = Audit(storage.database, clock, storage.log.redactors)
         kept = storage.database, storage.log, storage.documents
         retention = RetentionJob(*kept, sessions, audit_log, operator.retention, clock)
         retention.warn_of_unknown([tenant.name for tenant in credentials.tenants.all()])
-        _keep_doing(retention.keep_running(), "retention", opened)
+        _start(retention.keep_running(), opened)
         yield Services(
             database=storage.database,
             log=storage.log,
@@ -241,7 +242,7 @@ async def _storage(
     for plugin in server_plugins():
         audited |= plugin.audited
     database = AuditedDatabase(stored, audited)
-    _keep_doing(_watch_database(stored, data / DATABASE), "presence", opened)
+    _start(_watch_database(stored, data / DATABASE), opened)
     log = DurableLog(database, wakes, operator_file.redactors_of(operator))
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
@@ -260,8 +261,9 @@ def _scheduler(
     return scheduler
 
 
-def _keep_doing(work: Coroutine[Any, Any, None], name: str, opened: AsyncExitStack) -> None:
-    opened.callback(asyncio.create_task(work, name=name).cancel)
+def _start(job: Coroutine[Any, Any, None], opened: AsyncExitStack) -> None:
+    """Run a background job until the server closes."""
+    opened.callback(asyncio.create_task(job).cancel)
 
 
 async def _give_built_in(systems: Systems, texts: Mapping[str, str], *, demo: bool) -> None:
@@ -284,7 +286,7 @@ async def _give(systems: Systems, wanted: Mapping[str, str], credentials: auth.C
 async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
     """Finish what the process before this one left, whether it ended or was killed."""
     while count := await storage.database.submit(transactions.rebuild_statuses, None, urgent=True):
-        logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades, which takes a while
+        logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades
     await storage.documents.sweep()
     await storage.database.submit(purge, None, urgent=True)
     await scheduler.recover()
@@ -306,9 +308,10 @@ def _tenant_resources(
 ) -> TenantResources:
     """What agents are built from: what is installed, and what the operator's file adds."""
     named = {**operator.graphs, **own}
+    inputs, images = operator.graph_inputs, operator.graph_images
     loaders: list[Callable[[], Any]] = [
         lambda: tools.discover(operator.tools),
-        lambda: registry.discover(named, inputs=operator.graph_inputs, images=operator.graph_images),
+        lambda: registry.discover(named, inputs=inputs, images=images),
     ]
     found_tools, found_graphs = import_reference.load_all(loaders, lambda load: load())
     return TenantResources(
@@ -325,7 +328,7 @@ def _tenant_resources(
 
 
 async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: float) -> None:
-    """Do it now and then, also while the disk is full or gone; ``failed`` is the event in the operator's log."""
+    """Do it now and then, also while the disk is full or gone: then ``failed`` is logged."""
     while True:
         try:
             await work()
@@ -335,7 +338,7 @@ async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: fl
 
 
 async def _watch_database(database: Sqlite, path: Path) -> None:
-    """Writes notice by themselves that the database is gone; a server that writes nothing logs it here."""
+    """Log that the database is gone, also on a server that writes nothing."""
     gone = False
     while True:
         await asyncio.sleep(_LOOK_AROUND)

@@ -1,4 +1,4 @@
-"""Ids, digests and the clock: the only source of time and randomness, passed in so that tests can fix both."""
+"""Ids, digests and the clock: the only source of time and randomness."""
 
 import hashlib
 import os
@@ -13,10 +13,10 @@ _RANDOM_BITS = 80
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch. Information, never an order: the operator, or the network, may set it."""
+        """Seconds since the epoch. Information, never an order: the clock may be set."""
 
     def steady(self) -> float:
-        """Seconds since any moment, which cannot be set: two of them say how long something took."""
+        """Monotonic seconds: two of them say how long something took."""
 
 
 class SystemClock:
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class AnchoredClock:
-    """The time at which it was made plus a monotonic duration: differences between its times are durations."""
+    """The time at which it was made plus a monotonic duration, so differences are durations."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Strict deserialisation of checkpoints: set before LangGraph is imported, or a crafted checkpoint can run code."""
+"""Strict deserialisation, set before LangGraph is imported: no crafted checkpoint can run code."""
 
 import os
 

@@ -1,8 +1,8 @@
 """The operator's log: one JSON object per line on standard error; readable lines on a terminal.
 
-Values are rendered, never formatted into a text, so no input can forge a line. Secrets are removed from values, never
-from a whole line, so none can break its structure. In readable lines control characters are spelled out and tracebacks
-are indented, so nothing in them looks like a line of its own.
+Values are rendered, never formatted into a text, so no input can forge a line. Secrets are removed
+from values, never from a whole line, so none can break its structure. In readable lines control
+characters are spelled out and tracebacks are indented, so nothing in them looks like a line.
 """
 
 import logging
@@ -52,8 +52,10 @@ def redacting(redact: Redact) -> Iterator[None]:
 def _redacted(logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     if not _redactions:
         return event
-    tenant, kept = event.get("tenant"), _OURS | {"event"} if _is_named(logger, event) else _OURS
-    return {key: value if key in kept or _is_id(key, value) else _clean(value, tenant) for key, value in event.items()}
+    tenant = event.get("tenant")
+    kept = _OURS | {"event"} if _is_named(logger, event) else _OURS
+    redacted = {key for key, value in event.items() if key not in kept and not _is_id(key, value)}
+    return {key: _clean(value, tenant) if key in redacted else value for key, value in event.items()}
 
 
 def _is_id(key: str, value: Any) -> bool:
@@ -101,7 +103,8 @@ def configure(form: Form = "auto", level: int = logging.INFO) -> None:
     logging.captureWarnings(True)
     logging.getLogger("stellwerk").setLevel(level)
     # A stalled reader is let go in the middle of its answer; we have a line of our own for that.
-    logging.getLogger("uvicorn.error").addFilter(lambda line: "without completing response" not in line.getMessage())
+    known = "without completing response"
+    logging.getLogger("uvicorn.error").addFilter(lambda line: known not in line.getMessage())
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -111,7 +114,7 @@ def configure(form: Form = "auto", level: int = logging.INFO) -> None:
 
 
 def get_logger(name: str) -> Any:
-    """A logger for code that is also used as a library: without a server it writes to standard logging only."""
+    """A logger for code that is also used as a library: then it writes to standard logging."""
     if not structlog.is_configured():
         structlog.configure(
             processors=[
@@ -137,5 +140,5 @@ def _plain(text: str) -> str:
 
 def _indented(output: TextIO, exc_info: Any) -> None:
     rendered = structlog.processors.ExceptionRenderer()(None, "", {"exc_info": exc_info})["exception"]
-    lines = _clean_text(rendered).splitlines()  # indented, a secret of several lines would not be found
+    lines = _clean_text(rendered).splitlines()  # before the indent, which would hide a secret
     output.write("\n" + indent("\n".join(map(_plain, lines)), "    "))

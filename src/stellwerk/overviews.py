@@ -1,9 +1,9 @@
-"""Materialized overviews: the folds of a session, stored with their position, so that a long log is not read again.
+"""Materialized overviews: the folds of a session, stored so that a long log is not read again.
 
-A request reads the stored overview and folds the events behind it; it writes nothing.
-In the background ``catch_up`` stores overviews that have fallen behind, and writes
-changed to-do lists to files. It depends on stored data only, so a crash or dropped
-derived tables cost some work at the next start and nothing else.
+A request reads the stored overview and folds the events behind it; it writes nothing. In the
+background ``catch_up`` stores overviews that have fallen behind, and writes changed to-do lists to
+files. It depends on stored data only, so a crash or dropped derived tables cost some work at the
+next start and nothing else.
 """
 
 from collections.abc import Sequence
@@ -55,13 +55,11 @@ class Overviews:
         self._due: dict[tuple[str, str], None] = {}
 
     async def of(self, tenant: str, session_id: str) -> Seen:
-        """
-        Raises:
-            NotFound: there is no such session for this tenant.
-        """
+        """The session as it is now. Raises NotFound if this tenant has no such session."""
 
         def look(tx: Transaction) -> tuple[Row | None, Row | None, list[Row]]:
-            head, known = tx.row("head", session_id, tenant), tx.row("overview_of", session_id, tenant, FORM)
+            head = tx.row("head", session_id, tenant)
+            known = tx.row("overview_of", session_id, tenant, FORM)
             return head, known, _page(tx, tenant, session_id, known[0] if known else 0, _TYPES)
 
         head, known, page = await self._database.read(look)
@@ -75,11 +73,7 @@ class Overviews:
         return Seen(overview, max(head[0], position), head[2], kept)
 
     async def transcript(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[TranscriptEntry]:
-        """The first ``limit`` entries behind ``after`` that are not hidden.
-
-        Raises:
-            NotFound: there is no such session for this tenant.
-        """
+        """The first ``limit`` entries behind ``after`` that are not hidden."""
         hidden = (await self.of(tenant, session_id)).overview.hidden
         found: list[TranscriptEntry] = []
         while len(found) < limit:
@@ -107,12 +101,12 @@ class Overviews:
                 await self._keep(tenant, session_id)
             except StorageFull:
                 return
-            except (NotFound, msgspec.DecodeError) as error:  # deleted meanwhile, or a log that cannot be read
+            except (NotFound, msgspec.DecodeError) as error:  # deleted meanwhile, or unreadable
                 logger.info("overview_not_kept", session=session_id, error=str(error))
             del self._due[tenant, session_id]
 
     async def _sweep(self) -> None:
-        """Remove the to-do lists of sessions that are gone: a crash came between their rows and their files."""
+        """Remove to-do lists of deleted sessions, which a crash may leave."""
         for folder in await self._systems.all_checklist_folders():
             for session_id in await in_thread(self._todolists.sessions, folder):
                 await self._remove_if_gone(session_id, folder)
@@ -129,7 +123,7 @@ class Overviews:
         await self._database.submit(_keep_many, row)
 
     async def _remove_if_gone(self, session_id: str, folder: str) -> None:
-        """A session may be deleted while its list is written; then the list has to be removed here."""
+        """Remove the list of a session that was deleted while the list was written."""
         if await self._database.read(lambda tx: tx.row("is_taken", session_id)) is None:
             await in_thread(self._todolists.remove, [folder], session_id)
 

@@ -1,4 +1,4 @@
-"""Retention: compacts old sessions and deletes older ones, as the operator configured for each tenant.
+"""Retention: compacts old sessions and deletes older ones, as configured for each tenant.
 
 A background job that works in small pieces, with a pause after each. It depends on stored data
 only, so an interruption costs nothing: the next round finds what is left. A session with a run
@@ -45,7 +45,7 @@ class RetentionJob:
     clock: Clock
 
     def warn_of_unknown(self, tenants: Collection[str]) -> None:
-        """Log each configured tenant that does not exist: it may be created later, or be misspelled."""
+        """Log configured tenants that do not exist: they may be created later, or be misspelled."""
         for name in sorted(self.wanted.tenants.keys() - set(tenants)):
             logger.warning("retention_of_unknown_tenant", tenant=name)
 
@@ -53,7 +53,7 @@ class RetentionJob:
         while True:
             try:
                 await self.run_once()
-            except (StellwerkError, OSError) as error:  # a disk that is full or gone, or a file that cannot be removed
+            except (StellwerkError, OSError) as error:  # such as a full disk
                 logger.warning("retention_failed", error=str(error))
             await asyncio.sleep(_EVERY)
 

@@ -13,7 +13,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def in_home(path: Path) -> Path:
-    """With the home folder in the place of ``~``: a shell expands it neither in quotes nor behind ``=``."""
+    """Expand ``~``, which a shell leaves in quotes and behind ``=``."""
     return Path(os.path.expanduser(path))
 
 
@@ -26,7 +26,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="STELLWERK_", frozen=True, extra="forbid")
 
     host: str = "127.0.0.1"
-    """Address to listen on. Anything but loopback is refused as long as there are neither API keys nor an issuer."""
+    """Address to listen on. Without API keys and issuer, anything but loopback is refused."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
     data: HomePath = Path("./data")
@@ -34,24 +34,24 @@ class Settings(BaseSettings):
     config: HomePath | None = None
     """The operator's file: MCP servers, model providers, tools and graphs."""
     demo: bool | None = None
-    """Whether the systems demo and office are offered; by default they are by ``serve``, and not by an embedded app."""
+    """Whether demo and office are offered; by default by ``serve``, and not by an embedded app."""
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)
-    """Runs that may wait for a slot, and messages that may wait in one session; beyond that a message gets 429."""
+    """Runs that may wait for a slot, and messages that may wait in one session, before 429."""
     window: float = Field(default=0.04, ge=0, le=0.25)
-    """Seconds in which tokens of one model call are merged before they are stored; 0 stores each."""
+    """Seconds in which tokens of one model call are merged before storage; 0 stores each."""
     body_limit: int = Field(default=1024 * 1024, ge=1024)
     """Bytes that one request body may have."""
     file_limit: int = Field(default=25 * 1024 * 1024, ge=1024)
     """Bytes that one uploaded file may have, and the form around it."""
     hosts: str = ""
-    """Names by which the server may be addressed besides those of loopback, separated by commas; * is any.
+    """Names of the server besides those of loopback, separated by commas; * is any.
     Refused as long as there are neither API keys nor an issuer; so are origins beyond loopback."""
     origins: str = ""
     """Origins whose pages may use the server besides its own, separated by commas."""
     logs: Literal["auto", "json", "text"] = "auto"
-    """How the server writes its log: JSON, or readable lines; auto is JSON unless standard error is a terminal."""
+    """The form of the log: JSON, or readable lines; auto is JSON unless on a terminal."""
     master_key_command: str | None = None
     """Prints the keys that secrets are sealed with; without it they lie in the data folder."""
     url: str = "http://127.0.0.1:8000"
@@ -82,14 +82,12 @@ def _is_loopback_origin(origin: str) -> bool:
 
 
 def provider_keys() -> Mapping[str, SecretStr]:
-    """The operator's own keys for models, by the secret each of them fills: OPENAI_API_KEY is openai_api_key."""
-    return {name.lower(): SecretStr(value) for name, value in os.environ.items() if name.endswith("_API_KEY") and value}
+    """The operator's own keys for models, by secret: OPENAI_API_KEY is openai_api_key."""
+    found = {name: value for name, value in os.environ.items() if name.endswith("_API_KEY") and value}
+    return {name.lower(): SecretStr(value) for name, value in found.items()}
 
 
 def adopt_environment(values: Mapping[str, str]) -> None:
-    """Set the variables of a project of the operator's own, for the code in it; what is set already stays.
-
-    So the environment that the server was started with always wins, the strictness of LangGraph included.
-    """
+    """Set the variables of an operator's project; what the server was started with stays."""
     for name, value in values.items():
         os.environ.setdefault(name, value)

@@ -1,4 +1,4 @@
-"""Thread pools: one for synchronous nodes and tools of graphs, one for short work of the server itself.
+"""Thread pools: one for synchronous nodes and tools of graphs, one for the server itself.
 
 LangChain runs every plain ``def`` node and tool in the event loop's default executor. A thread
 cannot be ended: after a stop of its run it continues until its function returns. ``RunThreads`` is
@@ -30,13 +30,13 @@ _own = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "stellwerk")
 
 
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Do short work of the server in a thread, in the caller's context. It must not wait for another thread."""
+    """Do short work of the server in a thread. It must not wait for another thread."""
     work = partial(copy_context().run, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_own, work)
 
 
 async def searched(text: Sized, search: Callable[[], R]) -> R:
-    """Search a text: a short one in place, a long one in a thread, so that it does not block the event loop."""
+    """Search a text: a short one in place, a long one in a thread."""
     return search() if len(text) < _LONG else await in_thread(search)
 
 
@@ -56,7 +56,7 @@ _counting = threading.Lock()
 
 @contextmanager
 def working(work: RunWork) -> Iterator[None]:
-    """Count threads started in the block as those of this run; those that outlive the block are abandoned."""
+    """Count threads started in the block as those of this run; survivors are abandoned."""
     _all.add(work)
     token = _work.set(work)
     try:

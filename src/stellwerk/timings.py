@@ -9,7 +9,7 @@ class Timings:
     """All in seconds, unless a field says otherwise."""
 
     reader_check: float = 15.0
-    """Interval between two checks of a reader; a reader that takes nothing between two is disconnected."""
+    """Interval between two checks of a reader; one that takes nothing meanwhile is disconnected."""
     websocket_ping: float = 15.0
     """Interval between two pings of a WebSocket."""
     websocket_pong: float = 13.0
@@ -17,11 +17,11 @@ class Timings:
     tcp_keepalive: Mapping[str, int] = field(
         default_factory=lambda: {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 13_000}
     )
-    """Socket options. A dead peer is noticed within 30 seconds: 13 after a heartbeat, which comes within 15."""
+    """Socket options: a dead peer is noticed within 13 seconds after a heartbeat, so within 30."""
     request_headers: float = 20.0
     """Until the headers of a request must have arrived."""
     request_body: float = 20.0
-    """Until the body of a request must have arrived, plus one second for every ``body_pace`` bytes received."""
+    """Until the body of a request must have arrived, plus a second per ``body_pace`` bytes received."""
     body_pace: int = 4096
     storage_retry: float = 1.0
     """Between two tries to write, while the disk is full or the database cannot be reached."""
@@ -32,6 +32,6 @@ class Timings:
     slow_run: float = 900.0
     """After this, the operator's log mentions a run that has not ended."""
     blocked_loop: float = 5.0
-    """After this, a thread regards the event loop as blocked, perhaps because the loop waits for this very thread."""
+    """After this, a thread regards the event loop as blocked, perhaps by waiting for this thread."""
     overviews: float = 2.0
     """Interval between two updates of the stored overviews."""

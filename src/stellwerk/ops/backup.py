@@ -40,9 +40,6 @@ def backup(data: Path, target: Path) -> int:
     """Copy a data folder, whose server may be running, and return how many documents it names.
 
     A backup that fails or is interrupted leaves nothing behind.
-
-    Raises:
-        SettingsError: there is nothing to copy, nowhere to put it, or it cannot be copied.
     """
     if not (data / DATABASE).is_file():
         raise SettingsError(f"there is no database in {data}; name the data folder with --data")
@@ -70,9 +67,6 @@ def restore(source: Path, data: Path) -> int:
 
     Each document is checked by its digest. The backup is not changed. A restore that fails or is
     interrupted leaves nothing in the folder.
-
-    Raises:
-        SettingsError: it is no backup, it is damaged, or there is something in the folder already.
     """
     if not (source / MARK).is_file():
         raise SettingsError(f"{source} is no backup, or one that was not finished: it has no {MARK}")
@@ -111,7 +105,7 @@ def _copy_log(data: Path, target: Path) -> list[str]:
 
 
 def _named(database: Path) -> list[str]:
-    with _opened(database, "immutable=1") as connection:  # no other process has it open, and no WAL is written
+    with _opened(database, "immutable=1") as connection:  # no other process uses it: no WAL is written
         broken = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if broken != "ok":
             raise SettingsError(f"the database {database} is damaged: {broken}")
@@ -210,8 +204,9 @@ def _copy_database(path: Path, copy: Path) -> None:
     begin_for_owner(copy)
     with _opened(path, "mode=ro") as connection, closing(sqlite3.connect(copy)) as made:
         connection.execute("BEGIN")
-        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # fixes the moment; writers need not wait
-        connection.backup(made, pages=_PAGES, progress=lambda *_: None)  # Python checks for Ctrl-C in between
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # fixes the moment
+        # Between two calls of ``progress`` Python checks for Ctrl-C.
+        connection.backup(made, pages=_PAGES, progress=lambda *_: None)
 
 
 @contextmanager

@@ -37,17 +37,13 @@ def asks_who(settings: Settings) -> bool:
 
 
 async def make_key(data: Path, wanted: dict[str, Any]) -> tuple[KeyInfo, str]:
-    """Create an API key in the folder of a stopped server.
-
-    Raises:
-        SettingsError: the folder cannot be used, or a server runs in it.
-        StellwerkError: the key is not possible.
-    """
+    """Create an API key in the folder of a stopped server."""
     try:
         body = KeyRequest.model_validate(wanted)
     except ValidationError as error:
         first = error.errors()[0]
-        raise InvalidField(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
+        field = str(first["loc"][0])
+        raise InvalidField(f"{field}: {first['msg']}", field=field) from error
     with locked(data, remedy=_ASK_IT):
         refuse_lost_database(data)
         stored = Sqlite(data / DATABASE)
@@ -58,18 +54,15 @@ async def make_key(data: Path, wanted: dict[str, Any]) -> tuple[KeyInfo, str]:
             await keys.open()
             check_key(body, LOCAL, first=not keys.asked_for)
             fields = body.fields(LOCAL_TENANT)
-            with recording(audit.due(Action(LOCAL, "POST /keys", {}, tenant=fields["tenant"]), 201)):
+            action = Action(LOCAL, "POST /keys", {}, tenant=fields["tenant"])
+            with recording(audit.due(action, 201)):
                 return await keys.make(**fields)
         finally:
             await database.close()
 
 
 def verified(data: Path) -> list[ChainCheck]:
-    """Verify the audit log of every tenant; a server may be running.
-
-    Raises:
-        SettingsError: there is no database in this folder, or it cannot be read.
-    """
+    """Verify the audit log of every tenant; a server may be running."""
     try:
         with _reading(data / DATABASE) as tx:
             return [check_chain(tx, tenant) for (tenant,) in tx.rows("audited_tenants")]

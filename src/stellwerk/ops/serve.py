@@ -39,17 +39,14 @@ async def serving(
     settings: Settings, ready: Callable[[], None], *, own: Mapping[str, str] | None = None, parts: Parts = Parts()
 ) -> AsyncIterator[Server]:
     """Open the app, and give a server on which ``serve`` is still to be called."""
-    app = create_app(settings.model_copy(update={"demo": settings.demo is not False}), own=own, parts=parts)
+    with_demo = settings.model_copy(update={"demo": settings.demo is not False})
+    app = create_app(with_demo, own=own, parts=parts)
     async with app.router.lifespan_context(app):
         yield Server(app, ready, body_limit=settings.body_limit)
 
 
 def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[str] = ()) -> None:
-    """Run the server until a signal ends it.
-
-    Raises:
-        SettingsError: it must not, or cannot, start like this.
-    """
+    """Run the server until a signal ends it."""
     refuse_lost_database(settings.data)
     closed = asks_who(settings)
     if settings.host not in LOOPBACK and not closed:
@@ -62,16 +59,17 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
     with listener(settings.host, settings.port) as listening:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
-
         own = systems_of(targets)
         system = next(iter(own), None if settings.demo is False else "demo")
+        hello = greeting(address, system, closed=closed)
 
         async def main() -> None:
-            asyncio.get_running_loop().set_task_factory(threads.exits_contained)
-            async with serving(settings, lambda: say(greeting(address, system, closed=closed)), own=own) as server:
-                collect_seldom(asyncio.get_running_loop())
+            loop = asyncio.get_running_loop()
+            loop.set_task_factory(threads.exits_contained)
+            async with serving(settings, lambda: say(hello), own=own) as server:
+                collect_seldom(loop)
                 for signum in (signal.SIGINT, signal.SIGTERM):
-                    asyncio.get_running_loop().add_signal_handler(signum, server.handle_exit, signum, None)
+                    loop.add_signal_handler(signum, server.handle_exit, signum, None)
                 await server.serve(sockets=[listening])
 
         uvloop.run(main())
@@ -81,11 +79,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
 
 @asynccontextmanager
 async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncIterator[str]:
-    """Run a server in this process on a free port; its data is deleted with the block.
-
-    Raises:
-        SettingsError, SpecError: it cannot start like this.
-    """
+    """Run a server in this process on a free port; its data is deleted with the block."""
     ready = asyncio.Event()
     with TemporaryDirectory(prefix="stellwerk-") as data, listener("127.0.0.1", 0) as listening:
         settings = Settings(data=Path(data), config=config, hosts="", origins="", demo=True)
