@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from stellwerk.cli.run import RunCommand, run
+from stellwerk.cli.run import RunCommand, run_agent
 from stellwerk.envelope.model import decode
 from stellwerk.spec.operator import Operator
 from stellwerk.testing.order import order_problems
@@ -36,7 +36,7 @@ class PipedRun:
     def run(self, target: str, *words: str, stdin: str = "", **options: bool) -> tuple[int, str, str]:
         """The exit code, and what was written to either."""
         self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        code = run(RunCommand(target, words, Operator(), **options))
+        code = run_agent(RunCommand(target, words, Operator(), **options))
         out, err = self._captured.readouterr()
         return code, out, timeless(err)
 

@@ -1,6 +1,8 @@
 """The Aho-Corasick automaton finds what a naive search finds and looks at each character once."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 from hypothesis import example, given
@@ -38,6 +40,18 @@ def test_it_knows_with_which_end_of_a_text_a_word_begins(words: set[str], text: 
     lengths = range(len(text), 0, -1)
     begun = next((n for n in lengths if any(word.startswith(text[-n:]) and len(word) > n for word in words)), 0)
     assert Automaton(words).begun(text) == begun
+
+
+def test_threads_that_share_it_find_what_is_there_also_while_states_are_dropped() -> None:
+    chance = Random(1)
+    words = {"".join(chance.choices("ab", k=12)) for _ in range(40)}
+    texts = ["".join(chance.choices("ab", k=300)) for _ in range(50)]
+    expected = [naive(words, text) for text in texts]
+    automaton = Automaton(words, kept=100)
+    with ThreadPoolExecutor(4) as threads:
+        found = [threads.submit(lambda: [automaton.spans(text) for text in texts]) for _ in range(4)]
+    assert all(each.result() == expected for each in found)
+    assert automaton.made > 1000 > len(automaton.states)
 
 
 def test_without_words_nothing_is_found() -> None:

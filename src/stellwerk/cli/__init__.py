@@ -13,13 +13,13 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 import stellwerk
-from stellwerk.cli import administration, inspect, sessions
-from stellwerk.cli.shared import INTERRUPTED, PIPE_CLOSED, Config, chosen_config, prepare_streams, refuse
+from stellwerk.cli import administration, inspect, sessions, shared
+from stellwerk.cli.shared import Config, EnvelopesAsJson, chosen_config, refuse
 from stellwerk.errors import StellwerkError
 
 
 class _Commands(TyperGroup):
-    """All commands. Those of plug-ins are looked for only if the name is none of ours, and for the help."""
+    """All commands. Those of plug-ins are loaded for the help, and for a name that is none of ours."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *self._plugins()]
@@ -37,7 +37,7 @@ class _Commands(TyperGroup):
         return plugins.loaded(plugins.COMMANDS)
 
     def invoke(self, ctx: Any) -> Any:
-        prepare_streams()
+        shared.prepare_streams()
         try:
             return super().invoke(ctx)
         except StellwerkError as error:
@@ -45,9 +45,9 @@ class _Commands(TyperGroup):
 
             refuse(visible(error.message))
         except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(shared.INTERRUPTED) from None
         except BrokenPipeError:
-            raise typer.Exit(PIPE_CLOSED) from None
+            raise typer.Exit(shared.PIPE_CLOSED) from None
 
 
 app = typer.Typer(
@@ -99,11 +99,13 @@ def serve(
 
     from stellwerk.settings import Settings
 
-    given = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
+    options = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
-        settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        settings = Settings(**given)
     except ValidationError as error:
-        refuse("; ".join(f"{e['loc'][0]} cannot be {e['input']!r}: {e['msg']}" for e in error.errors()))
+        wrong = [f"{one['loc'][0]} cannot be {one['input']!r}: {one['msg']}" for one in error.errors()]
+        refuse("; ".join(wrong))
     from stellwerk.ops.serve import serve as run_server
 
     chosen = settings.model_copy(update={"config": chosen_config(settings.config, targets or ())})
@@ -119,7 +121,7 @@ def run(
         list[str] | None, Argument(metavar="TEXT", help="The message. In a pipe, standard input is read.")
     ] = None,
     config: Config = None,
-    as_json: Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
+    as_json: EnvelopesAsJson = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Print the answer only.")] = False,
     debug: Annotated[bool, Option("--debug", help="Show the stack of an error.")] = False,
 ) -> None:
@@ -141,11 +143,11 @@ def run(
     question stays unanswered, and 130 if it was stopped.
     """
     from stellwerk.agents.graphs.operator_file import read_operator
-    from stellwerk.cli.run import RunCommand
-    from stellwerk.cli.run import run as run_here
+    from stellwerk.cli.run import RunCommand, run_agent
 
     operator = read_operator(chosen_config(config, [target], say=not quiet))
-    raise typer.Exit(run_here(RunCommand(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug)))
+    command = RunCommand(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug)
+    raise typer.Exit(run_agent(command))
 
 
 app.add_typer(inspect.commands)

@@ -15,8 +15,8 @@ from stellwerk.views.questions import check_answer
 
 _TRUE = ("yes", "y", "true")
 _FALSE = ("no", "n", "false")
-_PLAIN = ("string", "number", "integer", "boolean")
-_TYPE_HINTS = {"boolean": "yes or no", "integer": "a whole number", "number": "a number", "string": ""}
+_HINTS = {"boolean": "yes or no", "integer": "a whole number", "number": "a number", "string": ""}
+"""The types of plain values, and what the prompt says of them."""
 _REFUSE = "/refuse"
 _PROMPT = "> "
 _ALWAYS_ASKED = "Tool execution requires approval"
@@ -65,15 +65,17 @@ def fields(schema: Any) -> dict[str, Mapping[str, Any]] | None:
     found = schema.get("properties")
     if not isinstance(found, dict) or not found:
         return None
-    plain = all(isinstance(one, dict) and (one.get("type") in _PLAIN or "enum" in one) for one in found.values())
-    return found if plain else None
+    for field in found.values():
+        if not isinstance(field, dict) or ("enum" not in field and field.get("type") not in _HINTS):
+            return None
+    return found
 
 
 def hint(schema: Mapping[str, Any]) -> str:
     """A schema in a few words."""
     if isinstance(schema.get("enum"), list):
         return " | ".join(value(option) for option in schema["enum"])
-    kind = _TYPE_HINTS.get(str(schema.get("type")), f"JSON: {value(schema)}")
+    kind = _HINTS.get(str(schema.get("type")), f"JSON: {value(schema)}")
     if "minimum" in schema or "maximum" in schema:
         return f"{kind} {schema.get('minimum', '')}…{schema.get('maximum', '')}".strip()
     return kind

@@ -173,7 +173,7 @@ class RunCommand:
     debug: bool = False
 
 
-def run(options: RunCommand) -> int:
+def run_agent(options: RunCommand) -> int:
     """Run it and return the exit code; does not return if something of it was stopped."""
     runner = asyncio.Runner()
     runner.get_loop().set_task_factory(exits_contained)

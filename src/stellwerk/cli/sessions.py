@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, BadParameter, Option, Typer
 
-from stellwerk.cli.shared import WHERE, AsJson, StandardOutput, Url, print_rows, refuse, talk
+from stellwerk.cli.shared import WHERE, AsJson, EnvelopesAsJson, StandardOutput, Url, print_rows, refuse, talk
 
 if TYPE_CHECKING:
     from stellwerk.client.client import Client
@@ -45,7 +45,7 @@ def tail(
     session_id: SessionId,
     url: Url = None,
     after: Annotated[int, Option(help="Skip events up to this position.", min=0)] = 0,
-    as_json: Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")] = False,
+    as_json: EnvelopesAsJson = False,
 ) -> None:
     """Follow a session in the terminal: messages, and the work of agents as it happens.
 

@@ -1,4 +1,4 @@
-"""Shared by the commands: options, output, the operator's file, the server. Heavy imports wait for their use."""
+"""Shared by the commands: options, output, the operator's file, the server. Imports are lazy."""
 
 import io
 import os
@@ -25,6 +25,7 @@ T = TypeVar("T")
 Url = Annotated[str | None, Option(help="The server. [default: http://127.0.0.1:8000]")]
 Tenant = Annotated[str | None, Option(help="Another tenant than yours, if you run the server.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
+EnvelopesAsJson = Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")]
 Config = Annotated[Path | None, Option(help="The operator's file: MCP servers, providers, tools and graphs.")]
 
 
@@ -48,7 +49,7 @@ class StandardOutput:
         """The reader has gone."""
 
     def write(self, text: str) -> None:
-        """Write at once. Raises BrokenPipeError if the reader has gone, StellwerkError for a full disk."""
+        """Write at once. Raises BrokenPipeError if the reader has gone."""
         try:
             self._file.write(text)
             self._file.flush()
