@@ -13,8 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
-from stellwerk.agents.build.kinds import KindParts, build_deep
-from stellwerk.agents.build.subagent import BuiltAgent
+from stellwerk.agents.build.kinds import BuiltAgent, KindParts, build_deep
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.checkpoints.serde import StrictSerializer
 from stellwerk.agents.graphs.state_types import state_types

@@ -15,9 +15,8 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import interrupt
 
 from stellwerk.agents.build.factory import AgentFactory
-from stellwerk.agents.build.kinds import KindParts, build_deep
+from stellwerk.agents.build.kinds import BuiltAgent, KindParts, build_deep
 from stellwerk.agents.build.resources import Resources
-from stellwerk.agents.build.subagent import BuiltAgent
 from stellwerk.agents.middleware.build import middleware_for
 from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent

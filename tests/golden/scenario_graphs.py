@@ -12,8 +12,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from stellwerk.agents.build.kinds import KindParts, build_deep
-from stellwerk.agents.build.subagent import BuiltAgent
+from stellwerk.agents.build.kinds import BuiltAgent, KindParts, build_deep
 from stellwerk.agents.middleware.build import middleware_for
 from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent

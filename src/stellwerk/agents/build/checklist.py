@@ -4,76 +4,67 @@ Each tool reads the checklist from the agent's state, applies one patch and retu
 A rejected patch is an error result with the reason and the current list; the run continues.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
-from langchain.agents.middleware import AgentMiddleware, AgentState, ToolCallRequest
+from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
+from stellwerk.agents.middleware.types import AskTool, ToolOutcome, ToolRequest
 from stellwerk.agents.runtime.conversation import TASK
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.envelope.results import Column, Table
 from stellwerk.envelope.to_json import clean_text
 from stellwerk.errors import PatchRefused
 from stellwerk.spec.model import CompleteAgent
-from stellwerk.views.checklist import (
-    MAX_NOTE,
-    MAX_TITLE,
-    NAME,
-    TRANSITIONS,
-    Checklist,
-    Patch,
-    apply,
-    from_json,
-    markdown,
-    merged,
-    next_ids,
-    patch_of,
-    task_line,
-    to_json,
-)
+from stellwerk.views import checklist as view
+from stellwerk.views.checklist import MAX_NOTE, MAX_TITLE, NAME, Checklist, Patch
 
 _BRANCH = "checklist_branch"
 _COLUMNS = ("id", "title", "status", "owner", "version", "note", "depends_on")
 
-_TITLE = {"type": "string", "maxLength": MAX_TITLE, "description": "What is to be done, in one line."}
-_NOTE = {"type": "string", "maxLength": MAX_NOTE, "description": "What is worth knowing about it."}
-_OWNER = {"type": "string", "description": "The agent that works on it."}
-_TEXTS = {"type": "array", "items": {"type": "string", "maxLength": MAX_NOTE}}
+
+def _field(type_: str, description: str, **rules: Any) -> dict[str, Any]:
+    return {"type": type_, **rules, "description": description}
+
+
+_NOTES = {"items": {"type": "string", "maxLength": MAX_NOTE}}
+_TITLE = _field("string", "What is to be done, in one line.", maxLength=MAX_TITLE)
+_NOTE = _field("string", "What is worth knowing about it.", maxLength=MAX_NOTE)
 
 _PLANNED = {
     "title": _TITLE,
-    "owner": _OWNER | {"description": "The agent that works on it; you, if left out."},
+    "owner": _field("string", "The agent that works on it; you, if left out."),
     "note": _NOTE,
-    "depends_on": {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "Tasks that come first: their ids, or #1, #2 … for tasks of this call in their order.",
-    },
+    "depends_on": _field(
+        "array",
+        "Tasks that come first: their ids, or #1, #2 … for tasks of this call in their order.",
+        items={"type": "string"},
+    ),
 }
-_INSTEAD = {
-    "type": "boolean",
-    "description": "True if this takes the place of what you planned before: what is open of that is skipped, "
+_INSTEAD = _field(
+    "boolean",
+    "True if this takes the place of what you planned before: what is open of that is skipped, "
     "and blockers and questions are settled.",
-}
+)
 _CHANGED = {
-    "id": {"type": "string", "description": "Which task, such as t1."},
-    "status": {"type": "string", "enum": list(TRANSITIONS)},
+    "id": _field("string", "Which task, such as t1."),
+    "status": {"type": "string", "enum": list(view.TRANSITIONS)},
     "title": _TITLE,
     "note": _NOTE,
-    "owner": _OWNER | {"description": "Hands the task over to this agent."},
-    "version": {"type": "integer", "description": "Version of the task, if you do not name that of the checklist."},
+    "owner": _field("string", "Hands the task over to this agent."),
+    "version": _field("integer", "Version of the task, if you do not name that of the checklist."),
 }
 
 
 def merged_json(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     """The reducer of the state key; an empty dict is an empty checklist."""
-    return to_json(merged(from_json(left), from_json(right)))
+    return view.to_json(view.merged(view.from_json(left), view.from_json(right)))
 
 
 class ChecklistState(AgentState[Any], total=False):
@@ -81,7 +72,7 @@ class ChecklistState(AgentState[Any], total=False):
 
     checklist: Annotated[dict[str, Any], merged_json]
     checklist_branch: str
-    """The branch of a sub-agent among parallel ones, such as ``s2``; absent for the outermost agent."""
+    """The branch of a sub-agent among parallel ones, such as ``s2``; the outermost agent has none."""
 
 
 class ChecklistMiddleware(AgentMiddleware[ChecklistState, Any, Any]):
@@ -97,13 +88,12 @@ class ChecklistMiddleware(AgentMiddleware[ChecklistState, Any, Any]):
 class DeepChecklist(ChecklistMiddleware):
     """For a deep agent, which passes its whole state to a sub-agent and takes back the changes."""
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
-        if request.tool_call["name"] != TASK:
-            return await handler(request)
-        state = {**request.state, **shared_checklist(request.state, request.tool_call["id"] or "")}
-        return await handler(replace(request, state=state, runtime=replace(request.runtime, state=state)))
+    async def awrap_tool_call(self, request: ToolRequest, handler: AskTool) -> ToolOutcome:
+        if request.tool_call["name"] == TASK:
+            shared = shared_checklist(request.state, request.tool_call["id"] or "")
+            state = {**request.state, **shared}
+            request = replace(request, state=state, runtime=replace(request.runtime, state=state))
+        return await handler(request)
 
 
 def checklist_for(agent: CompleteAgent) -> ChecklistMiddleware:
@@ -120,8 +110,8 @@ def checklist_tools(agent: str) -> list[BaseTool]:
 def shared_checklist(state: Mapping[str, Any], tool_call_id: str) -> dict[str, Any]:
     """The part of a sub-agent's input that shares its caller's checklist.
 
-    Parallel sub-agents get different branches, so that their task ids never clash. The caller takes the sub-agent's
-    ``checklist`` back as an update of its own state.
+    Parallel sub-agents get different branches, so that their task ids never clash. The caller takes
+    the sub-agent's ``checklist`` back as an update of its own state.
     """
     ids = [call["id"] for call in _parallel_calls(state.get("messages", ()), tool_call_id)]
     place = f"s{ids.index(tool_call_id) + 1 if tool_call_id in ids else 1}"
@@ -138,60 +128,65 @@ class _ToolForm:
     properties: Mapping[str, Any]
     required: Sequence[str] = ()
     patch: Callable[[Checklist, dict[str, Any], str], Patch] | None = None
-    """Makes a patch of the checklist, the arguments and the branch; None for a tool that only reads."""
+    """Makes a patch of checklist, arguments and branch; None for a tool that only reads."""
 
 
 def _tool(form: _ToolForm, agent: str) -> BaseTool:
-    async def call(runtime: ToolRuntime[Any, Any], **arguments: Any) -> Command[Any] | ToolMessage:
+    async def call(runtime: ToolRuntime[Any, Any], **arguments: Any) -> ToolOutcome:
         return _call(form, agent, runtime, arguments)
 
-    # A JSON Schema instead of a class, so that our errors, with the checklist beside them, explain invalid arguments.
-    schema = {"type": "object", "properties": dict(form.properties), "required": list(form.required)}
     return StructuredTool(
         name=form.name,
         description=form.description,
-        args_schema=schema,
+        # A JSON Schema and no class: our errors, with the checklist, explain invalid arguments.
+        args_schema={
+            "type": "object",
+            "properties": dict(form.properties),
+            "required": list(form.required),
+        },
         coroutine=call,
         metadata={ARTIFACT_KEY: {"idempotent": True}},
     )
 
 
-def _call(
-    form: _ToolForm, agent: str, runtime: ToolRuntime[Any, Any], arguments: dict[str, Any]
-) -> Command[Any] | ToolMessage:
+def _call(form: _ToolForm, agent: str, runtime: ToolRuntime[Any, Any], arguments: dict[str, Any]) -> ToolOutcome:
     state, call_id = runtime.state, str(runtime.tool_call_id)
-    before = from_json(state.get(NAME) or {})
+    before = view.from_json(state.get(NAME) or {})
     if form.patch is None:
-        return _answer(form, call_id, markdown(before), before)
+        return _answer(form, call_id, view.markdown(before), before)
     try:
         _check_alone(state["messages"], call_id)
         _check_known(form, arguments)
         branch = str(state.get(_BRANCH) or "")
-        after = apply(before, form.patch(before, arguments, branch), by=agent, branch=branch)
+        patch = form.patch(before, arguments, branch)
+        after = view.apply(before, patch, by=agent, branch=branch)
     except PatchRefused as refused:
-        text = f"Nothing was changed: {refused.message}.\n\n{markdown(before)}"
+        text = f"Nothing was changed: {refused.message}.\n\n{view.markdown(before)}"
         return ToolMessage(clean_text(text), name=form.name, tool_call_id=call_id, status="error")
     known = {task.id for task in before.tasks}
-    touched = sorted((task for task in after.tasks if task not in before.tasks), key=lambda task: task.id in known)
-    text = "\n".join([f"Done. The checklist is now at version {after.version}.", *map(task_line, touched)])
-    return Command(update={NAME: to_json(after), "messages": [_answer(form, call_id, text, after)]})
+    touched = [task for task in after.tasks if task not in before.tasks]
+    touched.sort(key=lambda task: task.id in known)  # new ones first
+    lines = [f"Done. The checklist is now at version {after.version}.", *map(view.task_line, touched)]
+    answer = _answer(form, call_id, "\n".join(lines), after)
+    return Command(update={NAME: view.to_json(after), "messages": [answer]})
 
 
 def _answer(form: _ToolForm, call_id: str, text: str, checklist: Checklist) -> ToolMessage:
     """Text for the model, and the whole list as a table for a user interface."""
-    columns = tuple(Column(name=name, type="number" if name == "version" else None) for name in _COLUMNS)
-    rows = tuple(
-        tuple(" ".join(t.depends_on) if name == "depends_on" else getattr(t, name) for name in _COLUMNS)
-        for t in checklist.tasks
-    )
-    artifact = {ARTIFACT_KEY: 1, "result": msgspec.json.decode(msgspec.json.encode(Table(columns=columns, rows=rows)))}
+    columns = [Column(name=name, type="number" if name == "version" else None) for name in _COLUMNS]
+    rows = [
+        (task.id, task.title, task.status, task.owner, task.version, task.note, " ".join(task.depends_on))
+        for task in checklist.tasks
+    ]
+    table = Table(columns=tuple(columns), rows=tuple(rows))
+    artifact = {ARTIFACT_KEY: 1, "result": msgspec.json.decode(msgspec.json.encode(table))}
     return ToolMessage(text, name=form.name, tool_call_id=call_id, artifact=artifact)
 
 
 def _check_alone(messages: Sequence[BaseMessage], call_id: str) -> None:
     """Of several calls in one turn only the first may change the list.
 
-    All of them see the list from before the turn, so the later ones would silently overwrite the first.
+    All of them see the list from before the turn: later ones would silently overwrite the first.
     """
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
     for call in _parallel_calls(messages, call_id):
@@ -199,22 +194,26 @@ def _check_alone(messages: Sequence[BaseMessage], call_id: str) -> None:
             return
         if call["name"] in _WRITING and call["id"] not in answered:
             raise PatchRefused(
-                f"{call['name']}, called in the same turn, changes the checklist first, so the version you saw is "
-                "not the newest any more; look at what it did, then call again, with all changes in one call",
+                f"{call['name']}, called in the same turn, changes the checklist first, so the "
+                "version you saw is not the newest any more; look at what it did, then call again, "
+                "with all changes in one call",
                 code="stale_version",
             )
 
 
 def _parallel_calls(messages: Sequence[BaseMessage], call_id: str) -> Sequence[Any]:
     """All tool calls of the message that made this one."""
-    spoken = (message.tool_calls for message in reversed(messages) if isinstance(message, AIMessage))
-    return next((calls for calls in spoken if any(call["id"] == call_id for call in calls)), ())
+    for message in reversed(messages):
+        calls = message.tool_calls if isinstance(message, AIMessage) else []
+        if any(call["id"] == call_id for call in calls):
+            return calls
+    return ()
 
 
 def _check_known(form: _ToolForm, arguments: Mapping[str, Any]) -> None:
     if unknown := [name for name in arguments if name not in form.properties]:
-        known = ", ".join(form.properties)
-        raise PatchRefused(f"{form.name} has no argument {unknown[0][:40]!r}; it has: {known}", code="forbidden_field")
+        problem = f"{form.name} has no argument {unknown[0][:40]!r}; it has: {', '.join(form.properties)}"
+        raise PatchRefused(problem, code="forbidden_field")
 
 
 def _planned(checklist: Checklist, arguments: dict[str, Any], branch: str) -> Patch:
@@ -224,26 +223,24 @@ def _planned(checklist: Checklist, arguments: dict[str, Any], branch: str) -> Pa
     for task in tasks:
         if "id" in task:
             raise PatchRefused("ids are given, not chosen; leave 'id' out", code="forbidden_field")
-    ids = next_ids(checklist, len(tasks), branch=branch)
+    ids = view.next_ids(checklist, len(tasks), branch=branch)
     of_this_call = {f"#{n}": task_id for n, task_id in enumerate(ids, start=1)}
-    numbered = [_numbered(task, task_id, of_this_call) for task, task_id in zip(tasks, ids, strict=True)]
-    return patch_of({"tasks": numbered, "instead": arguments.get("instead")})
-
-
-def _numbered(task: dict[str, Any], task_id: str, of_this_call: Mapping[str, str]) -> dict[str, Any]:
-    needed = task.get("depends_on")
-    if isinstance(needed, list):
-        needed = [of_this_call.get(name, name) if isinstance(name, str) else name for name in needed]
-    return {**task, "id": task_id, "depends_on": needed}
+    numbered = []
+    for task, task_id in zip(tasks, ids, strict=True):
+        needed = task.get("depends_on")
+        if isinstance(needed, list):
+            needed = [of_this_call.get(each, each) if isinstance(each, str) else each for each in needed]
+        numbered.append({**task, "id": task_id, "depends_on": needed})
+    return view.patch_of({"tasks": numbered, "instead": arguments.get("instead")})
 
 
 def _given(checklist: Checklist, arguments: dict[str, Any], branch: str) -> Patch:
-    return patch_of(arguments)
+    return view.patch_of(arguments)
 
 
 def _list_of(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    items = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"type": "array", "minItems": 1, "items": items}
+    item = {"type": "object", "properties": properties, "required": list(required)}
+    return {"type": "array", "minItems": 1, "items": {**item, "additionalProperties": False}}
 
 
 _FORMS = (
@@ -257,10 +254,10 @@ _FORMS = (
     ),
     _ToolForm(
         "update_tasks",
-        "Change tasks that you own or planned: set one to in_progress when you begin it and to completed when it is "
-        "done. Name the version of the checklist that you saw last. All changes are made, or none.",
+        "Change tasks that you own or planned: set one to in_progress when you begin it and to completed "
+        "when it is done. Name the version of the checklist that you saw last. All changes are made, or none.",
         {
-            "version": {"type": "integer", "description": "Version of the checklist that you saw last."},
+            "version": _field("integer", "Version of the checklist that you saw last."),
             "changes": _list_of(_CHANGED, "id"),
         },
         ("changes",),
@@ -271,9 +268,9 @@ _FORMS = (
         "report_obstacles",
         "Say what keeps you from going on, or what only the user can answer; and what of it is settled.",
         {
-            "blocker": {"type": "string", "maxLength": MAX_NOTE, "description": "What keeps you from going on."},
-            "questions": _TEXTS | {"description": "Questions that are open."},
-            "settled": _TEXTS | {"description": "Blockers and questions that are settled, word for word."},
+            "blocker": _field("string", "What keeps you from going on.", maxLength=MAX_NOTE),
+            "questions": _field("array", "Questions that are open.", **_NOTES),
+            "settled": _field("array", "Blockers and questions that are settled, word for word.", **_NOTES),
         },
         (),
         _given,

@@ -7,21 +7,18 @@ settings, then the graph.
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain.agents import create_agent
 from langchain_core.tools import BaseTool
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
+from stellwerk.agents.build import models
 from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_for
-from stellwerk.agents.build.kinds import ALL_EFFECTS, KindParts, agent_kind
-from stellwerk.agents.build.models import chat_model, image_input
+from stellwerk.agents.build.kinds import ALL_EFFECTS, BuiltAgent, KindParts, agent_kind, agent_tool
 from stellwerk.agents.build.resources import Resources, effect_of, is_untrusted
-from stellwerk.agents.build.subagent import BuiltAgent, agent_tool
 from stellwerk.agents.graphs.input import find_input
-from stellwerk.agents.graphs.registry import adopted
-from stellwerk.agents.graphs.state_types import state_types
+from stellwerk.agents.graphs.registry import Saver, adopted, with_types_of
 from stellwerk.agents.middleware.approvals import ToolTraits
 from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
 from stellwerk.agents.middleware.request import prompt_of
@@ -62,14 +59,13 @@ _ANYTHING = _Rights(ALL_EFFECTS, frozenset())
 class AgentFactory:
     def __init__(self, resources: Resources | None = None, *, tools: Sequence[ToolSpec] = ()) -> None:
         """``tools`` are your own, in addition to built-in and installed ones."""
-        self._resources = resources or Resources(tools=Tools([*discover().specs(), *tools]), saver=InMemorySaver())
+        if resources is None:
+            all_tools = Tools([*discover().specs(), *tools])
+            resources = Resources(tools=all_tools, saver=InMemorySaver())
+        self._resources = resources
 
     async def admitted(self, loaded: LoadedSystem) -> Resolved:
-        """The resolved system.
-
-        Raises:
-            SpecError: it names what is not available, or contradicts itself; lists everything that is wrong.
-        """
+        """The resolved system."""
         return admit(loaded, await self._resources.catalogue(_named(loaded)))
 
     async def resolved(self, loaded: LoadedSystem) -> Resolved:
@@ -114,7 +110,7 @@ class _Building:
         self._resources = resources
         self._known: dict[tuple[object, ...], BuiltAgent] = {}
 
-    async def built(self, agent: CompleteAgent, rights: _Rights, saver: BaseCheckpointSaver[Any] | None) -> BuiltAgent:
+    async def built(self, agent: CompleteAgent, rights: _Rights, saver: Saver | None) -> BuiltAgent:
         """``saver`` is None for a sub-agent, whose checkpoints go to the saver of its caller."""
         resources = self._resources
         await asyncio.sleep(0)  # large systems take a while
@@ -123,7 +119,7 @@ class _Building:
         agent = _with_resolved_aliases(agent, resources.tools.names())
         rights = rights.narrowed(agent.config)
         below = [(use, await self._below(use, rights)) for use in agent.agents_as_tools]
-        model = chat_model(agent.model, providers=resources.providers, keys=resources.keys)
+        model = models.chat_model(agent.model, providers=resources.providers, keys=resources.keys)
         names = [schema.name for schema in agent.tool_schemas if schema.name not in CHECKLIST_TOOLS]
         tools = [await self._tool(name, agent, rights.effects) for name in names]
         aliases = {alias: name for alias, name in resources.tools.names().items() if alias != name and name in names}
@@ -133,9 +129,8 @@ class _Building:
         layers = middleware_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
         if _has_checklist(agent):
             layers.append(checklist_for(agent))
-        images = image_input(agent.model, model)
-        if saver is not None:
-            saver = saver.with_allowlist({found for _, built in below for found in state_types(built.graph)})
+        images = models.image_input(agent.model, model)
+        saver = with_types_of([built.graph for _, built in below], saver)
         if agent.kind != "react":
             limits = without_answer_settings(config)
             parts = KindParts(
@@ -173,9 +168,7 @@ class _Building:
             self._known[key] = await self.built(narrow, rights, None)
         return self._known[key]
 
-    async def _adopted(
-        self, agent: CompleteAgent, effects: frozenset[Effect], saver: BaseCheckpointSaver[Any] | None
-    ) -> BuiltAgent:
+    async def _adopted(self, agent: CompleteAgent, effects: frozenset[Effect], saver: Saver | None) -> BuiltAgent:
         if "external" not in effects:  # the contents of a graph are unknown
             raise SpecError(effect_refused(f"{agent.name!r} is a graph", "external", effects))
         entry = self._resources.graphs.find(agent.graph or agent.name)
@@ -190,23 +183,27 @@ class _Building:
         return BuiltAgent(graph, graph_input, untrusted=True, images=images)
 
     async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:
-        server = self._resources.mcp.server_of(name)
-        if server is not None and name not in self._resources.tools.names():
-            offered = {tool.name: tool for tool in await self._resources.mcp.tools(server, keep=self._resources.keep)}
+        resources = self._resources
+        server = resources.mcp.server_of(name)
+        if server is not None and name not in resources.tools.names():
+            listed = await resources.mcp.tools(server, keep=resources.keep)
+            offered = {tool.name: tool for tool in listed}
             if name not in offered:
                 raise UnknownTool(name, known=offered)
             tool = offered[name]
         else:
-            tool = langchain_tool(self._resources.tools.find(name), keep=self._resources.keep)
+            tool = langchain_tool(resources.tools.find(name), keep=resources.keep)
         effect = effect_of(tool)
         if effect not in effects:
-            raise SpecError(effect_refused(f"{agent.name!r} has the tool {name!r}", effect, effects))
+            what = f"{agent.name!r} has the tool {name!r}"
+            raise SpecError(effect_refused(what, effect, effects))
         return tool
 
 
 def _with_resolved_aliases(agent: CompleteAgent, names: Mapping[str, str]) -> CompleteAgent:
-    """The agent with aliases of tools in its rules resolved; a rule for an unknown tool is an error."""
-    own = {schema.name for schema in agent.tool_schemas} | {_name(use) for use in agent.agents_as_tools}
+    """The agent with resolved aliases in its rules; a rule for an unknown tool is an error."""
+    own = {schema.name for schema in agent.tool_schemas}
+    own |= {_name(use) for use in agent.agents_as_tools}
     mine = {names.get(name, name) for name in own} | own
     changes = {}
     for setting in BY_TOOL:
@@ -214,7 +211,8 @@ def _with_resolved_aliases(agent: CompleteAgent, names: Mapping[str, str]) -> Co
         named = {name if name in own else names.get(name, name): rule for name, rule in rules.items()}
         for name in sorted(named.keys() - mine - (set(rules) if agent.kind == "deep" else set())):
             hint = Suggestions().did_you_mean(name, mine)
-            raise SpecError(f"{setting} of agent {agent.name!r} names {name!r}, which is no tool of it; {hint}")
+            problem = f"names {name!r}, which is no tool of it; {hint}"
+            raise SpecError(f"{setting} of agent {agent.name!r} {problem}")
         changes[setting] = named
     return agent.model_copy(update={"config": agent.config.model_copy(update=changes)})
 
@@ -232,9 +230,12 @@ def _known(tools: Sequence[BaseTool], below: Sequence[tuple[AgentAsTool, BuiltAg
     known = {tool.name: ToolTraits(effect_of(tool), is_untrusted(tool)) for tool in tools}
     known[GENERAL_PURPOSE] = ToolTraits(None, any(each.untrusted for each in known.values()))
     for use, built in below:
-        if any(tool.name == _name(use) for tool in tools):
-            raise SpecError(f"{_name(use)!r} is the name of a tool and of a sub-agent; give the sub-agent another one")
-        known[_name(use)] = ToolTraits("external" if use.agent.kind == "graph" else None, built.untrusted)
+        name = _name(use)
+        if any(tool.name == name for tool in tools):
+            remedy = "give the sub-agent another one"
+            raise SpecError(f"{name!r} is the name of a tool and of a sub-agent; {remedy}")
+        effect = "external" if use.agent.kind == "graph" else None
+        known[name] = ToolTraits(effect, built.untrusted)
     return known
 
 

@@ -1,32 +1,54 @@
-"""Kinds of agents whose graph is not ``create_agent``: ``deep``, and those that plug-ins build.
+"""Kinds of agents: what an agent is built of, deep agents, kinds of plug-ins, and an agent as a tool.
 
-Deep Agents of LangChain have files in their state and sub-agents behind one ``task`` tool. Files never
-reach the host: the only backend is the graph's state. The package is an extra, imported when the first
-deep agent is built.
+Deep Agents of LangChain have files in their state and sub-agents behind one ``task`` tool. Files
+never reach the host: the only backend is the graph's state. The package is an extra, imported when
+the first deep agent is built.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
+import msgspec
 from langchain_core.language_models import BaseChatModel
-from langchain_core.tools import BaseTool
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
+from langgraph.types import Command
+from pydantic import BaseModel, Field
 
 from stellwerk import plugins
-from stellwerk.agents.build.subagent import BuiltAgent
-from stellwerk.agents.graphs.input import Graph
+from stellwerk.agents.build.checklist import shared_checklist
+from stellwerk.agents.graphs.input import Graph, GraphInput
 from stellwerk.agents.middleware.request import prompt_of
-from stellwerk.agents.middleware.types import Middleware
+from stellwerk.agents.middleware.types import Middleware, ToolOutcome
+from stellwerk.agents.runtime.context import graph_context
+from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.tools.call import SaveFiles
+from stellwerk.agents.tools.registry import ARTIFACT_KEY
+from stellwerk.envelope.results import Text, ToolResult
+from stellwerk.envelope.to_json import canonical, to_result
 from stellwerk.errors import SpecError
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect
+from stellwerk.views.checklist import NAME as CHECKLIST
 
 if TYPE_CHECKING:
     from deepagents import CompiledSubAgent
 
 ALL_EFFECTS: frozenset[Effect] = frozenset(get_args(Effect))
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltAgent:
+    """The graph of an agent, and the form of its input."""
+
+    graph: Graph
+    graph_input: GraphInput
+    untrusted: bool
+    """Whether it may read untrusted content."""
+    images: ImageInput = ImageInput()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +59,7 @@ class KindParts:
     tools: Sequence[BaseTool] = ()
     middleware: Sequence[Middleware] = ()
     guards: Sequence[Middleware] = ()
-    """Middleware without the settings for its answer, for agents that have its tools, limits and approvals."""
+    """Middleware without the settings for its answer, for agents that share its tools and limits."""
     below: Sequence[tuple[AgentAsTool, BuiltAgent]] = ()
     """The agents that it may use."""
     effects: frozenset[Effect] = ALL_EFFECTS
@@ -55,36 +77,31 @@ AgentKind = Callable[[CompleteAgent, KindParts], Graph]
 
 
 def agent_kind(name: str) -> AgentKind:
-    """
-    Raises:
-        SpecError: no installed package brings this kind.
-    """
-    found: AgentKind | None = build_deep if name == "deep" else plugins.loaded(plugins.AGENT_KINDS).get(name)
+    if name == "deep":
+        return build_deep
+    found: AgentKind | None = plugins.loaded(plugins.AGENT_KINDS).get(name)
     if found is None:
-        raise SpecError(f"no installed package has agents of kind {name!r}; install one, or reinstall stellwerk")
+        remedy = "install one, or reinstall stellwerk"
+        raise SpecError(f"no installed package has agents of kind {name!r}; {remedy}")
     return found
 
 
 def build_deep(agent: CompleteAgent, parts: KindParts) -> Graph:
-    """Build the graph of a deep agent.
-
-    Raises:
-        SpecError: the extra is not installed, or a sub-agent has no ``messages`` to answer with.
-    """
+    """Build the graph of a deep agent."""
     try:
         from deepagents import create_deep_agent
         from deepagents.backends import StateBackend
         from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT
     except ImportError as error:
-        raise SpecError(
-            f"the agent {agent.name!r} is of kind deep, which needs a package: pip install 'path/to/stellwerk[deep]'"
-        ) from error
+        remedy = "pip install 'path/to/stellwerk[deep]'"
+        problem = f"the agent {agent.name!r} is of kind deep, which needs a package: {remedy}"
+        raise SpecError(problem) from error
     return create_deep_agent(
         parts.model,
         list(parts.tools),
         system_prompt=prompt_of(agent.config) or None,
         middleware=list(parts.middleware),
-        # By default the library gives this sub-agent the agent's tools without the agent's middleware.
+        # By default the library gives this sub-agent the agent's tools without its middleware.
         subagents=[
             {**GENERAL_PURPOSE_SUBAGENT, "middleware": list(parts.guards)},
             *(_deep_subagent(use, built) for use, built in parts.below),
@@ -99,8 +116,57 @@ def build_deep(agent: CompleteAgent, parts: KindParts) -> Graph:
 def _deep_subagent(use: AgentAsTool, built: BuiltAgent) -> "CompiledSubAgent":
     name = use.name or use.agent.name
     if "messages" not in built.graph.output_channels:
-        raise SpecError(
-            f"the graph of the sub-agent {name!r} does not return 'messages', so its caller would get no answer; "
-            "add them to its output schema"
-        )
+        problem = "does not return 'messages', so its caller would get no answer"
+        remedy = "add them to its output schema"
+        raise SpecError(f"the graph of the sub-agent {name!r} {problem}; {remedy}")
     return {"name": name, "description": use.agent.description, "runnable": built.graph}
+
+
+class _Task(BaseModel):
+    task: Annotated[
+        str,
+        Field(description="What is to be done, with everything the agent has to know for it."),
+    ]
+
+
+def agent_tool(
+    agent: CompleteAgent, *, name: str, inner: Callable[[], Awaitable[BuiltAgent]], shares_checklist: bool = False
+) -> BaseTool:
+    """An agent as a tool: it runs inside the tool, and its last message is the result.
+
+    Its checkpoints, interrupts and events belong to the caller's run. ``inner`` is awaited at each
+    call, so the agent can be built when it is first needed.
+    """
+
+    async def call(task: str, runtime: ToolRuntime[Any, Any]) -> ToolOutcome:
+        built = await inner()
+        call_id = runtime.tool_call_id or ""
+        given = built.graph_input.to_input([HumanMessage(task)])
+        if shares_checklist:
+            given = {**given, **shared_checklist(runtime.state, call_id)}
+        left = await built.graph.ainvoke(given, context=graph_context(built.graph, runtime.config))
+        result = answer_of(left)
+        artifact = {ARTIFACT_KEY: 1, "result": msgspec.to_builtins(result)}
+        message = ToolMessage(result.as_text(), tool_call_id=call_id, name=name, artifact=artifact)
+        if shares_checklist and left.get(CHECKLIST):
+            return Command(update={CHECKLIST: left[CHECKLIST], "messages": [message]})
+        return message
+
+    return StructuredTool(
+        name=name,
+        description=agent.description or f"Hands a task to the agent {agent.name}.",
+        args_schema=_Task,
+        coroutine=call,
+        metadata={ARTIFACT_KEY: {"agent": agent.name, "signal": agent.config.completion_signal}},
+    )
+
+
+def answer_of(left: Any) -> ToolResult:
+    """The result for the caller: the text of the last message, or the whole output without one."""
+    messages = left.get("messages") if isinstance(left, Mapping) else None
+    if isinstance(messages, list):
+        said = [m for m in messages if isinstance(m, AIMessage) and m.text]
+        last = said[-1] if said else messages[-1] if messages else None
+        return Text(text=str(last.text) if isinstance(last, BaseMessage) else "")
+    result, _, _ = to_result(canonical(left).value)
+    return result

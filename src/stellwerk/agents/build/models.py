@@ -33,11 +33,11 @@ _SETTINGS = ("temperature", "top_p", "max_tokens")
 _SILENCE = 600.0
 """Default read timeout of a provider, in seconds; LangChain has none."""
 _NO_KEY = SecretStr("none")
-"""For a provider without keys: LangChain would otherwise send the key that it finds in the environment."""
+"""For a provider without keys: otherwise LangChain sends the key that the environment has."""
 _CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")
-"""Attributes in which models such as those of langchain-openai and langchain-anthropic keep the vendor's client, which
-has the HTTP client in ``_client``. No public way changes nothing else; a test pins this one."""
-_NO_REDIRECTS: Mapping[str, Any] = {"client_args": {"follow_redirects": False, "allow_redirects": False}}
+"""Where models such as those of langchain-openai and langchain-anthropic keep the vendor's client,
+whose ``_client`` is the HTTP client. No public way changes nothing else; a test pins this one."""
+_NO_REDIRECTS = {"follow_redirects": False, "allow_redirects": False}
 """For Google's client, which passes them to httpx and aiohttp."""
 
 
@@ -48,13 +48,16 @@ def refuse_redirects(model: BaseChatModel) -> None:
         if getattr(http, "follow_redirects", False):
             http.follow_redirects = False
             hook = _warn_async if name.endswith("async_client") else _warn
-            http.event_hooks = {**http.event_hooks, "response": [*http.event_hooks.get("response", ()), hook]}
+            hooks = [*http.event_hooks.get("response", ()), hook]
+            http.event_hooks = {**http.event_hooks, "response": hooks}
 
 
 def _warn(response: Any) -> None:
     if response.has_redirect_location:
-        said = "Redirect to {} not followed; use that URL as the base_url if it is the intended server"
-        logger.warning("redirect_refused", url=str(response.url), reason=said.format(response.headers["location"]))
+        target = response.headers["location"]
+        remedy = "use that URL as the base_url if it is the intended server"
+        reason = f"Redirect to {target} not followed; {remedy}"
+        logger.warning("redirect_refused", url=str(response.url), reason=reason)
 
 
 async def _warn_async(response: Any) -> None:
@@ -85,16 +88,15 @@ def chat_model(spec: ModelSpec, *, providers: Mapping[str, Provider], keys: Secr
         MissingSecret: the API key is not stored.
         MissingPackage: the provider's package is not installed.
     """
-    if plain(spec.provider) == SCRIPTED:  # needs neither a key nor schemas of tools
-        return _profiled(ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace), spec)
-    model = _profiled(_served_model(spec, _provider(spec, providers), _key(spec, providers, keys)), spec)
-    return SchemaPrompted(inner=model, profile=model.profile) if spec.tool_calling == "schema" else model
-
-
-def _profiled(model: BaseChatModel, spec: ModelSpec) -> BaseChatModel:
-    """The model with the capabilities of the spec, which override LangChain's profile."""
+    is_scripted = plain(spec.provider) == SCRIPTED  # needs neither a key nor schemas of tools
+    if is_scripted:
+        model: BaseChatModel = ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace)
+    else:
+        model = _served_model(spec, _provider(spec, providers), _key(spec, providers, keys))
     if spec.images is not None:
         model.profile = {**(model.profile or {}), "image_inputs": spec.images}
+    if spec.tool_calling == "schema" and not is_scripted:
+        return SchemaPrompted(inner=model, profile=model.profile)
     return model
 
 
@@ -106,13 +108,9 @@ def needed_secret(spec: ModelSpec, *, providers: Mapping[str, Provider]) -> str 
 
 
 def known_providers(providers: Mapping[str, Provider]) -> dict[str, str | None]:
-    """Every provider that a model may name, normalised, and the secret that it needs.
-
-    Raises:
-        SettingsError: two providers of the operator have the same normalised name.
-    """
-    names = {SCRIPTED, *_BUILTIN_PROVIDERS, *_named(providers)}
-    return {name: needed_secret(ModelSpec(provider=name), providers=providers) for name in sorted(names)}
+    """Every provider that a model may name, normalised, and the secret that it needs."""
+    names = sorted({SCRIPTED, *_BUILTIN_PROVIDERS, *_named(providers)})
+    return {name: needed_secret(ModelSpec(provider=name), providers=providers) for name in names}
 
 
 def provider_kinds() -> list[str]:
@@ -124,8 +122,8 @@ def missing_packages(providers: Mapping[str, Provider]) -> dict[str, str]:
     """Every provider whose package is not installed, and what to install with pip."""
     kinds = {name: name for name in _BUILTIN_PROVIDERS}
     kinds |= {name: plain(provider.kind) for name, provider in _named(providers).items()}
-    installs = {kind: _install(kind) for kind in _BUILTIN_PROVIDERS if find_spec(_module(kind)) is None}
-    return {name: installs[kind] for name, kind in kinds.items() if kind in installs}
+    missing = {kind for kind in _BUILTIN_PROVIDERS if find_spec(_module(kind)) is None}
+    return {name: _install(kind) for name, kind in kinds.items() if kind in missing}
 
 
 def _module(kind: str) -> str:
@@ -152,10 +150,8 @@ def _named(providers: Mapping[str, Provider]) -> dict[str, Provider]:
     spellings = {SCRIPTED: "the scripted model"}
     for name in providers:
         if (taken := spellings.setdefault(plain(name), repr(name))) != repr(name):
-            raise SettingsError(
-                f"the provider {name!r} has the same name as {taken}, since dashes and capitals do not matter; "
-                "give it another name"
-            )
+            reason = "since dashes and capitals do not matter; give it another name"
+            raise SettingsError(f"the provider {name!r} has the same name as {taken}, {reason}")
     return {plain(name): provider for name, provider in providers.items()}
 
 
@@ -172,43 +168,37 @@ def _key(spec: ModelSpec, providers: Mapping[str, Provider], keys: SecretSource)
 def _served_model(spec: ModelSpec, provider: Provider, key: SecretStr) -> BaseChatModel:
     kind = plain(provider.kind)
     user = f"the model {spec.model!r} of {spec.provider!r}"
-    options = {name: getattr(spec, name) for name in _SETTINGS if getattr(spec, name) is not None}
-    options |= _provider_options(kind, provider, spec.timeout or _SILENCE)
-    try:
-        # The key goes in wrapped: an error of pydantic shows what it was given.
-        model: BaseChatModel = init_chat_model(spec.model, model_provider=kind, api_key=key, **options)
-    except ImportError as error:
-        raise MissingPackage(user, install=_install(kind)) from error
-    except ValidationError as error:
-        wrong = "; ".join(found["msg"] for found in error.errors(include_input=False, include_context=False))
-        raise SpecError(f"{user} cannot be made: {wrong}") from None
-    refuse_redirects(model)
-    return model
-
-
-def _provider_options(kind: str, provider: Provider, silence: float) -> dict[str, Any]:
-    """Options that depend on the provider."""
-    # For Google's client 0 retries means its own default, and 1 means a single attempt.
-    options: dict[str, Any] = {"timeout": silence, "max_retries": 1 if kind == "google_genai" else 0}
+    silence = spec.timeout or _SILENCE
+    options: dict[str, Any] = {"model_provider": kind, "timeout": silence, "max_retries": 0}
+    options |= {name: getattr(spec, name) for name in _SETTINGS if getattr(spec, name) is not None}
     if provider.base_url is not None:
         options["base_url"] = provider.base_url
     if kind == "google_genai":
-        options |= _NO_REDIRECTS
+        options["max_retries"] = 1  # a single attempt; 0 is the default of its client
+        options["client_args"] = _NO_REDIRECTS
     if kind == "openai":
-        options["stream_usage"] = True  # with another base URL the default is off, and tokens would not be counted
+        options["stream_usage"] = True  # off by default with another base URL: no tokens counted
         options["stream_chunk_timeout"] = silence  # keep-alive lines count as silence
         if provider.base_url is not None:
             options["use_responses_api"] = False  # compatible servers have chat completions only
-    return options
+    try:
+        # The key goes in wrapped: an error of pydantic shows what it was given.
+        model: BaseChatModel = init_chat_model(spec.model, api_key=key, **options)
+    except ImportError as error:
+        raise MissingPackage(user, install=_install(kind)) from error
+    except ValidationError as error:
+        problems = error.errors(include_input=False, include_context=False)
+        wrong = "; ".join(problem["msg"] for problem in problems)
+        raise SpecError(f"{user} cannot be made: {wrong}") from None
+    refuse_redirects(model)
+    return model
 
 
 def image_input(spec: ModelSpec, model: BaseChatModel) -> ImageInput:
     """How an agent of ours with this model takes images."""
     if takes_images(model):
         return ImageInput("reference")
-    known = "takes no images" if "image_inputs" in (model.profile or {}) else "is not known to take images"
-    return ImageInput(
-        "none",
-        f"the model {spec.model!r} of {spec.provider!r} {known}; choose one that does, "
-        "or write `images: true` at the agent's model if this one does",
-    )
+    is_known = "image_inputs" in (model.profile or {})
+    known = "takes no images" if is_known else "is not known to take images"
+    remedy = "choose one that does, or write `images: true` at the agent's model if this one does"
+    return ImageInput("none", f"the model {spec.model!r} of {spec.provider!r} {known}; {remedy}")

@@ -60,11 +60,7 @@ class StrictSerializer(JsonPlusSerializer):
         self._redactor = Redactor() if redactor is None else redactor  # it may learn secrets later
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Serialise a value. A new type is read back once, so that every stored value can be read.
-
-        Raises:
-            CorruptStore: the type is not allowed.
-        """
+        """Serialise a value. A new type is read back once, so that every stored value can be read."""
         typed = without_secrets(super().dumps_typed(obj), self._redactor)
         elements = obj.values() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()
         if unknown := {type(obj), *map(type, elements)} - self._verified:
@@ -105,11 +101,7 @@ def _not_allowed(event: SerdeEvent) -> CorruptStore:
 
 
 def without_secrets(typed: tuple[str, bytes], redactor: Redactor) -> tuple[str, bytes]:
-    """Redact known secrets in a serialised value.
-
-    Raises:
-        CorruptStore: it contains a secret that cannot be removed.
-    """
+    """Redact known secrets in a serialised value."""
     format_, data = typed[0], bytes(typed[1])
     if not redactor or not redactor.finds(data.decode(errors="replace")):
         return typed

@@ -1,4 +1,4 @@
-"""Import references: loads the object that ``path/to/file.py:name`` or ``package.module:name`` refers to.
+"""Import references: loads the object of ``path/to/file.py:name`` or ``package.module:name``.
 
 Only the operator refers to code, on the command line or in the operator's file; it is trusted like
 installed packages. A file needs no package: modules next to it can be imported, absolutely or
@@ -24,8 +24,6 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 _FORM = "write it as path/to/file.py:name or package.module:name"
-_LISTED = 10
-"""The most names that an error lists."""
 _OURS = str(Path(stellwerk.__file__).parent)
 
 
@@ -38,9 +36,12 @@ def load_reference(reference: str) -> Any:
     place, _, name = reference.rpartition(":")
     if not place or not name.isidentifier():
         raise BrokenReference(reference, _FORM)
-    module = _from_file(reference, Path(place)) if place.endswith(".py") else _from_package(reference, place)
+    if place.endswith(".py"):
+        module = _from_file(reference, Path(place))
+    else:
+        module = _from_package(reference, place)
     if not hasattr(module, name):
-        raise BrokenReference(reference, f"there is no {name!r} in it; {_hint(name, _own_names(module))}")
+        raise BrokenReference(reference, f"there is no {name!r} in it{_hint(name, vars(module))}")
     return getattr(module, name)
 
 
@@ -66,7 +67,7 @@ def load_all(items: Iterable[Item], load: Callable[[Item], Made]) -> list[Made]:
 
 @contextmanager
 def operator_code(reference: str, doing: str, *, folder: Path | None = None) -> Iterator[None]:
-    """A block in which code of the operator runs: its exceptions become a BrokenReference with their location.
+    """Runs code of the operator: its exceptions become a BrokenReference with their location.
 
     The folder is on ``sys.path`` only inside the block.
     """
@@ -93,7 +94,8 @@ def _from_package(reference: str, name: str) -> ModuleType:
 def _from_file(reference: str, path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
-        raise BrokenReference(reference, f"there is no file {path}; {_beside(path)}")
+        beside = [file.name for file in path.parent.glob("*.py")]
+        raise BrokenReference(reference, f"there is no file {path}{_hint(path.name, beside)}")
     if "." in path.stem:
         raise BrokenReference(reference, "a module cannot have a dot in its name; rename the file")
     root, name = _module_name(path)
@@ -101,12 +103,13 @@ def _from_file(reference: str, path: Path) -> ModuleType:
     with operator_code(reference, "importing it", folder=root):
         module = importlib.import_module(name)
     if module.__file__ is None or Path(module.__file__).resolve() != path:
-        raise BrokenReference(reference, f"the module {name} is loaded already, from {module.__file__}; rename one")
+        problem = f"the module {name} is loaded already, from {module.__file__}; rename one"
+        raise BrokenReference(reference, problem)
     return module
 
 
 def _module_name(path: Path) -> tuple[Path, str]:
-    """The folder to import from, and the module name: in its package, or in one created for its folder.
+    """The folder to import from, and the module name, in its package or in one made for its folder.
 
     The name depends on the path alone, so that stored state finds its types after a restart.
     """
@@ -115,49 +118,29 @@ def _module_name(path: Path) -> tuple[Path, str]:
         parts.insert(0, folder.name)
         folder = folder.parent
     if len(parts) == 1:
-        parts.insert(0, _package_around(folder))
+        name = f"{re.sub(r'[^A-Za-z0-9]', '_', folder.name)}_{digest_id(str(folder))[:8]}"
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules.setdefault(name, package)
+        parts.insert(0, name)
     return folder, ".".join(parts)
 
 
-def _package_around(folder: Path) -> str:
-    name = f"{re.sub(r'[^A-Za-z0-9]', '_', folder.name)}_{digest_id(str(folder))[:8]}"
-    package = ModuleType(name, f"What lies in {folder}.")
-    package.__path__ = [str(folder)]
-    sys.modules.setdefault(name, package)
-    return name
-
-
-def _beside(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f"nor is there a folder {path.parent}"
-    siblings = [file.name for file in path.parent.glob("*.py")]
-    return _hint(path.name, siblings) if siblings else "there is no .py file in that folder"
-
-
-def _own_names(module: ModuleType) -> list[str]:
-    """The functions of a module, and its objects, graphs among them; without imported functions, types and texts."""
-    values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    return [
-        name
-        for name, value in values.items()
-        if not isinstance(value, ModuleType | type | str)
-        and (not hasattr(value, "__qualname__") or value.__module__ == module.__name__)
-    ]
-
-
-def _hint(name: str, known: list[str]) -> str:
-    if near := get_close_matches(name, known, n=1):
-        return f"did you mean {near[0]!r}?"
-    return f"there are: {', '.join(sorted(known)[:_LISTED])}" if known else "it has no names at all"
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _last_line(error: BaseException) -> str:
     """The last line of the traceback, and the innermost location in the operator's code."""
-    line = error.message if isinstance(error, StellwerkError) else traceback.format_exception_only(error)[-1].strip()
+    line = traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, StellwerkError):
+        line = error.message
     if isinstance(error, ModuleNotFoundError):
         line += "; install it into this environment"
     if isinstance(error, SyntaxError):
         return f"{line} ({error.filename}, line {error.lineno})"
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen importlib"))]
-    return f"{line} ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else line
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((_OURS, "<frozen importlib")):
+            return f"{line} ({frame.filename}, line {frame.lineno})"
+    return line

@@ -48,11 +48,7 @@ class GraphInput:
 
 
 def find_input(graph: Graph, *, name: str, key: str | None = None) -> GraphInput:
-    """Find the input key once, when the graph is built.
-
-    Raises:
-        BrokenReference: no field of the input takes a message; lists the fields.
-    """
+    """Find the input key once, when the graph is built."""
     fields = _input_fields(graph)
     if fields is None:
         return GraphInput(None, _form(_input_type(graph)) or "messages")

@@ -18,34 +18,26 @@ BESIDE = "operator.yaml"
 
 
 def operator_beside(targets: Iterable[str]) -> Path | None:
-    """The operator's file next to the agent systems on the command line, if there is one.
-
-    Raises:
-        SettingsError: more than one of their folders has such a file.
-    """
+    """The operator's file next to the agent systems on the command line, if there is one."""
     places = dict.fromkeys(Path(target).parent / BESIDE for target in targets if names_system(target))
     found = [place for place in places if isfile(place)]
     if len(found) > 1:
-        raise SettingsError(f"there is more than one {BESIDE}: {', '.join(map(str, found))}; name one with --config")
+        files = ", ".join(map(str, found))
+        raise SettingsError(f"there is more than one {BESIDE}: {files}; name one with --config")
     return found[0] if found else None
 
 
 def read_operator(config: Path | None) -> Operator:
-    """The content of the file, with absolute paths; the defaults without a file.
-
-    Raises:
-        SettingsError: it cannot be read.
-        SpecError: it is malformed; lists everything that is wrong.
-    """
+    """The content of the file, with absolute paths; the defaults without a file."""
     if config is None:
         return Operator()
     text = content_of(str(config), forms="name another file with --config")
     operator = load_operator(text, source=str(config), kinds=provider_kinds())
     folder = config.absolute().parent
     changes: dict[str, Any] = {
-        "tools": [absolute_reference(folder, reference) for reference in operator.tools],
-        "graphs": {name: absolute_reference(folder, reference) for name, reference in operator.graphs.items()},
-        "mcp_servers": {name: _server(folder, server) for name, server in operator.mcp_servers.items()},
+        "tools": [absolute_reference(folder, each) for each in operator.tools],
+        "graphs": {name: absolute_reference(folder, each) for name, each in operator.graphs.items()},
+        "mcp_servers": {name: _server(folder, each) for name, each in operator.mcp_servers.items()},
     }
     if operator.tokens is not None:
         jwks = _absolute(folder, operator.tokens.jwks)
@@ -55,12 +47,16 @@ def read_operator(config: Path | None) -> Operator:
 
 def redactors_of(operator: Operator) -> Redactors:
     """Redacts the operator's secrets: API keys of models, and secrets of MCP servers."""
-    secrets = [value for server in operator.mcp_servers.values() for value in server.literal_secrets()]
-    return Redactors([*secrets, *(key.get_secret_value() for key in provider_keys().values())])
+    secrets = [key.get_secret_value() for key in provider_keys().values()]
+    for server in operator.mcp_servers.values():
+        secrets += server.literal_secrets()
+    return Redactors(secrets)
 
 
 def _server(folder: Path, server: McpServer) -> McpServer:
-    return server if server.command is None else server.model_copy(update={"cwd": _absolute(folder, server.cwd or ".")})
+    if server.command is None:
+        return server
+    return server.model_copy(update={"cwd": _absolute(folder, server.cwd or ".")})
 
 
 def _absolute(folder: Path, written: str) -> str:

@@ -30,6 +30,7 @@ from stellwerk.errors import BrokenReference, NotFound
 from stellwerk.spec.messages import Suggestions
 
 Builder = StateGraph[Any, Any, Any, Any]
+Saver = BaseCheckpointSaver[Any]
 
 ENTRY_POINTS = "stellwerk.graphs"
 _OPTIONAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -66,10 +67,6 @@ class Graphs:
         return sorted(self._entries)
 
     def find(self, name: str) -> GraphEntry:
-        """
-        Raises:
-            NotFound: no graph has this name.
-        """
         if name not in self._entries:
             otherwise = None if self._entries else "the operator has registered none"
             raise NotFound("graph", name, remedy=Suggestions().did_you_mean(name, self._entries, otherwise=otherwise))
@@ -82,10 +79,6 @@ def discover(
     """Load the operator's graphs and those of installed packages.
 
     ``inputs`` names the input key of graphs that need it, ``images`` the graphs whose messages may hold images.
-
-    Raises:
-        BrokenReference: references cannot be loaded, or two graphs have one name.
-        NotFound: ``inputs`` or ``images`` name a graph that is not there.
     """
     keys = dict(inputs or {})
     installed = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
@@ -126,7 +119,7 @@ async def open_graph(entry: GraphEntry, resources: AsyncExitStack, *, store: Bas
     return made
 
 
-def adopted(graph: Graph | Builder, *, name: str, saver: BaseCheckpointSaver[Any] | None, store: BaseStore) -> Graph:
+def adopted(graph: Graph | Builder, *, name: str, saver: Saver | None, store: BaseStore) -> Graph:
     """The graph with our saver and store; sub-graphs inherit both when they run.
 
     Without a saver it uses that of the graph that it runs in. It is compiled again from its builder, because
@@ -134,8 +127,7 @@ def adopted(graph: Graph | Builder, *, name: str, saver: BaseCheckpointSaver[Any
     builder and is copied.
     """
     compiled = _compilable(graph).compile() if isinstance(graph, StateGraph) else graph
-    if saver is not None:
-        saver = saver.with_allowlist(state_types(compiled))
+    saver = with_types_of([compiled], saver)
     if not isinstance(compiled, CompiledStateGraph):
         return compiled.copy({"checkpointer": saver, "store": store, "name": name})
     compiled_again: Graph = _compilable(compiled.builder).compile(
@@ -150,6 +142,13 @@ def adopted(graph: Graph | Builder, *, name: str, saver: BaseCheckpointSaver[Any
     )
     compiled_again.step_timeout, compiled_again.retry_policy = compiled.step_timeout, compiled.retry_policy
     return compiled_again.with_config(compiled.config) if compiled.config else compiled_again
+
+
+def with_types_of(graphs: Iterable[Graph], saver: Saver | None) -> Saver | None:
+    """The saver, allowed to restore the types in the states of these graphs."""
+    if saver is None:
+        return None
+    return saver.with_allowlist({found for graph in graphs for found in state_types(graph)})
 
 
 def _nodes(names: Any) -> list[str] | Literal["*"]:

@@ -1,4 +1,4 @@
-"""Targets of `stellwerk serve` and `run`: a graph in a file, an agent system, or a LangGraph project."""
+"""Targets of `stellwerk serve` and `run`: a graph, an agent system, or a LangGraph project."""
 
 import json
 import re
@@ -26,13 +26,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def systems_of(targets: Sequence[str]) -> dict[str, str]:
-    """The systems that the targets refer to, by name: the reference of a graph, or the file of an agent system.
+    """The systems of the targets by name: references of graphs, and files of agent systems.
 
     The modules and variables of a LangGraph project are adopted.
-
-    Raises:
-        SettingsError: two systems have one name, or a target cannot be read.
-        SpecError: an agent system is too malformed to have a name.
     """
     found: dict[str, str] = {}
     for target in targets:
@@ -53,26 +49,25 @@ def graphs_among(systems: Mapping[str, str]) -> dict[str, str]:
 
 
 def served(own: Mapping[str, str], registered: Mapping[str, str]) -> dict[str, str]:
-    """Every system to serve beside the demo: those of the command line, and each graph of the operator's file.
+    """Every system to serve beside the demo: of the command line, and graphs of the operator's file.
 
     An agent system may have the name of a registered graph, and then replaces it.
-
-    Raises:
-        SettingsError: two graphs have one name, or a system has the name of the demo.
     """
     for name, place in graphs_among(own).items():
         if name in registered:
             raise SettingsError(_twice(name, f"{registered[name]} of the operator's file", place))
     for name, place in {**registered, **own}.items():
         if name == DEMO:
-            remedy = "choose another system.name" if place.endswith(_SYSTEM) else _another_name(place)
-            raise SettingsError(f"{place} would be called {name!r}, like the demo system; {remedy}")
+            problem = f"{place} would be called {name!r}, like the demo system"
+            raise SettingsError(f"{problem}; {_another_name(place)}")
     return {**own, **{name: place for name, place in registered.items() if name not in own}}
 
 
 def text_of(name: str, place: str) -> str:
     """The text of the agent system to register."""
-    return content_of(place).decode(errors="surrogateescape") if place.endswith(_SYSTEM) else system_of(name)
+    if place.endswith(_SYSTEM):
+        return content_of(place).decode(errors="surrogateescape")
+    return system_of(name)
 
 
 def system_of(graph: str) -> str:
@@ -82,7 +77,7 @@ def system_of(graph: str) -> str:
 
 
 def build_failure(name: str, text: bytes, error: StellwerkError) -> str:
-    """Why a registered system cannot be built; with a remedy if an earlier `stellwerk serve` made it of a graph."""
+    """Why a registered system cannot be built; a graph of an earlier `serve` may be missing."""
     if not isinstance(error, SpecError) or text != system_of(name).encode():
         return error.message
     remedy = f"start it with `{name}=path/file.py:graph` again, or remove the system"
@@ -90,11 +85,11 @@ def build_failure(name: str, text: bytes, error: StellwerkError) -> str:
 
 
 def _systems(target: str) -> Mapping[str, str]:
-    if target.endswith(_SYSTEM) and not _GRAPH.fullmatch(target):
+    graph = _GRAPH.fullmatch(target)
+    if graph is None and target.endswith(_SYSTEM):
         if is_project(target):
             return _graphs_of_project(target)
         return {load_system(content_of(target), source=target).system.system.name: target}
-    graph = _GRAPH.fullmatch(target)
     if graph is None:
         raise SettingsError(f"{target!r} is nothing that can be run; {_FORMS}")
     name, place = graph["name"], graph["place"]
@@ -102,7 +97,8 @@ def _systems(target: str) -> Mapping[str, str]:
         stem = Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).lstrip("_-")[:64] or "graph"
     elif not _NAME.fullmatch(name):
-        raise SettingsError(f"{target!r} cannot be called {name!r}: a name has at most 64 letters, digits, - and _")
+        rule = "a name has at most 64 letters, digits, - and _"
+        raise SettingsError(f"{target!r} cannot be called {name!r}: {rule}")
     return {name: graph["reference"]}
 
 
@@ -115,21 +111,18 @@ def _graphs_of_project(target: str) -> Mapping[str, str]:
 
 
 def is_project(target: str) -> bool:
-    """Whether a JSON file is a LangGraph project and not an agent system; its reader reports what is invalid."""
+    """Whether a JSON file is a LangGraph project; otherwise it is read as an agent system."""
     if not target.endswith(".json"):
         return False
     try:
         found = json.loads(content_of(target))
     except (ValueError, RecursionError):
         return Path(target).name == "langgraph.json"
-    return not isinstance(found, dict) or "graphs" in found or not found.keys() & {"version", "system", "agents"}
+    is_system = isinstance(found, dict) and found.keys() & {"version", "system", "agents"}
+    return not is_system or "graphs" in found
 
 
 def content_of(target: str, *, forms: str = _FORMS) -> bytes:
-    """
-    Raises:
-        SettingsError: it cannot be read; ``forms`` describes valid targets.
-    """
     try:
         with Path(target).open("rb") as file:
             return file.read(SIZE_LIMIT + 1)

@@ -1,7 +1,7 @@
 """LangGraph's store, for what graphs remember beyond a session: one SQLite file per tenant.
 
 ``get_store()`` and ``runtime.store`` of every graph use it. It is not part of the log: writes are
-not fenced and have no envelopes. One file per tenant, because a graph chooses its namespaces freely.
+not fenced and have no envelopes. One per tenant, because a graph chooses its namespaces freely.
 """
 
 import asyncio
@@ -26,18 +26,16 @@ class _RedactingStore(AsyncSqliteStore):
         return await super().abatch([self._clean(op) for op in ops] if self.redactor else ops)
 
     def _clean(self, op: Op) -> Op:
+        redact = self.redactor.redact_text
         match op:
             case PutOp(namespace=namespace, key=key, value=value):
-                value = cast("dict[str, Any] | None", self.redactor.redact(value))
-                return op._replace(namespace=self._cleaned(namespace), key=self.redactor.redact_text(key), value=value)
+                clean = op._replace(value=cast("dict[str, Any] | None", self.redactor.redact(value)))
+                return clean._replace(namespace=tuple(map(redact, namespace)), key=redact(key))
             case GetOp(namespace=namespace, key=key):
-                return op._replace(namespace=self._cleaned(namespace), key=self.redactor.redact_text(key))
+                return op._replace(namespace=tuple(map(redact, namespace)), key=redact(key))
             case SearchOp(namespace_prefix=namespace):
-                return op._replace(namespace_prefix=self._cleaned(namespace))
+                return op._replace(namespace_prefix=tuple(map(redact, namespace)))
         return op
-
-    def _cleaned(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(self.redactor.redact_text, namespace))
 
 
 @asynccontextmanager
@@ -56,11 +54,8 @@ async def open_store(path: Path, redactor: Redactor | None = None) -> AsyncItera
         try:
             yield store
         finally:
-            await _end(store._task)  # it has no close method, and this task would wait forever
-
-
-async def _end(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+            task = store._task  # there is no close method, and this task would wait forever
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task

@@ -30,10 +30,6 @@ class Tools:
     """The registered tools. Names and aliases share one namespace, and each belongs to one tool."""
 
     def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
-        """
-        Raises:
-            InvalidTool: two tools share a name, or a value is not a ToolSpec.
-        """
         self._by_name: dict[str, ToolSpec] = {}
         for spec in specs:
             if not isinstance(spec, ToolSpec):
@@ -47,11 +43,7 @@ class Tools:
                     raise InvalidTool(spec.name, _name_clash(name, spec, other))
 
     def find(self, name: str) -> ToolSpec:
-        """The tool of this name or alias.
-
-        Raises:
-            UnknownTool: it is not registered.
-        """
+        """The tool of this name or alias."""
         if name not in self._by_name:
             raise UnknownTool(name, known=self._by_name)
         return self._by_name[name]
@@ -66,12 +58,7 @@ class Tools:
 
 
 def discover(references: Sequence[str] = ()) -> Tools:
-    """Load the built-in tools, those of installed packages, and the operator's ``references``.
-
-    Raises:
-        BrokenReference: an entry point or a reference does not lead to tools.
-        InvalidTool: two tools share a name.
-    """
+    """Load the built-in tools, those of installed packages, and the operator's ``references``."""
     found = load_all([*entry_points(group=ENTRY_POINT_GROUP), *references], _load)
     return Tools([*BUILTIN_TOOLS, ask_user, *(spec for specs in found for spec in specs)])
 
@@ -117,11 +104,7 @@ def inventory(registered: Iterable[ToolSpec], offered: Iterable[BaseTool]) -> li
 
 
 def select(tools: Sequence[DescribedTool], names: Collection[str]) -> list[DescribedTool]:
-    """The tools with these names or aliases; all tools if ``names`` is empty.
-
-    Raises:
-        UnknownTool: no tool has that name.
-    """
+    """The tools with these names or aliases; all tools if ``names`` is empty."""
     known = {name: tool["name"] for tool in tools for name in (*tool["aliases"], tool["name"])}
     for name in names:
         if name not in known:

@@ -13,7 +13,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, Field
 
-from stellwerk.agents.build.subagent import BuiltAgent, answer_of
+from stellwerk.agents.build.kinds import BuiltAgent, answer_of
 from stellwerk.agents.middleware.calls import ENDS_THE_RUN, one_line
 from stellwerk.agents.runtime.context import graph_context
 from stellwerk.agents.runtime.conversation import INPUT_NOTE
