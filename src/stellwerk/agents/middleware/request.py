@@ -56,7 +56,7 @@ class DanglingToolCalls(Middleware):
     """
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
-        messages = list(with_missing_results(request.messages, _NO_RESULT, unnamed="The tool"))
+        messages = list(with_missing_results(request.messages, _NO_RESULT))
         return await handler(request.override(messages=messages))
 
 

@@ -38,17 +38,14 @@ class EventsReader(StreamReader):
             yield self._unknown(f"event {kind[:100]}")
 
     def on_chain_start(self, run: str, event: Item) -> Iterator[f.Fact]:
-        about = table(event.get("metadata"))
-        name = str(event.get("name") or "")
-        space = str(about.get("langgraph_checkpoint_ns", ""))
-        node = name if name == about.get("langgraph_node") else None
+        about, parent = table(event.get("metadata")), _parent(event)
         given = _data(event).get("input")
-        self._open[run] = space
+        self._open[run] = str(about.get("langgraph_checkpoint_ns", ""))
         self._requested[run] = reader.requested_calls(given)
-        if not _parent(event):
+        if not parent:
             self._know(given)
-        graph_input = shapes.graph_input_of(reader.with_messages(given))
-        yield f.StepStarted(run, _parent(event), node, space, name, self.ts, graph_input)
+        name = str(event.get("name") or "")
+        yield shapes.step_started(self.ts, run, parent, name, about, reader.with_messages(given))
 
     def on_chain_stream(self, run: str, event: Item) -> Iterator[f.Fact]:
         """The outermost graph streams the updates of its nodes."""
@@ -84,16 +81,9 @@ class EventsReader(StreamReader):
 
     def on_chat_model_start(self, run: str, event: Item) -> Iterator[f.Fact]:
         about = table(event.get("metadata"))
-        yield f.ModelStarted(
-            self.ts,
-            run,
-            _parent(event),
-            str(about.get("ls_model_name") or event.get("name") or "unknown"),
-            about.get("lc_agent_name"),
-            about.get("langgraph_node"),
-            reader.params_of(about),
-            shapes.voice_of(rows(event.get("tags"))),
-        )
+        model = about.get("ls_model_name") or event.get("name")
+        voice = shapes.voice_of(rows(event.get("tags")))
+        yield self._model_started(run, _parent(event), model, about, voice)
 
     def on_chat_model_stream(self, run: str, event: Item) -> Iterator[f.Fact]:
         chunk = reader.message_from({"type": "AIMessageChunk", **table(_data(event).get("chunk"))})

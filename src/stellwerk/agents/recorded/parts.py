@@ -168,9 +168,10 @@ class PartsReader(StreamReader):
         if not isinstance(message, AIMessage):
             return
         run = _run_of(message)
+        model = about.get("ls_model_name") or message.response_metadata.get("model_name")
         if isinstance(message, AIMessageChunk):
             if run not in self._models:
-                yield self._model_started(run, message, about)
+                yield self._model_began(run, model, about)
             yield from self._deltas(run, message)
             chunks = self._models[run]
             chunks.append(message)
@@ -178,19 +179,16 @@ class PartsReader(StreamReader):
                 yield self._model_ended(run, chunks[0] + chunks[1:] if len(chunks) > 1 else message)
         # A whole message of a model that does not stream; messages of nodes have no model metadata.
         elif "ls_model_type" in about and run not in self._models:
-            yield self._model_started(run, message, about)
+            yield self._model_began(run, model, about)
             yield self._model_ended(run, message)
 
-    def _model_started(self, run: str, message: AIMessage, about: Item) -> f.ModelStarted:
+    def _model_began(self, run: str, model: Any, about: Item) -> f.ModelStarted:
         space = str(about.get("langgraph_checkpoint_ns", ""))
-        task = self._around(space)
         self._models[run] = []
+        task = self._around(space)
         if task:
             task.models.add(run)
-        model = about.get("ls_model_name") or message.response_metadata.get("model_name") or "unknown"
-        agent, node = about.get("lc_agent_name"), about.get("langgraph_node")
-        parent, params = self._parent(space), reader.params_of(about)
-        return f.ModelStarted(self.ts, run, parent, str(model), agent, node, params)
+        return self._model_started(run, self._parent(space), model, about)
 
     def _model_ended(self, run: str, message: AIMessage) -> f.ModelFinished:
         for task in self._tasks.values():
@@ -216,9 +214,9 @@ class PartsReader(StreamReader):
             return
         task = running[0]
         self._models[run] = []
-        model = str(message.response_metadata.get("model_name") or "unknown")
+        model = message.response_metadata.get("model_name")
         voice: f.Voice = "held" if is_held else "silent"
-        yield f.ModelStarted(self.ts, run, self._parent(task.space), model, task.agent, node, {}, voice)
+        yield self._model_started(run, self._parent(task.space), model, task.metadata, voice)
         yield self._model_finished(run, message)
 
     def _custom(self, space: str, data: Any) -> Iterator[f.Fact]:

@@ -90,10 +90,6 @@ def ask_ids(interrupts: Any) -> tuple[str, ...]:
     return tuple(str(asked["id"]) for asked in map(table, rows(interrupts)) if "id" in asked)
 
 
-def params_of(metadata: Item) -> dict[str, Any]:
-    return {name: metadata[key] for key, name in _PARAMS.items() if metadata.get(key) is not None}
-
-
 def is_command(value: Any) -> TypeGuard[Item]:
     return table(value).keys() >= _COMMAND
 
@@ -156,6 +152,13 @@ class StreamReader:
         for piece in message.tool_call_chunks:
             args, tool_call_id, name = piece["args"] or "", piece["id"] or None, piece["name"] or None
             yield f.ToolArgsDelta(self.ts, run, piece["index"], args, tool_call_id, name)
+
+    def _model_started(
+        self, run: str, parent: str | None, model: Any, about: Item, voice: f.Voice = "open"
+    ) -> f.ModelStarted:
+        agent, node = about.get("lc_agent_name"), about.get("langgraph_node")
+        params = {name: about[key] for key, name in _PARAMS.items() if about.get(key) is not None}
+        return f.ModelStarted(self.ts, run, parent, str(model or "unknown"), agent, node, params, voice)
 
     def _model_finished(self, run: str, message: AIMessage) -> f.ModelFinished:
         finished = shapes.model_finished(self.ts, run, message, message.tool_calls)

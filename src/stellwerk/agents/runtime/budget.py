@@ -31,7 +31,6 @@ class Budget:
         limit: int | None = None,
         quotas: Quotas | None = None,
         parent: "Budget | None" = None,
-        *,
         agent: str | None = None,
     ) -> None:
         self.limit, self.parent, self.agent = limit, parent, agent
@@ -67,8 +66,7 @@ class Budget:
 
     def catch_up(self, known: Cost, *, seconds: float = 0.0) -> None:
         """Add the part of a known cost that is not counted yet."""
-        if (missing := known.beyond(self.spent)) != _NOTHING:
-            self.spend(missing)
+        self.spend(known.beyond(self.spent))
         *_, run = self.around()
         run._began = min(run._began, time.monotonic() - seconds)
 
@@ -82,11 +80,7 @@ class Budget:
         return next((b for b in self.around() if b.limit is not None and b.used >= b.limit), None)
 
     def check(self) -> None:
-        """Check the quotas of the run and of its tenant before a model call.
-
-        Raises:
-            QuotaExceeded: the run ends as failed.
-        """
+        """Raise ``QuotaExceeded`` if a quota of the run or of its tenant is used up."""
         check_quotas()
         for budget in self.around():
             _within("steps", budget.spent.steps, budget.quotas.steps)
@@ -95,12 +89,9 @@ class Budget:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Cancel the block when the seconds of the run are used up.
-
-        Raises:
-            QuotaExceeded: they are used up.
-        """
-        nearest = min((b for b in self.around() if b.quotas.seconds), key=Budget._left, default=None)
+        """Cancel the block, and raise ``QuotaExceeded``, when the seconds of the run are used up."""
+        limited = [budget for budget in self.around() if budget.quotas.seconds]
+        nearest = min(limited, key=Budget._left, default=None)
         cut = asyncio.timeout(nearest._left() if nearest else None)
         try:
             async with cut:
@@ -115,7 +106,6 @@ class Budget:
         return self._began + (self.quotas.seconds or 0) - time.monotonic()
 
 
-_NOTHING = Cost()
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 

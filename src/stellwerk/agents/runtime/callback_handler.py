@@ -78,14 +78,9 @@ class RunCallbackHandler(BaseCallbackHandler):
 
     def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._steps.add(run_id)
-        about = kwargs.get("metadata") or {}
-        # A node is the chain that has the node's name; chains inside it carry the same metadata.
-        name = str(kwargs.get("name") or "")
-        node = name if name == about.get("langgraph_node") else None
-        space = str(about.get("langgraph_checkpoint_ns", ""))
-        given = shapes.graph_input_of(inputs) if space and node is None else None
-        parent = _parent(kwargs)
-        self._emit(facts.StepStarted(str(run_id), parent, node, space, name, self._clock.now(), given))
+        about, name = kwargs.get("metadata") or {}, str(kwargs.get("name") or "")
+        run, parent = str(run_id), _parent(kwargs)
+        self._emit(shapes.step_started(self._clock.now(), run, parent, name, about, inputs))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._step_over(run_id)

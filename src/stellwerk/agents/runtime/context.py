@@ -1,10 +1,6 @@
 """The context of a run: its input, what the server offers to code in a graph, and agent state.
 
-The runner sets a ``RunContext`` around the graph; savers, tools and middleware find it there.
-Without a server there is none, and nothing is offered.
-
-``config["configurable"]["user_id"]`` is the user of the session. A graph whose context schema has
-a field ``user_id`` also gets it in its context.
+The runner sets a ``RunContext`` around the graph. Without a server nothing is offered.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +32,7 @@ from stellwerk.timings import Timings
 Pause = RunControl
 """Asks a running graph to finish its step and stop."""
 USER_ID = "user_id"
-_FILES = "files"
+"""In the config: the user of the session; also a field of context schemas that declare it."""
 
 
 class Journal(Protocol):
@@ -46,12 +42,7 @@ class Journal(Protocol):
     checkpoints can never disagree.
     """
 
-    async def commit_with(
-        self,
-        operation: Operation[Any, Any],
-        item: Any,
-        fact: CheckpointSaved | None,
-    ) -> None:
+    async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
         """Commit the item together with the fact and all facts before it."""
 
     async def stored(self) -> None:
@@ -73,12 +64,12 @@ class SessionDocuments:
     """One object of each type that plug-ins keep for the length of a run."""
 
     async def size(self, document_id: str) -> int | None:
-        """Bytes of a document that a message of this session names; None if it is gone."""
+        """Bytes of a document; None if it is gone."""
         found = await self.store.find(self.tenant, document_id)
         return None if found is None else found.size
 
     async def original(self, document_id: str) -> bytes | None:
-        """The bytes of a document that a message of this session names; None if they are gone."""
+        """The content of a document; None if it is gone."""
         try:
             return await self.store.read(self.tenant, document_id)
         except (NotFound, CorruptStore):
@@ -121,10 +112,7 @@ async def keep(result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
 
 
 def check_quotas() -> None:
-    """
-    Raises:
-        QuotaExceeded: the quota of the tenant or the session is used up; the run ends as failed.
-    """
+    """Raise ``QuotaExceeded`` if a quota of the tenant or the session is used up."""
     if (usage := run_context().usage) is not None:
         usage.check()
 
@@ -134,11 +122,10 @@ def data_folder() -> Path:
 
     Without a server, as in `stellwerk run`, it is below the folder that the settings name.
     """
-    return (run_context().data or Settings().data).absolute() / _FILES
+    return (run_context().data or Settings().data).absolute() / "files"
 
 
 def wants_user_id(graph: Pregel[Any, Any, Any, Any]) -> bool:
-    """Whether the context schema of the graph (formerly ``config_schema``) has a user id."""
     return USER_ID in hints_of(graph.context_schema)
 
 
@@ -187,7 +174,8 @@ class Turn:
 
     def of_message(self, message: Message) -> "Turn":
         """The turn with this message as its input."""
-        return replace(self, message_id=message.payload.message_id, text=text_of(message), files=files_of(message))
+        message_id = message.payload.message_id
+        return replace(self, message_id=message_id, text=text_of(message), files=files_of(message))
 
 
 def chat_message_of(message: Message) -> ChatMessage:
@@ -196,9 +184,8 @@ def chat_message_of(message: Message) -> ChatMessage:
 
 def text_of(message: Message) -> str:
     """The text that the agent reads: the message, and the names of its files."""
-    parts = message.payload.content
-    files = [part.as_text for part in files_of(message)]
-    return "\n".join([*(part.text for part in parts if isinstance(part, TextPart)), *files])
+    texts = [part.text for part in message.payload.content if isinstance(part, TextPart)]
+    return "\n".join([*texts, *(part.as_text for part in files_of(message))])
 
 
 def files_of(message: Message) -> list[FilePart]:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 from langgraph.types import Command
 
 from stellwerk.envelope.payloads import ATTACHED
@@ -73,44 +73,46 @@ class Cost:
 
 def since_input(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     """The messages after the user's last one."""
-    last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage) and m.name != VALIDATOR), default=-1)
-    return messages[last + 1 :]
+    return messages[_input_place(messages) + 1 :]
+
+
+def _input_place(messages: Sequence[BaseMessage]) -> int:
+    """The index of the user's last message; -1 if there is none."""
+    for place in reversed(range(len(messages))):
+        message = messages[place]
+        if isinstance(message, HumanMessage) and message.name != VALIDATOR:
+            return place
+    return -1
 
 
 def input_text(messages: Sequence[BaseMessage]) -> str:
-    asked = _asked(messages)
-    return "" if asked is None else str(asked.text)
+    return str(_asked(messages).text)
 
 
 def request_text(messages: Sequence[BaseMessage]) -> str:
     """The request of the user or the plan, without the list of its files."""
     asked = _asked(messages)
-    if asked is None:
-        return ""
-    if "wish" in (given := asked.response_metadata.get(INPUT_NOTE, {})):
+    given = asked.response_metadata.get(INPUT_NOTE, {})
+    if "wish" in given:
         return str(asked.text)[: given["wish"]]
     return f"\n{asked.text}".partition(f"\n{ATTACHED}")[0].removeprefix("\n")
 
 
-def input_documents(
-    messages: Sequence[BaseMessage],
-    extensions: Collection[str],
-    *,
-    made: bool = True,
-) -> list[str]:
+def input_documents(messages: Sequence[BaseMessage], extensions: Collection[str], *, made: bool = True) -> list[str]:
     """Ids of the input's documents that have one of these extensions; all if none is given.
 
     With ``made=False``, documents that a task made are left out.
     """
-    asked = _asked(messages)
-    given = [] if asked is None else asked.response_metadata.get(INPUT_NOTE, {}).get("documents", [])
-    fitting = [each for each in given if not extensions or "*" in extensions or each["ext"] in extensions]
-    return [each["id"] for each in fitting if made or not each.get("made")]
+    given = _asked(messages).response_metadata.get(INPUT_NOTE, {}).get("documents", [])
+    if extensions and "*" not in extensions:
+        given = [each for each in given if each["ext"] in extensions]
+    return [each["id"] for each in given if made or not each.get("made")]
 
 
-def _asked(messages: Sequence[BaseMessage]) -> BaseMessage | None:
-    begin = len(messages) - len(since_input(messages)) - 1
-    return messages[begin] if begin >= 0 else None
+def _asked(messages: Sequence[BaseMessage]) -> BaseMessage:
+    """The user's last message, empty if there is none."""
+    place = _input_place(messages)
+    return messages[place] if place >= 0 else HumanMessage("")
 
 
 def names_of(call: ToolCall) -> tuple[str, ...]:
@@ -157,7 +159,7 @@ def cost_in(messages: Sequence[BaseMessage]) -> Cost:
 
 def seconds_in(messages: Sequence[BaseMessage]) -> float:
     """The running time of the run at the last of these messages; 0 if it was not recorded."""
-    return max((float(message.response_metadata.get(SECONDS, 0)) for message in messages), default=0.0)
+    return max((message.response_metadata.get(SECONDS, 0.0) for message in messages), default=0.0)
 
 
 def ran_in(messages: Sequence[BaseMessage]) -> list[ToolCall]:
@@ -174,12 +176,7 @@ def ran_in(messages: Sequence[BaseMessage]) -> list[ToolCall]:
     return ran
 
 
-def with_missing_results(
-    messages: Iterable[BaseMessage],
-    text: str,
-    *,
-    unnamed: str = "unknown",
-) -> Iterator[Any]:
+def with_missing_results(messages: Iterable[BaseMessage], text: str) -> Iterator[Any]:
     """The conversation with an error result right behind each tool call that has no result.
 
     ``text`` is formatted with the name of the tool.
@@ -190,19 +187,20 @@ def with_missing_results(
             missing.pop(message.tool_call_id, None)
         else:  # ids may repeat over rounds, so a result counts only up to the next other message
             yield from missing.values()
-            calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
-            missing = {
-                call_id: ToolMessage(
-                    text.format(call["name"] or unnamed),
-                    tool_call_id=call_id,
-                    name=call["name"] or "unknown",
-                    status="error",
-                )
-                for call in calls
-                if (call_id := call["id"])
-            }
+            missing = {}
+        for call in _calls(message):
+            name, call_id = call["name"] or "unknown", call["id"]
+            if call_id:
+                result = ToolMessage(text.format(name), tool_call_id=call_id, name=name, status="error")
+                missing[call_id] = result
         yield message
     yield from missing.values()
+
+
+def _calls(message: BaseMessage) -> Sequence[ToolCall | InvalidToolCall]:
+    if not isinstance(message, AIMessage):
+        return ()
+    return [*message.tool_calls, *message.invalid_tool_calls]
 
 
 def taint_sources(messages: Sequence[BaseMessage]) -> list[str]:

@@ -5,18 +5,17 @@ before each model call, so neither log nor state has a copy. A graph of the oper
 messages itself: its message holds the image, and its checkpoints hold it once.
 """
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal, TypeGuard, TypeVar
+from typing import Any, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from stellwerk.agents.runtime.context import SessionDocuments, run_context
-from stellwerk.envelope.introspection import document_id_of
+from stellwerk.envelope.introspection import document_id_of, sniff
 from stellwerk.envelope.payloads import FilePart
 
 NOTE = "stellwerk_images"
@@ -29,24 +28,14 @@ LARGEST_REQUEST = 15_000_000
 """Bytes of all images in one model call: 20 MB as base64. The latest have precedence."""
 MOST_IMAGES = 20
 """In one model call."""
-_MAGIC = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
-
-_DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
-
 Spoken = TypeVar("Spoken", bound=BaseMessage)
-Form = Literal["none", "reference", "content"]
 
 
 @dataclass(frozen=True, slots=True)
 class ImageInput:
     """How an agent takes images."""
 
-    form: Form = "none"
+    form: Literal["none", "reference", "content"] = "none"
     """A reference that middleware replaces, content of the message itself, or not at all."""
     why_not: str = "it takes no images"
     """For ``none``: the reason, and what to do."""
@@ -99,29 +88,28 @@ async def message_with_images(
     return HumanMessage(text, id=message_id, response_metadata={NOTE: notes})
 
 
-async def _read_image(
-    file: FilePart,
-    documents: SessionDocuments,
-    room: _RequestRoom,
-) -> tuple[str, bytes] | str:
+async def _read_image(file: FilePart, documents: SessionDocuments, room: _RequestRoom) -> tuple[str, bytes] | str:
     """The MIME type and the bytes of the image, or why it cannot be shown."""
     size = await documents.size(file.document_id)
     if size is None:
         return "its file is gone"
     if size > LARGEST_IMAGE:
-        return f"it has {size / 1e6:.1f} MB, and {LARGEST_IMAGE / 1e6} MB is the most for one image; send a smaller one"
+        most = f"{LARGEST_IMAGE / 1e6} MB is the most for one image"
+        return f"it has {size / 1e6:.1f} MB, and {most}; send a smaller one"
     if not room.takes(size):
-        return f"{MOST_IMAGES} images and {LARGEST_REQUEST // 1_000_000} MB are the most for one message; send it alone"
-    data = await documents.original(file.document_id)
-    mime = None if data is None else _mime(data)
-    if data is None or mime is None:
+        most = f"{MOST_IMAGES} images and {LARGEST_REQUEST // 1_000_000} MB"
+        return f"{most} are the most for one message; send it alone"
+    data = await documents.original(file.document_id) or b""
+    mime = _mime(data)
+    if mime is None:
         return "it is no PNG, JPEG, GIF or WebP image, the kinds that models take"
     return mime, data
 
 
 def _block(document_id: str, mime: str, data: bytes) -> dict[str, Any]:
     """A content block of LangChain; its id is that of the document."""
-    return {"type": "image", "id": document_id, "mime_type": mime, "base64": b64encode(data).decode()}
+    encoded = b64encode(data).decode()
+    return {"type": "image", "id": document_id, "mime_type": mime, "base64": encoded}
 
 
 async def with_images(messages: list[AnyMessage]) -> list[AnyMessage]:
@@ -133,8 +121,9 @@ async def with_images(messages: list[AnyMessage]) -> list[AnyMessage]:
     found: list[AnyMessage] = []
     for message in reversed(messages):
         blocks: list[dict[str, Any]] = []
-        for note in message.response_metadata.get(NOTE, ()) if isinstance(message, HumanMessage) else ():
-            if room.takes(note["size"]) and (data := await documents.original(note["id"])) is not None:
+        for note in message.response_metadata.get(NOTE, ()):
+            data = await documents.original(note["id"]) if room.takes(note["size"]) else None
+            if data is not None:
                 blocks.append(_block(note["id"], note["mime"], data))
         if blocks:
             text = {"type": "text", "text": str(message.text)}
@@ -147,7 +136,8 @@ def _mime(data: bytes) -> str | None:
     """By the first bytes: the file name may be wrong, and a provider rejects anything else."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    return next((mime for magic, mime in _MAGIC.items() if data.startswith(magic)), None)
+    found = sniff(data)
+    return found if found.startswith("image/") else None
 
 
 def without_data(content: Any) -> Any:
@@ -157,14 +147,13 @@ def without_data(content: Any) -> Any:
 
 def _reference(block: Any) -> Any:
     """LangChain gives callbacks each image as a data URL, whatever its block was."""
-    address = block.get("image_url") if isinstance(block, dict) else None
-    url = address.get("url") if isinstance(address, dict) else address
-    if _is_image(block):
-        mime, encoded = block.get("mime_type"), block["base64"]
-    elif isinstance(url, str) and (found := _DATA_URL.fullmatch(url)) is not None:
-        mime, encoded = found.groups()
-    else:
-        return block
+    match block:
+        case {"type": "image", "base64": str(encoded)}:
+            mime = block.get("mime_type")
+        case {"image_url": {"url": str(url)} | str(url)} if url.startswith("data:") and ";base64," in url:
+            mime, _, encoded = url.removeprefix("data:").partition(";base64,")
+        case _:
+            return block
     try:
         document_id = document_id_of(sha256(b64decode(encoded)).digest())
     except ValueError:  # a graph made it, and it is no base64
@@ -175,16 +164,14 @@ def _reference(block: Any) -> Any:
 def without_image(message: Spoken, document_id: str) -> Spoken:
     """The message without one of its images; the same object if it has none."""
     changes: dict[str, Any] = {}
-    if isinstance(message.content, list):
-        kept = [each for each in message.content if not (_is_image(each) and each.get("id") == document_id)]
-        if len(kept) < len(message.content):
+    content = message.content
+    if isinstance(content, list):
+        image = {"type": "image", "id": document_id}
+        kept = [block for block in content if not (isinstance(block, dict) and block.items() >= image.items())]
+        if len(kept) < len(content):
             changes["content"] = kept
     notes = message.response_metadata.get(NOTE, [])
-    if any(note["id"] == document_id for note in notes):
-        left = [note for note in notes if note["id"] != document_id]
+    left = [note for note in notes if note["id"] != document_id]
+    if len(left) < len(notes):
         changes["response_metadata"] = {**message.response_metadata, NOTE: left}
     return message.model_copy(update=changes) if changes else message
-
-
-def _is_image(block: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(block, dict) and block.get("type") == "image" and isinstance(block.get("base64"), str)

@@ -4,8 +4,8 @@ The server runs it with ``drive`` and stores the facts. As a library it needs no
 returns the answer, ``envelopes`` the whole run.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -39,7 +39,7 @@ from stellwerk.envelope.payloads import RunEnded
 from stellwerk.errors import InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.model import ChatMessage, Quotas
-from stellwerk.stream.facts import Declined, MessageReturned, NodeUpdated, StateDecides, Warned
+from stellwerk.stream.facts import Declined, Fact, MessageReturned, NodeUpdated, StateDecides, Warned
 from stellwerk.views.questions import GoOn
 
 Conversation = str | Sequence[ChatMessage]
@@ -165,32 +165,27 @@ class RunnableAgent:
         is_new = not turn.answers and not turn.goes_on
         if is_new and self.initial_state:
             emit(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
-        prompts = self.options.store_prompts
-        handler = RunCallbackHandler(emit, clock, prompts=prompts, pause=turn.pause)
+        options = self.options
+        handler = RunCallbackHandler(emit, clock, prompts=options.store_prompts, pause=turn.pause)
         returned: set[str] = set()
-        with call_gate() as gate, spending(quotas=self.options.quotas) as budget:
+        with call_gate() as gate, spending(quotas=options.quotas) as budget:
             config = _config(turn, [handler, *gate])
             if is_new:
                 turn = replace(turn, unheard=await self._missing(turn, config))
                 given = await self._new_input(turn, config, emit, clock)
             else:
                 given = self._resume_input(turn)
-            # Always closed: a generator that is left to the garbage collector outlives the run.
-            async with (
-                budget.in_time(),
-                _pausing(handler),
-                aclosing(self._stream(turn, given, config)) as parts,
-            ):
-                async for part in parts:
-                    for fact in facts_of(part, clock, self.name):
+            facts = self._facts(turn, given, config, handler, clock)
+            try:
+                # Always closed: a generator that is left to the garbage collector outlives the run.
+                async with budget.in_time(), aclosing(facts):
+                    async for fact in facts:
                         if isinstance(fact, MessageReturned):
-                            found = fact.message_id
-                            by_model = found in handler.model_messages
-                            # A node may return messages that were in its input.
-                            if not by_model and found in await self._known(turn, config):
-                                continue
-                            returned.add(found)
+                            returned.add(fact.message_id)
                         emit(fact)
+            except GraphDrained as drained:
+                await handler.all_over()
+                raise Paused from drained
         if self.graph_input.own_graph and self.graph.checkpointer:
             await self._emit_answer(turn, emit, clock, handler.model_messages | returned)
 
@@ -225,8 +220,9 @@ class RunnableAgent:
 
     async def prepare_erasure(self, session_id: str, erasure: StateErasure) -> RewrittenStates | None:
         """Compute the changes to a session's checkpoints; the caller stores them."""
-        saver = self.graph.checkpointer
-        return await saver.prepare_erasure(session_id, erasure) if isinstance(saver, DurableSaver) else None
+        if not isinstance(self._saver, DurableSaver):
+            return None
+        return await self._saver.prepare_erasure(session_id, erasure)
 
     def _resume_input(self, turn: Turn) -> Command[Any] | None:
         if turn.answers and not self.graph.checkpointer:
@@ -266,17 +262,24 @@ class RunnableAgent:
         emit(Warned(clock.now(), CLOSED, repaired.warning))
         return repaired.messages
 
-    def _stream(self, turn: Turn, given: Any, config: RunnableConfig) -> AsyncGenerator[Any, None]:
-        options: dict[str, Any] = {"subgraphs": True, "version": "v2"}
-        if self.graph.checkpointer:
-            options["durability"] = "sync"
+    async def _facts(
+        self, turn: Turn, given: Any, config: RunnableConfig, handler: RunCallbackHandler, clock: Clock
+    ) -> AsyncGenerator[Fact, None]:
+        options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
         if turn.pause is not None:
             options["control"] = turn.pause
         if (graph_context := context.graph_context(self.graph, config)) is not None:
             options["context"] = graph_context
         modes = cast(list[StreamMode], list(MODES))
-        parts = self.graph.astream(given, config, stream_mode=modes, **options)
-        return cast(AsyncGenerator[Any, None], parts)
+        parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
+        async with aclosing(cast(AsyncGenerator[Any, None], parts)):
+            async for part in parts:
+                for fact in facts_of(part, clock, self.name):
+                    if isinstance(fact, MessageReturned) and fact.message_id not in handler.model_messages:
+                        # A node may return messages that were in its input.
+                        if fact.message_id in await self._known(turn, config):
+                            continue
+                    yield fact
 
     async def _missing(self, turn: Turn, config: RunnableConfig) -> Sequence[Message]:
         """The unheard messages that the state lacks: their run ended before it stored them."""
@@ -287,26 +290,22 @@ class RunnableAgent:
             return turn.unheard
         # By its id, because pending writes behind it are dropped when a new message comes.
         state = await self.graph.aget_state(saved.config)
-        values = state.values
-        # The return value of a function of the functional API has any shape.
-        held = _messages(values.get(self.graph_input.key or "") if isinstance(values, dict) else values)
-        known = {plain_id(m.id) for m in held}
+        held = state.values
+        if isinstance(held, dict):  # a function of the functional API returns any shape
+            held = held.get(self.graph_input.key or "")
+        known = {plain_id(m.id) for m in _messages(held)}
         # A message that a node made without an id was recorded under another one.
-        known_answers = {str(m.text) for m in held if isinstance(m, AIMessage)}
-        return [
-            message
-            for message in turn.unheard
-            if message.payload.message_id not in known
-            and not (message.payload.role == "assistant" and text_of(message) in known_answers)
-        ]
+        answers = {str(m.text) for m in _messages(held) if isinstance(m, AIMessage)}
+        unheard = [message for message in turn.unheard if message.payload.message_id not in known]
+        return [m for m in unheard if m.payload.role != "assistant" or text_of(m) not in answers]
 
     async def _known(self, turn: Turn, config: RunnableConfig) -> set[str]:
         """Ids of messages in the state before this step, whose stored writes are not applied."""
-        given = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
-        given |= {message.payload.message_id for message in turn.unheard}
+        known = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
+        known |= {message.payload.message_id for message in turn.unheard}
         saved = await self._saver.aget_tuple(config) if self._saver is not None else None
         held = _messages(saved.checkpoint["channel_values"].get("messages")) if saved else []
-        return given | {plain_id(message.id) for message in held}
+        return known | {plain_id(message.id) for message in held}
 
     async def _emit_answer(self, turn: Turn, emit: EmitFact, clock: Clock, messages: Collection[str]) -> None:
         """The answer in the final state of an operator's graph; nothing while interrupted."""
@@ -328,22 +327,14 @@ def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
 
 
 def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
-    where: dict[str, Any] = {} if turn.epoch is None else {EPOCH: turn.epoch}
-    if turn.from_checkpoint is not None:
-        where["checkpoint_id"] = turn.from_checkpoint
-    if turn.user_id is not None:
-        where[context.USER_ID] = turn.user_id
+    given = {
+        EPOCH: turn.epoch,
+        "checkpoint_id": turn.from_checkpoint,
+        context.USER_ID: turn.user_id,
+    }
+    place = {key: value for key, value in given.items() if value is not None}
     return {
-        "configurable": {"thread_id": turn.session_id, **where},
+        "configurable": {"thread_id": turn.session_id, **place},
         "callbacks": callbacks,
         "max_concurrency": PARALLEL,
     }
-
-
-@asynccontextmanager
-async def _pausing(handler: RunCallbackHandler) -> AsyncIterator[None]:
-    try:
-        yield
-    except GraphDrained as drained:
-        await handler.all_over()
-        raise Paused from drained

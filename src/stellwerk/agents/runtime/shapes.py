@@ -57,6 +57,17 @@ def agent_behind(name: str, args: dict[str, Any], ours: dict[str, Any]) -> tuple
     return None, None
 
 
+def step_started(
+    ts: float, run: str, parent: str | None, name: str, about: Mapping[str, Any], inputs: Any
+) -> facts.StepStarted:
+    """The start of a chain with this name and metadata."""
+    # A node is the chain that has the node's name; chains inside it carry the same metadata.
+    node = name if name == about.get("langgraph_node") else None
+    space = str(about.get("langgraph_checkpoint_ns", ""))
+    given = graph_input_of(inputs) if space and node is None else None
+    return facts.StepStarted(run, parent, node, space, name, ts, given)
+
+
 def tool_started(
     ts: float, run: str, args: dict[str, Any], about: Mapping[str, Any], *, parent: str | None, **called: str
 ) -> facts.ToolStarted:
@@ -164,63 +175,61 @@ def plain_id(message_id: str | None) -> str:
 def facts_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[Fact]:
     """The facts in one part; AI messages that the outermost graph returned come last."""
     space, data = "|".join(part["ns"]), part["data"]
-    match part["type"]:
-        case "custom":
-            named = data.get("tool_call_id") if isinstance(data, dict) else None
-            yield facts.CustomEvent(clock.now(), space, data, named if isinstance(named, str) else None)
-        case "updates":
-            yield from _updates(space, data, clock)
-            if not space:
-                yield from _returned_messages(data, clock, agent)
-
-
-def _updates(space: str, data: Mapping[str, Any], clock: Clock) -> Iterator[Fact]:
+    if part["type"] == "custom":
+        named = data.get("tool_call_id") if isinstance(data, dict) else None
+        yield facts.CustomEvent(clock.now(), space, data, named if isinstance(named, str) else None)
+        return
+    if "__interrupt__" in data:
+        yield from _questions(space, data["__interrupt__"], clock)
     repeated = bool((data.get("__metadata__") or {}).get("cached"))
-    for node, update in data.items():
-        if node == "__interrupt__":
-            if not update:
-                yield facts.Interrupted(clock.now(), "", dict(_BREAKPOINT), None, space)
-            for asked in update:
-                yield facts.Interrupted(clock.now(), str(asked.id), asked.value, _schema(asked.response_schema), space)
-        elif node != "__metadata__":
-            for change in update if isinstance(update, list) else [update]:
-                yield from _change(space, node, change, clock, repeated)
+    returned: list[BaseMessage] = []
+    updates = {node: data[node] for node in data if node not in ("__interrupt__", "__metadata__")}
+    for node, update in updates.items():
+        for change in update if isinstance(update, list) else [update]:
+            messages = messages_in(change.get("messages", [])) if isinstance(change, Mapping) else []
+            returned += messages
+            yield from _change(space, node, change, messages, clock, repeated)
+    for message in returned if not space else ():
+        if isinstance(message, AIMessage):
+            yield _returned(message, clock, agent)
 
 
-def _change(space: str, node: str, change: Any, clock: Clock, repeated: bool) -> Iterator[Fact]:
-    for message in _messages(change):
+def _questions(space: str, asked: Sequence[Interrupt], clock: Clock) -> Iterator[Fact]:
+    if not asked:
+        yield facts.Interrupted(clock.now(), "", dict(_BREAKPOINT), None, space)
+    for each in asked:
+        schema: Any = each.response_schema
+        if hasattr(schema, "model_json_schema"):
+            schema = schema.model_json_schema()
+        yield facts.Interrupted(clock.now(), str(each.id), each.value, schema, space)
+
+
+def _change(
+    space: str, node: str, change: Any, messages: Sequence[BaseMessage], clock: Clock, repeated: bool
+) -> Iterator[Fact]:
+    for message in messages:
         if isinstance(message, ToolMessage) and not repeated:
-            failed = message.status == "error"
-            yield facts.ToolAnswered(clock.now(), space, message.tool_call_id, payload_of(message), failed)
-    if isinstance(change, Mapping) and change.get(ACCEPTED):
-        spoken = [m for m in _messages(change) if isinstance(m, AIMessage)]
-        if spoken:
-            yield facts.AnswerAccepted(clock.now(), plain_id(spoken[-1].id), str(change[ACCEPTED]))
+            output, failed = payload_of(message), message.status == "error"
+            yield facts.ToolAnswered(clock.now(), space, message.tool_call_id, output, failed)
     if isinstance(change, Mapping):
+        spoken = [message for message in messages if isinstance(message, AIMessage)]
+        if change.get(ACCEPTED) and spoken:
+            yield facts.AnswerAccepted(clock.now(), plain_id(spoken[-1].id), str(change[ACCEPTED]))
         change = {key: value for key, value in change.items() if key != "messages"}
     yield facts.NodeUpdated(clock.now(), node, space, change, repeated)
 
 
-def _returned_messages(data: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[facts.MessageReturned]:
-    """AI messages in the updates, whether or not a model call produced them."""
-    updates = [update for node, update in data.items() if not node.startswith("__")]
-    changes = [change for update in updates for change in (update if isinstance(update, list) else [update])]
-    for message in (message for change in changes for message in _messages(change)):
-        if isinstance(message, AIMessage):
-            notes = message.response_metadata
-            yield facts.MessageReturned(
-                clock.now(),
-                plain_id(message.id),
-                str(message.text),
-                message.name or agent,
-                bool(message.tool_calls),
-                is_step=bool(notes.get(STEP)),
-                documents=tuple(map(str, notes.get(DOCUMENTS) or ())),
-            )
-
-
-def _messages(change: Any) -> list[BaseMessage]:
-    return messages_in(change.get("messages", [])) if isinstance(change, Mapping) else []
+def _returned(message: AIMessage, clock: Clock, agent: str) -> facts.MessageReturned:
+    notes = message.response_metadata
+    return facts.MessageReturned(
+        clock.now(),
+        plain_id(message.id),
+        str(message.text),
+        message.name or agent,
+        bool(message.tool_calls),
+        is_step=bool(notes.get(STEP)),
+        documents=tuple(map(str, notes.get(DOCUMENTS) or ())),
+    )
 
 
 def messages_in(found: Any) -> list[BaseMessage]:
@@ -230,8 +239,3 @@ def messages_in(found: Any) -> list[BaseMessage]:
         return convert_to_messages(given)
     except (ValueError, NotImplementedError):  # the state key may hold something else
         return [message for message in given if isinstance(message, BaseMessage)]
-
-
-def _schema(given: Any) -> Any:
-    """The JSON Schema of a schema or a pydantic model."""
-    return given.model_json_schema() if hasattr(given, "model_json_schema") else given

@@ -5,7 +5,7 @@ session and run as metadata; known secrets are redacted.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from contextvars import Context
 from threading import Thread
@@ -30,28 +30,27 @@ _NOT_ANONYMIZED = ("name", "tags", "events", "serialized", "extra")
 
 def trace_in_place() -> None:
     """Without tracing, skip LangSmith's switch of threads, which costs more than the middleware."""
-    langsmith.set_runtime_overrides(aio_to_thread=_in_place)
 
+    async def run(default: Any, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if tracing_is_enabled():
+            return await default(context, function, *args, **kwargs)
+        return context.run(function, *args, **kwargs)
 
-async def _in_place(
-    default: Callable[..., Awaitable[Any]],
-    context: Context,
-    function: Callable[..., Any],
-    /,
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
-    if tracing_is_enabled():
-        return await default(context, function, *args, **kwargs)
-    return context.run(function, *args, **kwargs)
+    langsmith.set_runtime_overrides(aio_to_thread=run)
 
 
 def traced_as(lease: Lease, start: RunStart, agent: str) -> AbstractContextManager[None]:
     """Traces of the block carry tenant, session, run, system and agent as metadata."""
     if not tracing_is_enabled():
         return nullcontext()
-    whose = {"tenant": lease.tenant, "session_id": lease.session_id, "run_id": lease.run_id}
-    return langsmith.tracing_context(metadata={**whose, "agent_system": start.payload.system, "agent": agent})
+    metadata = {
+        "tenant": lease.tenant,
+        "session_id": lease.session_id,
+        "run_id": lease.run_id,
+        "agent_system": start.payload.system,
+        "agent": agent,
+    }
+    return langsmith.tracing_context(metadata=metadata)
 
 
 @asynccontextmanager
@@ -83,18 +82,19 @@ class _RedactingClient(langsmith.Client):
     """Secrets of all tenants are redacted in the traces of each: they go to the same place."""
 
     def __init__(self, redactors: Redactors, spans: Any) -> None:
-        self._redactors = redactors
-        super().__init__(anonymizer=redactors.redact_all_in, otel_tracer_provider=spans, timeout_ms=_TIMEOUTS)
+        self._redact = redactors.redact_all_in
+        super().__init__(anonymizer=self._redact, otel_tracer_provider=spans, timeout_ms=_TIMEOUTS)
 
     def create_run(self, name: str, inputs: dict[str, Any], run_type: Any, **fields: Any) -> None:
-        super().create_run(inputs=inputs, run_type=run_type, **self._clean({"name": name, **fields}))
+        fields = self._clean({"name": name, **fields})
+        super().create_run(inputs=inputs, run_type=run_type, **fields)
 
     def update_run(self, run_id: Any, **fields: Any) -> None:
         super().update_run(run_id, **self._clean(fields))
 
     def _clean(self, fields: dict[str, Any]) -> dict[str, Any]:
-        redact = self._redactors.redact_all_in
-        return {**fields, **{key: redact(canonical(fields[key]).value) for key in _NOT_ANONYMIZED if fields.get(key)}}
+        found = {key: fields[key] for key in _NOT_ANONYMIZED if fields.get(key)}
+        return fields | {key: self._redact(canonical(value).value) for key, value in found.items()}
 
 
 def _provider() -> Any:
@@ -102,7 +102,8 @@ def _provider() -> Any:
 
     It is not made global: libraries would then also export each request, without redaction.
     """
-    if not is_env_var_truish("OTEL_ENABLED") and get_env_var("TRACING_MODE") not in ("otel", "hybrid"):
+    by_mode = get_env_var("TRACING_MODE") in ("otel", "hybrid")
+    if not by_mode and not is_env_var_truish("OTEL_ENABLED"):
         return None
     try:
         from opentelemetry import trace
