@@ -1,7 +1,6 @@
 """Files named by the digest of what is in them: complete or missing, never half written.
 
-Names are made here, from a tenant's hash and a document's id of 22 letters and
-digits; no input becomes part of a path.
+Paths are made of a tenant's hash and a document's id; no input becomes part of one.
 """
 
 import codecs
@@ -10,12 +9,13 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, BinaryIO, NamedTuple
 
 from stellwerk.documents.mimes import TYPES
-from stellwerk.envelope.introspection import Blob, document_id_of, make_blob, sniff
+from stellwerk.envelope.introspection import Blob, document_id_of, sniff
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import ID_LENGTH
 
@@ -24,6 +24,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a full disk or an exceeded quota."""
 _PIECE = 256 * 1024
 _LONGEST_LETTER = 4
+_UNKNOWN = "application/octet-stream"
 _DERIVED = "extract"
 
 
@@ -48,9 +49,6 @@ class Files:
         self._mark = f"part-{os.urandom(8).hex()}-"
         """Begins the names of files this process is writing; other parts are of a crashed one."""
 
-    def opened(self, tenant: str, document_id: str) -> BinaryIO:
-        return self.path(tenant, document_id).open("rb")
-
     def path(self, tenant: str, document_id: str) -> Path:
         """Where the bytes are, if they are there."""
         if not is_document_id(document_id):
@@ -65,9 +63,9 @@ class Files:
             StorageGone: the folder cannot be written.
         """
         # By what is in it, not by what it says about itself.
-        target = self.path(tenant, make_blob(blob.data, mime=blob.mime, filename="data.bin").document_id)
+        target = self.path(tenant, document_id_of(hashlib.sha256(blob.data).digest()))
         if not target.exists():
-            self._written(target.parent, lambda part: _filled(part, blob.data, target.name))
+            self.copy(tenant, BytesIO(blob.data))
         return target
 
     def copy(self, tenant: str, source: BinaryIO) -> Copied:
@@ -107,7 +105,12 @@ class Files:
 
     def part(self, tenant: str, data: bytes) -> Path:
         """A file without its final name; the caller, or the next start, renames or removes it."""
-        return self._written(self._folder / folder_name(tenant), lambda part: _filled(part, data, f"{part.name}.whole"))
+
+        def fill(part: IO[bytes]) -> str:
+            part.write(data)
+            return f"{part.name}.whole"
+
+        return self._written(self._folder / folder_name(tenant), fill)
 
     def everything(self) -> Iterator[Path]:
         """The documents of all tenants, and unfinished parts of earlier processes."""
@@ -152,15 +155,13 @@ def is_utf8(path: Path) -> bool:
     return True
 
 
-def _filled(part: IO[bytes], data: bytes, name: str) -> str:
-    part.write(data)
-    return name
-
-
 def _sniffed(beginning: bytes, *, whole: bool) -> str:
     """A piece may end within a character."""
-    guesses = [sniff(beginning[: len(beginning) - cut]) for cut in range(1 if whole else _LONGEST_LETTER)]
-    return next((guess for guess in guesses if guess != "application/octet-stream"), "application/octet-stream")
+    for cut in range(1 if whole else _LONGEST_LETTER):
+        guess = sniff(beginning[: len(beginning) - cut])
+        if guess != _UNKNOWN:
+            return guess
+    return _UNKNOWN
 
 
 def _sync_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ so that neither can overtake the other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -53,12 +53,8 @@ class _Reference:
     admit: Admission | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Extract:
-    tenant: str
-    document_id: str
-    part: Path
-    target: Path
+_Extract = tuple[str, str, Path, Path]
+"""Tenant and document, the file that was written, and its final path."""
 
 
 class FileNumbers:
@@ -109,8 +105,9 @@ class DocumentStore:
             referred = False
             while not referred:  # the last session with these bytes may be deleted just now
                 path = await in_thread(self._files.write, tenant, blob)
-                about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data), self._clock.now())
-                reference = _Reference(tenant, session_id, Document(path.name, *about), path)
+                about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data))
+                document = Document(path.name, *about, self._clock.now())
+                reference = _Reference(tenant, session_id, document, path)
                 try:
                     referred = await self._database.submit(_refer_many, reference)
                 except NotFound:
@@ -158,7 +155,8 @@ class DocumentStore:
             Conflict: only sessions refer to it.
         """
         if not await self._database.submit(drop_many, (tenant, document_id), urgent=True):
-            raise Conflict("this file belongs to a session and goes with it: delete the session", code="file_in_use")
+            problem = "this file belongs to a session and goes with it: delete the session"
+            raise Conflict(problem, code="file_in_use")
         await self.release(tenant, [document_id])
 
     def _kept(self, keeping: "asyncio.Task[Any]") -> None:
@@ -185,9 +183,10 @@ class DocumentStore:
             raise NotFound("document", document_id, remedy="it was deleted, or belongs to another tenant")
         try:
             # Not in a thread: a cancelled caller would leave it open.
-            file = self._files.opened(tenant, document_id)
+            file = self.path(tenant, document_id).open("rb")
         except FileNotFoundError as error:
-            raise CorruptStore(f"the file of the document {document_id} is gone; restore it from a backup") from error
+            problem = f"the file of the document {document_id} is gone; restore it from a backup"
+            raise CorruptStore(problem) from error
         with file:
             while piece := await in_thread(file.read, _PIECE):
                 yield piece
@@ -198,11 +197,11 @@ class DocumentStore:
 
     async def is_utf8(self, tenant: str, document_id: str) -> bool:
         """Whether the bytes of a document that was found can be read as UTF-8, all of them."""
-        return await in_thread(files.is_utf8, self._files.path(tenant, document_id))
+        return await in_thread(files.is_utf8, self.path(tenant, document_id))
 
     def derived(self, tenant: str, document_id: str, ext: str) -> Path:
         """The path of the extract of a document under this extension."""
-        return derived_from(self._files.path(tenant, document_id), ext)
+        return derived_from(self.path(tenant, document_id), ext)
 
     async def derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
         """Store an extract for as long as its document; False if the document is gone."""
@@ -211,8 +210,8 @@ class DocumentStore:
     async def _derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
         part = await in_thread(self._files.part, tenant, data)
         try:
-            extract = _Extract(tenant, document_id, part, self.derived(tenant, document_id, ext))
-            return await self._database.submit(_place_many, extract)
+            target = self.derived(tenant, document_id, ext)
+            return await self._database.submit(_place_many, (tenant, document_id, part, target))
         finally:
             part.unlink(missing_ok=True)  # it was renamed, or is not needed
 
@@ -229,15 +228,16 @@ class DocumentStore:
 
     async def release(self, tenant: str, document_ids: Sequence[str]) -> None:
         """Remove the bytes of these documents, as far as no session refers to them any more."""
-        paths = iter([self._files.path(tenant, document_id) for document_id in document_ids])
-        while some := list(islice(paths, _SLICE)):
-            await self._database.submit(_remove_unreferred, some, urgent=True)
+        await self._remove([self.path(tenant, document_id) for document_id in document_ids])
 
     async def sweep(self) -> int:
         """Remove bytes that no session refers to, and half-written files; returns how many."""
-        found = iter(await in_thread(lambda: list(self._files.everything())))
+        return await self._remove(await in_thread(lambda: list(self._files.everything())))
+
+    async def _remove(self, paths: Iterable[Path]) -> int:
+        left = iter(paths)
         removed = 0
-        while some := list(islice(found, _SLICE)):
+        while some := list(islice(left, _SLICE)):
             removed += await self._database.submit(_remove_unreferred, some, urgent=True)
         return removed
 
@@ -251,14 +251,13 @@ def unknown_file(document_id: str) -> NotFound:
 
 def _place_many(tx: Transaction, items: Sequence[_Extract]) -> list[bool | Exception]:
     """True if the extract is stored beside its document; False if that was removed."""
-    return [_place(tx, item) for item in items]
-
-
-def _place(tx: Transaction, item: _Extract) -> bool:
-    if tx.row("document", item.tenant, item.document_id) is None:
-        return False
-    item.part.rename(item.target)
-    return True
+    placed = list[bool | Exception]()
+    for tenant, document_id, part, target in items:
+        is_there = tx.row("document", tenant, document_id) is not None
+        if is_there:
+            part.rename(target)
+        placed.append(is_there)
+    return placed
 
 
 def _documents_of(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[list[str] | Exception]:
@@ -274,15 +273,16 @@ def _refer(tx: Transaction, item: _Reference) -> bool | Exception:
     if not item.path.exists():
         return False
     _store_reference(tx, "refer_to_document", item.tenant, item.session_id, item.document)
-    if tx.row("session_of_document", item.tenant, item.document.document_id, item.session_id) is None:
+    place = (item.tenant, item.document.document_id, item.session_id)
+    if tx.row("session_of_document", *place) is None:
         return NotFound("session", item.session_id, remedy="it was deleted, and so were its documents")
-    tx.run("number_document", item.tenant, item.document.document_id)
     return True
 
 
 def _store_reference(tx: Transaction, statement: str, tenant: str, session_id: str, named: Document) -> None:
     about = (named.filename, named.mime, named.size, named.created_at)
     tx.run(statement, tenant, named.document_id, session_id, *about)
+    tx.run("number_document", tenant, named.document_id)
 
 
 def find_document(tx: Transaction, tenant: str, document_id: str) -> Document | None:
@@ -292,10 +292,7 @@ def find_document(tx: Transaction, tenant: str, document_id: str) -> Document | 
 
 
 def refuse_lost(tx: Transaction, tenant: str, documents: Sequence[Document]) -> None:
-    """
-    Raises:
-        NotFound: one of them was removed meanwhile.
-    """
+    """Raise NotFound if one of them was removed meanwhile."""
     for named in documents:
         if tx.row("document", tenant, named.document_id) is None:
             raise unknown_file(named.document_id)
@@ -305,7 +302,6 @@ def refer_all(tx: Transaction, tenant: str, session_id: str, documents: Sequence
     """Let a session refer to files that are there: their bytes stay as long as it does."""
     for named in documents:
         _store_reference(tx, "refer_to_document", tenant, session_id, named)
-        tx.run("number_document", tenant, named.document_id)
 
 
 def upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
@@ -317,13 +313,13 @@ def _upload(tx: Transaction, item: _Reference) -> bool | Exception:
     if not item.path.exists():
         return False
     named = item.document
-    if item.admit is not None and tx.row("document", item.tenant, named.document_id) is None:  # equal files count once
+    is_new = tx.row("document", item.tenant, named.document_id) is None
+    if item.admit is not None and is_new:  # equal files count once
         try:
             item.admit(tx, named.size)
         except LimitReached as refusal:
             return refusal
     _store_reference(tx, "upload_document", item.tenant, item.session_id, named)
-    tx.run("number_document", item.tenant, named.document_id)
     return True
 
 
@@ -337,7 +333,10 @@ def drop_many(tx: Transaction, items: Sequence[tuple[str, str]]) -> list[bool | 
 
 def _remove_unreferred(tx: Transaction, batches: Sequence[list[Path]]) -> list[int | Exception]:
     owners = {folder_name(tenant): tenant for (tenant,) in tx.rows("tenants_of_documents")}
-    return [sum(_removed(tx, path, owners.get(path.parent.name)) for path in paths) for paths in batches]
+    removed = list[int | Exception]()
+    for paths in batches:
+        removed.append(sum(_removed(tx, path, owners.get(path.parent.name)) for path in paths))
+    return removed
 
 
 def _removed(tx: Transaction, path: Path, tenant: str | None) -> bool:
