@@ -276,13 +276,13 @@ def _refer(tx: Transaction, item: _Reference) -> bool | Exception:
     place = (item.tenant, item.document.document_id, item.session_id)
     if tx.row("session_of_document", *place) is None:
         return NotFound("session", item.session_id, remedy="it was deleted, and so were its documents")
+    tx.run("number_document", item.tenant, item.document.document_id)
     return True
 
 
 def _store_reference(tx: Transaction, statement: str, tenant: str, session_id: str, named: Document) -> None:
     about = (named.filename, named.mime, named.size, named.created_at)
     tx.run(statement, tenant, named.document_id, session_id, *about)
-    tx.run("number_document", tenant, named.document_id)
 
 
 def find_document(tx: Transaction, tenant: str, document_id: str) -> Document | None:
@@ -302,6 +302,7 @@ def refer_all(tx: Transaction, tenant: str, session_id: str, documents: Sequence
     """Let a session refer to files that are there: their bytes stay as long as it does."""
     for named in documents:
         _store_reference(tx, "refer_to_document", tenant, session_id, named)
+        tx.run("number_document", tenant, named.document_id)
 
 
 def upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
@@ -320,6 +321,7 @@ def _upload(tx: Transaction, item: _Reference) -> bool | Exception:
         except LimitReached as refusal:
             return refusal
     _store_reference(tx, "upload_document", item.tenant, item.session_id, named)
+    tx.run("number_document", item.tenant, named.document_id)
     return True
 
 

@@ -5,7 +5,7 @@ becomes visible together with the end of its run, so that a client never sees on
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, Literal, NamedTuple, TypeVar
@@ -116,39 +116,34 @@ class Line(NamedTuple):
     progress: int | None = None
 
 
-def lines(envelope: Envelope, *, is_explained: bool, cut_off: bool) -> Iterator[Line]:
+def lines(envelope: Envelope, *, is_explained: bool, cut_off: bool) -> list[Line]:
     """The log entries of an envelope.
 
     ``is_explained``: the log has an error of this run. ``cut_off``: the run had lost its server.
     """
     match envelope:
         case RunStart(payload=started) if started.trigger != "stop":
-            yield from _begun(started.round)
+            begun = ["Workflow initialized"]
+            if started.round > 1:
+                begun = ["Running workflow", f"Resuming workflow, round {started.round}"]
+            return [Line(text, progress=0) for text in (*begun, "Workflow processing started")]
         case SubgraphResume() if cut_off:
-            yield Line("Workflow goes on after a restart of the server")
+            return [Line("Workflow goes on after a restart of the server")]
         case Log(payload=said):
-            yield Line(said.message, said.level, said.progress)
+            return [Line(said.message, said.level, said.progress)]
         case Warning(payload=problem):
-            yield Line(problem.message, "warning")
+            return [Line(problem.message, "warning")]
         case Error(payload=problem):
-            yield _went_wrong(problem)
+            return [_went_wrong(problem)]
         case AskUser(payload=asked):
-            yield Line(f"Waiting for an answer: {asked.question}" if asked.question else "Waiting for an answer")
+            return [Line(f"Waiting for an answer: {asked.question}" if asked.question else "Waiting for an answer")]
         case RunEnd(payload=ended) if ended.status in _ENDS:
-            yield Line(_ENDS[ended.status], progress=100)
+            return [Line(_ENDS[ended.status], progress=100)]
         case RunEnd(payload=ended) if ended.status == "failed":
-            if not is_explained:
-                yield Line(ended.reason or "the run has failed", "error", 100)
-            yield Line("Workflow failure reported", "error", 100)
-
-
-def _begun(round_: int) -> Iterator[Line]:
-    if round_ == 1:
-        yield Line("Workflow initialized", progress=0)
-    else:
-        yield Line("Running workflow", progress=0)
-        yield Line(f"Resuming workflow, round {round_}", progress=0)
-    yield Line("Workflow processing started", progress=0)
+            reason = Line(ended.reason or "the run has failed", "error", 100)
+            reported = Line("Workflow failure reported", "error", 100)
+            return [reported] if is_explained else [reason, reported]
+    return []
 
 
 def _went_wrong(problem: Problem) -> Line:
@@ -182,11 +177,13 @@ class Statistics:
             case RunEnd(ts=ts):
                 self._stop(self._seen if cut_off else ts)
             case LlmEnd(payload=ended, ts=ts) if not ended.synthesized:
-                used = 0 if ended.usage is None else ended.usage.input_tokens + ended.usage.output_tokens
-                self.total = replace(self.total, tokens_used=self.total.tokens_used + used)
+                if ended.usage is not None:
+                    used = ended.usage.input_tokens + ended.usage.output_tokens
+                    self.total = replace(self.total, tokens_used=self.total.tokens_used + used)
                 self._seen = ts
-            case Message() | AskUser() | Log() | Warning() | SubgraphCheckpoint() if envelope.run_id is not None:
-                self._seen = max(self._seen, envelope.ts)
+            case Message() | AskUser() | Log() | Warning() | SubgraphCheckpoint():
+                if envelope.run_id is not None:
+                    self._seen = max(self._seen, envelope.ts)
 
     def up_to(self, ts: float) -> DataStats:
         """The totals at this moment."""
@@ -195,9 +192,11 @@ class Statistics:
 
     def deliver(self, message: DataStats) -> None:
         """Count the bytes of a message that became visible."""
-        received, sent = message.bytes_received, message.bytes_sent
-        bytes_received, bytes_sent = self.total.bytes_received + received, self.total.bytes_sent + sent
-        self.total = replace(self.total, bytes_received=bytes_received, bytes_sent=bytes_sent)
+        self.total = replace(
+            self.total,
+            bytes_received=self.total.bytes_received + message.bytes_received,
+            bytes_sent=self.total.bytes_sent + message.bytes_sent,
+        )
 
     def share(self, ts: float, size: int) -> DataStats:
         """Statistics of an assistant message: its size, and the usage since the previous one."""
@@ -274,23 +273,22 @@ class Workflow:
 
     def logs_after(self, id_: str | None) -> Sequence[LogEntry] | None:
         """The entries after this one; None if this workflow has no such entry."""
-        place = self._place(id_, "log_")
+        place = 0 if id_ is None else self._place(id_, "log_")
         return None if place is None else self.logs[place:]
 
     def messages_after(self, id_: str | None) -> Sequence[MessageView] | None:
         """The messages after this one, removed or not; None if this workflow never had it."""
-        place = self._place(id_, "msg_")
+        place = 0 if id_ is None else self._place(id_, "msg_")
         if place is None:
             return None
-        return self.messages[bisect_right(self.messages, place, key=lambda message: message.sequence_no) :]
+        first = bisect_right(self.messages, place, key=lambda message: message.sequence_no)
+        return self.messages[first:]
 
     def knows(self, id_: str) -> bool:
         """Whether it is, or was, the id of an entry or message."""
         return id_ in self._places
 
-    def _place(self, id_: str | None, kind: str) -> int | None:
-        if id_ is None:
-            return 0
+    def _place(self, id_: str, kind: str) -> int | None:
         return self._places.get(id_) if id_.startswith(kind) else None
 
     def _was_cut_off(self, envelope: Envelope) -> bool:
@@ -310,9 +308,11 @@ class Workflow:
             case RunStart(payload=started, ts=ts):
                 self.status, self.round = "running", started.round
                 self.awaiting_user_input, self._is_explained = False, False
-                self._prompt = self._prompt if started.message_id is None else message_id(started.message_id)
                 self.started_at = self.started_at or ts
-                self._failed = self._failed if started.trigger in SAME_TRACE else ()
+                if started.message_id is not None:
+                    self._prompt = message_id(started.message_id)
+                if started.trigger not in SAME_TRACE:
+                    self._failed = ()
                 if started.replaces is not None:
                     self._take_back(self._runs.get(started.replaces, ()))
             case ToolEnd():
@@ -324,7 +324,8 @@ class Workflow:
                     self.status = ended.status
 
     def _log(self, envelope: Envelope, *, cut_off: bool) -> None:
-        for n, line in enumerate(lines(envelope, is_explained=self._is_explained, cut_off=cut_off)):
+        found = lines(envelope, is_explained=self._is_explained, cut_off=cut_off)
+        for n, line in enumerate(found):
             entry = LogEntry(
                 id=f"log_{digest_id('log', self.id, envelope.call_id, str(envelope.seq), str(n))}",
                 workflow_id=self.id,
@@ -376,9 +377,10 @@ class Workflow:
         said = envelope.payload
         if role == "user":
             self.name = self.name or said.text[:NAME]
-        files = [*(said.documents or ()), *(part.document_id for part in said.content if isinstance(part, FilePart))]
-        parent = None if role == "user" or envelope.run_id is None else self._prompt
+        files = list(said.documents or ())
+        files += [part.document_id for part in said.content if isinstance(part, FilePart)]
         documents = tuple(self._files[each] for each in dict.fromkeys(files) if each in self._files)
+        parent = None if role == "user" or envelope.run_id is None else self._prompt
         shown = self._shown(envelope, said.text, role, said.status, parent, documents)
         shown = replace(shown, started_at=iso(said.started_at or envelope.ts))
         if said.status == "last" and role == "assistant" and envelope.run_id is not None:
@@ -400,6 +402,8 @@ class Workflow:
         self, envelope: Envelope, text: str, role: Role, status: Step, parent: str | None, files: Files
     ) -> MessageView:
         size = len(text.encode()) + sum(file.size for file in files)
+        is_user = role == "user"
+        stats = DataStats(bytes_received=size) if is_user else self._figures.share(envelope.ts, size)
         return MessageView(
             id=f"msg_{envelope.call_id}",
             workflow_id=self.id,
@@ -409,10 +413,10 @@ class Workflow:
             sequence_no=0,
             status=status,
             role=role,
-            data_stats=DataStats(bytes_received=size) if role == "user" else self._figures.share(envelope.ts, size),
+            data_stats=stats,
             documents=files,
             content=text,
-            agent_name=envelope.agent or ("user" if role == "user" else _SYSTEM),
+            agent_name=envelope.agent or ("user" if is_user else _SYSTEM),
         )
 
     def _show(self, message: MessageView, run_id: str | None) -> None:
@@ -433,13 +437,10 @@ class Workflow:
     def _drop_file(self, document_id: str, message: str | None) -> None:
         """Remove a file from one message, or from all if none is named."""
         self.changes += 1
-        wanted = None if message is None else {message_id(message), f"msg_{digest_id('answer', message)}"}
-        self.messages = [
-            replace(shown, documents=tuple(file for file in shown.documents if file.document_id != document_id))
-            if wanted is None or shown.id in wanted
-            else shown
-            for shown in self.messages
-        ]
+        for n, shown in enumerate(self.messages):
+            if message is None or shown.id in (message_id(message), f"msg_{digest_id('answer', message)}"):
+                left = tuple(file for file in shown.documents if file.document_id != document_id)
+                self.messages[n] = replace(shown, documents=left)
 
 
 def message_id(said: str) -> str:
