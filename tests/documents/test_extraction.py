@@ -87,15 +87,6 @@ async def test_a_reply_with_wrong_sizes_is_an_error(reader: DocumentReader, size
     assert (found.outline.code, found.content) == ("document_corrupt", b"")
 
 
-async def test_only_so_many_failures_are_remembered(reader: DocumentReader) -> None:
-    reader = reader.limited(replace(LIMITS, document=0, failures=2))
-    for name in ("a", "b", "c"):
-        with pytest.raises(ExtractionError):
-            await reader.read(f"{name}.txt", name.encode())
-    kept = [await reader.take(f"{name}.txt", name.encode()) for name in ("b", "c")]
-    assert [document for _, document, _ in reader.extractor._failed] == kept
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
 async def test_a_child_that_is_killed_is_an_error_and_the_next_one_works(
     reader: DocumentReader, how: signal.Signals

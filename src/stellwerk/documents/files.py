@@ -56,12 +56,7 @@ class Files:
         return self._folder / folder_name(tenant) / document_id
 
     def write(self, tenant: str, blob: Blob) -> Path:
-        """Durable when it returns where they are. The same bytes are written once.
-
-        Raises:
-            StorageFull: the disk is full.
-            StorageGone: the folder cannot be written.
-        """
+        """Durable when it returns where they are. The same bytes are written once."""
         # By what is in it, not by what it says about itself.
         target = self.path(tenant, document_id_of(hashlib.sha256(blob.data).digest()))
         if not target.exists():
@@ -84,7 +79,7 @@ class Files:
         return Copied(path, size, _sniffed(seen, whole=size == len(seen)))
 
     def _written(self, folder: Path, fill: Callable[[IO[bytes]], str]) -> Path:
-        """``fill`` writes the bytes and returns the name."""
+        """``fill`` writes the bytes and returns the name. Raises StorageFull or StorageGone."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Readable by its owner alone.

@@ -1,9 +1,7 @@
 """The document store: bytes in files, and rows that say which session refers to them.
 
-Bytes are written first and referred to afterwards, so that a reference always
-leads somewhere. They go when the last session that refers to them is deleted.
-Both decisions, to refer and to remove, are taken on the database's one writer,
-so that neither can overtake the other.
+Bytes are written first and referred to afterwards; they go with the last session that refers to
+them. The database's one writer decides both, so that neither can overtake the other.
 """
 
 import asyncio
@@ -15,7 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from stellwerk.database.port import Database, R, Transaction
+from stellwerk.database.port import Database, Operation, R, Transaction
 from stellwerk.documents import files
 from stellwerk.documents.files import Files, derived_from, document_of, folder_name, is_document_id
 from stellwerk.documents.mimes import label
@@ -100,6 +98,11 @@ class DocumentStore:
         keeping.add_done_callback(self._kept)
         return await asyncio.shield(keeping)
 
+    def _kept(self, keeping: "asyncio.Task[Any]") -> None:
+        self._keeping.discard(keeping)
+        if not keeping.cancelled():
+            keeping.exception()  # retrieved, so that asyncio does not report it
+
     async def _keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:
             referred = False
@@ -108,11 +111,7 @@ class DocumentStore:
                 about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data))
                 document = Document(path.name, *about, self._clock.now())
                 reference = _Reference(tenant, session_id, document, path)
-                try:
-                    referred = await self._database.submit(_refer_many, reference)
-                except NotFound:
-                    await self.release(tenant, [path.name])
-                    raise
+                referred = await self._refer(_refer_many, reference)
         if self._when_kept is not None:
             await self._when_kept(tenant, session_id)
 
@@ -141,12 +140,16 @@ class DocumentStore:
             called = mime or label(filename, copied.mime)
             taken = Document(copied.path.name, filename, called, copied.size, self._clock.now())
             reference = _Reference(tenant, _UPLOADED, taken, copied.path, admit)
-            try:
-                if await self._database.submit(upload_many, reference):
-                    return taken
-            except LimitReached:
-                await self.release(tenant, [taken.document_id])
-                raise
+            if await self._refer(upload_many, reference):
+                return taken
+
+    async def _refer(self, operation: Operation[_Reference, bool], reference: _Reference) -> bool:
+        """False if the bytes were removed meanwhile; if they are refused, they are removed."""
+        try:
+            return await self._database.submit(operation, reference)
+        except (NotFound, LimitReached):
+            await self.release(reference.tenant, [reference.path.name])
+            raise
 
     async def drop(self, tenant: str, document_id: str) -> None:
         """Give up an upload; its bytes stay for as long as a session refers to them.
@@ -158,11 +161,6 @@ class DocumentStore:
             problem = "this file belongs to a session and goes with it: delete the session"
             raise Conflict(problem, code="file_in_use")
         await self.release(tenant, [document_id])
-
-    def _kept(self, keeping: "asyncio.Task[Any]") -> None:
-        self._keeping.discard(keeping)
-        if not keeping.cancelled():
-            keeping.exception()  # retrieved, so that asyncio does not report it
 
     async def find(self, tenant: str, document_id: str) -> Document | None:
         """The row of a document of this tenant; None if there is none."""
@@ -265,7 +263,6 @@ def _documents_of(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[
 
 
 def _refer_many(tx: Transaction, references: Sequence[_Reference]) -> list[bool | Exception]:
-    """True if a session refers to the bytes now; False if they were removed before it could."""
     return [_refer(tx, reference) for reference in references]
 
 
@@ -306,7 +303,6 @@ def refer_all(tx: Transaction, tenant: str, session_id: str, documents: Sequence
 
 
 def upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
-    """True if the bytes are referred to now; False if they were removed before they could be."""
     return [_upload(tx, upload) for upload in uploads]
 
 

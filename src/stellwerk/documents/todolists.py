@@ -1,8 +1,7 @@
 """To-do lists: ``todolist_<session>.md`` in the folder that a system names, below the data folder.
 
-Folders are opened one inside the other and never through a link, so that
-nothing is written or removed outside of the data folder, even if a link was
-put there. A file is complete or missing.
+Folders are opened one inside the other and never through a link, so that nothing is written or
+removed outside of the data folder. A file is complete or missing.
 """
 
 import os

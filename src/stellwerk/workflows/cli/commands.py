@@ -57,25 +57,27 @@ def run(
       stellwerk workflow run -f sales.xlsx --system my_office.yaml "Write a report"
       stellwerk workflow run -f sales.xlsx --url http://127.0.0.1:8000 "Write a report"
 
-    It plans who does what, lets agents do it, and saves what they made. Without --system this is the office, which
-    needs no key: it plays a script, with the figures and texts of your own files. It knows the words report and
-    Bericht, and translate, ask, slow and fail to show what may happen.
+    It plans who does what, lets agents do it, and saves what they made. Without --system this is the
+    office, which needs no key: it plays a script, with the figures and texts of your own files. It
+    knows the words report and Bericht, and translate, ask, slow and fail to show what may happen.
 
     Files: text, Markdown, csv, json, html, eml, docx, xlsx, pptx, pdf, images, and zip archives of them.
 
-    Without --url (or STELLWERK_URL) nothing is kept but the documents. On a server the workflow is a session like
-    others: `stellwerk tail` follows it, and it goes on if the connection breaks. Ctrl-C stops it, there or here.
+    Without --url (or STELLWERK_URL) nothing is kept but the documents. On a server the workflow is a
+    session like others: `stellwerk tail` follows it, and it goes on if the connection breaks. Ctrl-C
+    stops it, there or here.
 
-    Questions are asked at the prompt; in a pipe their defaults are taken. The last words of the workflow go to
-    standard output, everything else to standard error. A file that is there already is not written over.
+    Questions are asked at the prompt; in a pipe their defaults are taken. The last words of the
+    workflow go to standard output, everything else to standard error. A file that is there already is
+    not written over.
 
-    The exit code is 0 if it completed, 1 if it failed, 2 if it could not be started, 3 if it waits for an
-    answer and has none, and 130 if it was stopped by Ctrl-C.
+    The exit code is 0 if it completed, 1 if it failed, 2 if it could not be started, 3 if it waits for
+    an answer and has none, and 130 if it was stopped by Ctrl-C.
     """
     import asyncio
 
     from stellwerk.settings import Settings
-    from stellwerk.workflows.cli.run import WorkflowOptions, WorkflowRun
+    from stellwerk.workflows.cli.run import WorkflowRun
 
     words = _text(text)
     _check_writable(out)
@@ -83,8 +85,7 @@ def run(
     server = url or (settings.url if "url" in settings.model_fields_set else None)
     name, opened = (system, lambda: nullcontext(server)) if server else _server_here(system, config)
     key = None if settings.key is None or not server else settings.key.get_secret_value()
-    options = WorkflowOptions(words, file or (), out, name, opened, key)
-    raise typer.Exit(asyncio.run(WorkflowRun(options).main()))
+    raise typer.Exit(asyncio.run(WorkflowRun(opened, key, name, out).main(words, file or ())))
 
 
 def _server_here(system: str, config: Path | None) -> "tuple[str, Callable[[], AbstractAsyncContextManager[str]]]":

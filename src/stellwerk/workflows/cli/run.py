@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from stellwerk.cli.questions import Questions
@@ -74,32 +73,24 @@ class ProgressView:
         self.tick()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowOptions:
-    """The options of the command line."""
-
-    text: str
-    files: Sequence[Path]
-    out: Path
-    system: str
-    server: Callable[[], AbstractAsyncContextManager[str]]
-    """Opens the server that the workflow runs on; yields its address."""
-    key: str | None = None
-
-
 class WorkflowRun(TerminalRun):
-    def __init__(self, options: WorkflowOptions) -> None:
+    """``server`` opens the server that the workflow runs on, and yields its address."""
+
+    def __init__(
+        self, server: Callable[[], AbstractAsyncContextManager[str]], key: str | None, system: str, out: Path
+    ) -> None:
         super().__init__(Screen(sys.stderr))
-        self._options = options
+        self._server, self._key = server, key
+        self._system, self._out = system, out
         self._view = ProgressView(self.screen)
         has_user = sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
-        self._questions = Questions(self.screen, self.keyboard, options.system, has_user=has_user)
+        self._questions = Questions(self.screen, self.keyboard, system, has_user=has_user)
         self._stopping: asyncio.Task[None] | None = None
         self._session: tuple[Client, str] | None = None
 
-    async def main(self) -> int:
+    async def main(self, text: str, files: Sequence[Path]) -> int:
         """Run it, and return the exit code."""
-        work = await self.finished(self._do(), self._view.tick)
+        work = await self.finished(self._do(text, files), self._view.tick)
         if work.cancelled() or (work.exception() is None and work.result() == self.stopped):
             self.screen.say("stopped", "warn")
             return self.stopped
@@ -108,13 +99,12 @@ class WorkflowRun(TerminalRun):
             return MISUSED
         return work.result()
 
-    async def _do(self) -> int:
+    async def _do(self, text: str, files: Sequence[Path]) -> int:
         self._view.note("starting")
-        key = self._options.key
-        async with self._options.server() as url, Client(url, key) as client, self._stopped_before_leaving():
-            ids = [await self._uploaded(client, file) for file in self._options.files]
-            session = await client.begin(self._options.system, workflow=True)
-            sent = await client.send(session.id, self._options.text, documents=ids)
+        async with self._server() as url, Client(url, self._key) as client, self._stopped_before_leaving():
+            ids = [await self._uploaded(client, file) for file in files]
+            session = await client.begin(self._system, workflow=True)
+            sent = await client.send(session.id, text, documents=ids)
             self._session = (client, session.id)
             ended, asks = await self._followed(client, session.id, sent.after)
             while ended.status == "awaiting_user":
@@ -160,7 +150,7 @@ class WorkflowRun(TerminalRun):
             return FAILED
         self.output.write(f"{ended.result or ''}\n")
         for file in self._view.delivered:
-            saved = _save(self._options.out, file, await client.download(file.document_id))
+            saved = _save(self._out, file, await client.download(file.document_id))
             self.screen.say(f"saved {saved}", "good")
         return COMPLETED
 

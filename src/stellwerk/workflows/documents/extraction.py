@@ -49,8 +49,6 @@ class Limits:
     """The most bytes of the child's reply."""
     remembered: float = 180
     """Seconds for which a passing failure is reported again before the next attempt."""
-    failures: int = 256
-    """Passing failures that are remembered, at most."""
 
 
 LIMITS = Limits()
@@ -152,8 +150,6 @@ class Extractor:
             now = asyncio.get_running_loop().time()
             self._failed = {each: known for each, known in self._failed.items() if known[0] > now}
             self._failed[key] = (now + self._limits.remembered, outline)
-            if len(self._failed) > self._limits.failures:
-                del self._failed[next(iter(self._failed))]  # the oldest
         return made
 
     async def _run_child(self, key: _Key, document: Document) -> _Found:

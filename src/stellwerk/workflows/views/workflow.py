@@ -13,22 +13,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stellwerk.envelope.model import (
-    AskUser,
-    Document,
-    Envelope,
-    Error,
-    LlmEnd,
-    Log,
-    Message,
-    RunEnd,
-    RunStart,
-    SubgraphCheckpoint,
-    SubgraphResume,
-    ToolEnd,
-    UserAnswer,
-    Warning,
-)
+from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import Filed, FilePart, Level, Problem
 from stellwerk.ids import digest_id
 from stellwerk.views.status import SAME_TRACE, still_failed
@@ -116,30 +101,30 @@ class Line(NamedTuple):
     progress: int | None = None
 
 
-def lines(envelope: Envelope, *, is_explained: bool, cut_off: bool) -> list[Line]:
+def lines(envelope: m.Envelope, *, is_explained: bool, cut_off: bool) -> list[Line]:
     """The log entries of an envelope.
 
     ``is_explained``: the log has an error of this run. ``cut_off``: the run had lost its server.
     """
     match envelope:
-        case RunStart(payload=started) if started.trigger != "stop":
+        case m.RunStart(payload=started) if started.trigger != "stop":
             begun = ["Workflow initialized"]
             if started.round > 1:
                 begun = ["Running workflow", f"Resuming workflow, round {started.round}"]
             return [Line(text, progress=0) for text in (*begun, "Workflow processing started")]
-        case SubgraphResume() if cut_off:
+        case m.SubgraphResume() if cut_off:
             return [Line("Workflow goes on after a restart of the server")]
-        case Log(payload=said):
+        case m.Log(payload=said):
             return [Line(said.message, said.level, said.progress)]
-        case Warning(payload=problem):
+        case m.Warning(payload=problem):
             return [Line(problem.message, "warning")]
-        case Error(payload=problem):
+        case m.Error(payload=problem):
             return [_went_wrong(problem)]
-        case AskUser(payload=asked):
+        case m.AskUser(payload=asked):
             return [Line(f"Waiting for an answer: {asked.question}" if asked.question else "Waiting for an answer")]
-        case RunEnd(payload=ended) if ended.status in _ENDS:
+        case m.RunEnd(payload=ended) if ended.status in _ENDS:
             return [Line(_ENDS[ended.status], progress=100)]
-        case RunEnd(payload=ended) if ended.status == "failed":
+        case m.RunEnd(payload=ended) if ended.status == "failed":
             reason = Line(ended.reason or "the run has failed", "error", 100)
             reported = Line("Workflow failure reported", "error", 100)
             return [reported] if is_explained else [reason, reported]
@@ -165,23 +150,23 @@ class Statistics:
     _told: DataStats = field(default_factory=DataStats)
     """The totals at the previous message, or at the start of the run."""
 
-    def feed(self, envelope: Envelope, *, cut_off: bool) -> None:
+    def feed(self, envelope: m.Envelope, *, cut_off: bool) -> None:
         """``cut_off``: a run that had lost its server resumes or ends here."""
         match envelope:
-            case RunStart(ts=ts):
+            case m.RunStart(ts=ts):
                 self._since = self._seen = ts
                 self._told = self.total
-            case SubgraphResume(ts=ts) if cut_off:
+            case m.SubgraphResume(ts=ts) if cut_off:
                 self._stop(self._seen)
                 self._since = self._seen = ts
-            case RunEnd(ts=ts):
+            case m.RunEnd(ts=ts):
                 self._stop(self._seen if cut_off else ts)
-            case LlmEnd(payload=ended, ts=ts) if not ended.synthesized:
+            case m.LlmEnd(payload=ended, ts=ts) if not ended.synthesized:
                 if ended.usage is not None:
                     used = ended.usage.input_tokens + ended.usage.output_tokens
                     self.total = replace(self.total, tokens_used=self.total.tokens_used + used)
                 self._seen = ts
-            case Message() | AskUser() | Log() | Warning() | SubgraphCheckpoint():
+            case m.Message() | m.AskUser() | m.Log() | m.Warning() | m.SubgraphCheckpoint():
                 if envelope.run_id is not None:
                     self._seen = max(self._seen, envelope.ts)
 
@@ -254,7 +239,7 @@ class Workflow:
     _takes_up: bool = False
     """A run continued by answers resumes its graph once; any other resume means a lost server."""
 
-    def feed(self, envelope: Envelope) -> None:
+    def feed(self, envelope: m.Envelope) -> None:
         cut_off = self._was_cut_off(envelope)
         self._figures.feed(envelope, cut_off=cut_off)
         self._turn(envelope)
@@ -291,21 +276,21 @@ class Workflow:
     def _place(self, id_: str, kind: str) -> int | None:
         return self._places.get(id_) if id_.startswith(kind) else None
 
-    def _was_cut_off(self, envelope: Envelope) -> bool:
+    def _was_cut_off(self, envelope: m.Envelope) -> bool:
         """Whether a run that had lost its server resumes, or ends because of that."""
         match envelope:
-            case RunStart(payload=started):
+            case m.RunStart(payload=started):
                 self._takes_up = started.trigger == "answer"
-            case SubgraphResume():
+            case m.SubgraphResume():
                 expected, self._takes_up = self._takes_up, False
                 return not expected
-            case RunEnd(payload=ended):
+            case m.RunEnd(payload=ended):
                 return ended.code == "crashed"
         return False
 
-    def _turn(self, envelope: Envelope) -> None:
+    def _turn(self, envelope: m.Envelope) -> None:
         match envelope:
-            case RunStart(payload=started, ts=ts):
+            case m.RunStart(payload=started, ts=ts):
                 self.status, self.round = "running", started.round
                 self.awaiting_user_input, self._is_explained = False, False
                 self.started_at = self.started_at or ts
@@ -315,15 +300,15 @@ class Workflow:
                     self._failed = ()
                 if started.replaces is not None:
                     self._take_back(self._runs.get(started.replaces, ()))
-            case ToolEnd():
+            case m.ToolEnd():
                 self._failed = still_failed(self._failed, envelope)
-            case RunEnd(payload=ended):
+            case m.RunEnd(payload=ended):
                 if ended.status == "awaiting_user":
                     self.awaiting_user_input = True
                 else:
                     self.status = ended.status
 
-    def _log(self, envelope: Envelope, *, cut_off: bool) -> None:
+    def _log(self, envelope: m.Envelope, *, cut_off: bool) -> None:
         found = lines(envelope, is_explained=self._is_explained, cut_off=cut_off)
         for n, line in enumerate(found):
             entry = LogEntry(
@@ -342,38 +327,38 @@ class Workflow:
             self._places[entry.id] = len(self.logs)
             self.weight += _OVERHEAD + len(entry.message)
             self.last_activity = envelope.ts
-        self._is_explained = self._is_explained or (isinstance(envelope, Error) and envelope.payload.fatal)
+        self._is_explained = self._is_explained or (isinstance(envelope, m.Error) and envelope.payload.fatal)
 
-    def _tell(self, envelope: Envelope) -> None:
+    def _tell(self, envelope: m.Envelope) -> None:
         match envelope:
-            case Document(payload=filed) if filed.action == "added":
+            case m.Document(payload=filed) if filed.action == "added":
                 self._files[filed.document_id] = file = _file(filed)
                 if filed.message_id is not None:
                     self._given.setdefault(filed.message_id, []).append(file)
-            case Document(payload=filed):
+            case m.Document(payload=filed):
                 self._drop_file(filed.document_id, filed.message_id)
                 self.removals += 1
                 self.last_activity = envelope.ts
-            case Message(payload=said) if said.action == "removed":
+            case m.Message(payload=said) if said.action == "removed":
                 self._take_back({message_id(said.message_id), f"msg_{said.message_id}"})
                 self.removals += 1
                 self.last_activity = envelope.ts
-            case Message(payload=said) if said.role != "tool":
+            case m.Message(payload=said) if said.role != "tool":
                 self._message(envelope, said.role)
-            case AskUser(payload=asked):
+            case m.AskUser(payload=asked):
                 self._asked[asked.ask_id] = f"msg_{envelope.call_id}"
                 self._say(envelope, asked.question, "assistant", self._prompt)
-            case UserAnswer(payload=answered):
+            case m.UserAnswer(payload=answered):
                 files = tuple(self._given.pop(answered.ask_id, ()))
                 self._say(envelope, answered.text or "", "user", self._asked.get(answered.ask_id), files)
                 self._prompt = f"msg_{envelope.call_id}"
-            case RunEnd():
+            case m.RunEnd():
                 held, self._held = self._held, []
                 for message in held:
                     self._show(message, envelope.run_id)
                 self.last_activity = envelope.ts
 
-    def _message(self, envelope: Message, role: Role) -> None:
+    def _message(self, envelope: m.Message, role: Role) -> None:
         said = envelope.payload
         if role == "user":
             self.name = self.name or said.text[:NAME]
@@ -390,7 +375,7 @@ class Workflow:
             self.last_activity = envelope.ts
 
     def _say(
-        self, envelope: AskUser | UserAnswer, text: str, role: Role, parent: str | None, files: Files = ()
+        self, envelope: m.AskUser | m.UserAnswer, text: str, role: Role, parent: str | None, files: Files = ()
     ) -> None:
         """A question or an answer. A question that is asked again after a resume is shown once."""
         if f"msg_{envelope.call_id}" not in self._places:
@@ -399,7 +384,7 @@ class Workflow:
             self.last_activity = envelope.ts
 
     def _shown(
-        self, envelope: Envelope, text: str, role: Role, status: Step, parent: str | None, files: Files
+        self, envelope: m.Envelope, text: str, role: Role, status: Step, parent: str | None, files: Files
     ) -> MessageView:
         size = len(text.encode()) + sum(file.size for file in files)
         is_user = role == "user"

@@ -36,8 +36,7 @@ from stellwerk.workflows.documents.session import SessionDocument, current_docum
 from stellwerk.workflows.documents.tools import save_document
 from stellwerk.workflows.workplan import plan as planning
 from stellwerk.workflows.workplan.plan import Workplan
-from stellwerk.workflows.workplan.summaries import ModelSummaries
-from stellwerk.workflows.workplan.tasks import FILES, about, task_tool
+from stellwerk.workflows.workplan.tasks import FILES, ModelSummaries, about, task_tool
 
 _NO_COST: Mapping[str, Any] = {"steps": 0, "tokens": 0, "seconds": 0.0}
 

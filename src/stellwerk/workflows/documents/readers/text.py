@@ -8,14 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stellwerk.errors import ExtractionError
-from stellwerk.workflows.documents.contents import (
-    ContentItem,
-    Source,
-    counted,
-    language_of,
-    make_item,
-    text_summary,
-)
+from stellwerk.workflows.documents import contents
+from stellwerk.workflows.documents.contents import ContentItem, Source, counted, make_item
 
 # Longer byte order marks first: that of UTF-32 begins like that of UTF-16.
 _MARKS = (
@@ -88,8 +82,8 @@ def read_markdown(source: Source) -> list[ContentItem]:
 def text_item(source: Source, found: Decoded, kind: str, mime: str, extracted: str | None = None) -> ContentItem:
     """``extracted`` is what there is to read in it; without it, all of its text."""
     text = found.text if extracted is None else extracted
-    language = language_of(text)
-    summary = text_summary(kind, text, language)
+    language = contents.language_of(text)
+    summary = contents.text_summary(kind, text, language)
     return make_item(source, mime, text, summary, language=language, **original(source, found))
 
 
