@@ -102,8 +102,10 @@ def create_app(
         async with AsyncExitStack() as running:
             opening = _services(chosen, wakes, own or {}, identify, checked_before=bool(dependencies), parts=parts)
             services = await running.enter_async_context(opening)
-            app.state.credentials, app.state.audit = services.credentials, services.audit
-            app.state.quotas, app.state.clock = services.quotas, services.clock
+            app.state.credentials = services.credentials
+            app.state.audit = services.audit
+            app.state.quotas = services.quotas
+            app.state.clock = services.clock
             enter = running.enter_async_context
             plugged_in = [await enter(plugin.opened(app, services)) for plugin in plugins]
             for router in all.routers(services, plugged_in, frame_limit=chosen.body_limit):
@@ -295,8 +297,9 @@ async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
 async def _credentials(
     operator: Operator, database: Database, clock: Clock, identify: auth.Identify | None, checked_before: bool
 ) -> auth.Credentials:
-    tenants, keys = Tenants(database, clock), ApiKeys(database, clock)
+    tenants = Tenants(database, clock)
     await tenants.open()
+    keys = ApiKeys(database, clock)
     await keys.open()
     issuer = operator.tokens
     tokens = None if issuer is None else jwt.Tokens(jwt.Issuer(**issuer.model_dump()), clock)
@@ -308,10 +311,10 @@ def _tenant_resources(
 ) -> TenantResources:
     """What agents are built from: what is installed, and what the operator's file adds."""
     named = {**operator.graphs, **own}
-    inputs, images = operator.graph_inputs, operator.graph_images
+    inputs = operator.graph_inputs
     loaders: list[Callable[[], Any]] = [
         lambda: tools.discover(operator.tools),
-        lambda: registry.discover(named, inputs=inputs, images=images),
+        lambda: registry.discover(named, inputs=inputs, images=operator.graph_images),
     ]
     found_tools, found_graphs = import_reference.load_all(loaders, lambda load: load())
     return TenantResources(

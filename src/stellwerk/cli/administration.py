@@ -177,7 +177,8 @@ def create_key(  # noqa: PLR0913  an option for each field of a key
         key_id = key.id
     else:
         made = _ask(url, "POST", "/keys", json=wanted)
-        key_id, token = made["id"], made["token"]
+        key_id = made["id"]
+        token = made["token"]
     print_lines([token])  # alone on standard output, for a file or a variable
     sys.stderr.write(f"this is key {key_id}; it is not shown again. Keep it as STELLWERK_KEY\n")
 
@@ -234,7 +235,8 @@ def rotate_master_key(url: Url = None) -> None:
     For the operator of the server: needs a key of an admin of the tenant local.
     """
     done = _ask(url, "POST", "/secrets/rotation")
-    key, left = done["key"], done["left"]
+    key = done["key"]
+    left = done["left"]
     changed = f"{done['sealed']} secrets are sealed with the master key {key} now"
     same = f"nothing changed: {key} is still the master key; let the command print a new one first"
     sys.stderr.write(f"{changed if done['changed'] else same}\n")
@@ -362,14 +364,16 @@ def _tenant_row(tenant: Fields) -> tuple[str, ...]:
 
 def _key_row(key: Fields) -> tuple[str, ...]:
     scopes = "all" if key["scopes"] is None else ",".join(key["scopes"])
-    user, used = key["user"] or "-", local_time(key["last_used"])
+    user = key["user"] or "-"
+    used = local_time(key["last_used"])
     return key["id"], key["name"], user, key["role"], scopes, _key_state(key), used
 
 
 def _key_state(key: Fields) -> str:
     from stellwerk.ids import SystemClock
 
-    revoked, expires = key["revoked_at"], key["expires_at"]
+    revoked = key["revoked_at"]
+    expires = key["expires_at"]
     if revoked is not None:
         return f"revoked {local_time(revoked)}"
     if expires is None:
@@ -379,15 +383,18 @@ def _key_state(key: Fields) -> str:
 
 def _secret_row(secret: Fields) -> tuple[str, ...]:
     system = secret["agent_system_id"] or "all"
-    created, updated = local_time(secret["created_at"]), local_time(secret["updated_at"])
+    created = local_time(secret["created_at"])
+    updated = local_time(secret["updated_at"])
     state = "stored" if secret["readable"] else "UNREADABLE: store it again"
     return secret["name"], system, created, updated, state
 
 
 def _audit_row(entry: Fields) -> tuple[str, ...]:
     target = " ".join(f"{name}={value}" for name, value in entry.get("on", {}).items())
-    number, at, outcome = str(entry["number"]), local_time(entry["at"]), str(entry["outcome"])
-    return number, at, entry["who"], entry["what"], target, outcome, entry.get("origin", "")
+    number = str(entry["number"])
+    outcome = str(entry["outcome"])
+    origin = entry.get("origin", "")
+    return number, local_time(entry["at"]), entry["who"], entry["what"], target, outcome, origin
 
 
 def _usage_row(row: Fields) -> tuple[str, ...]:

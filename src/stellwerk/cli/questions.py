@@ -45,7 +45,8 @@ def chosen(options: Sequence[Any], typed: str) -> Any:
 
 def typed_as(schema: Mapping[str, Any], typed: str) -> Any:
     """The typed text as a value of the schema's type; the text itself if it is none."""
-    kind, text = schema.get("type"), typed.strip()
+    kind = schema.get("type")
+    text = typed.strip()
     if isinstance(schema.get("enum"), list):
         return chosen(schema["enum"], typed)
     if kind == "boolean" and text.lower() in _TRUE + _FALSE:
@@ -109,7 +110,8 @@ class Questions:
 
     def _default(self, asked: Asked) -> Answered | None:
         if asked.default is not None:
-            answer, default = answered(asked, asked.default), value(asked.default)
+            answer = answered(asked, asked.default)
+            default = value(asked.default)
             try:
                 check_answer(asked, answer)
                 self._say(f"? {one_line(asked.question)}  {default} (its default)", "warn")

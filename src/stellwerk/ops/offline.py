@@ -50,7 +50,8 @@ async def make_key(data: Path, wanted: dict[str, Any]) -> tuple[KeyInfo, str]:
         await stored.open()
         database = AuditedDatabase(stored, RECORDED)
         try:
-            keys, audit = ApiKeys(database, SystemClock()), Audit(database, SystemClock())
+            audit = Audit(database, SystemClock())
+            keys = ApiKeys(database, SystemClock())
             await keys.open()
             check_key(body, LOCAL, first=not keys.asked_for)
             fields = body.fields(LOCAL_TENANT)

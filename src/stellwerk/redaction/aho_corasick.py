@@ -17,7 +17,9 @@ class _State(dict[str, "_State"]):
 
     __slots__ = ("automaton", "depth", "found", "high", "low", "shorter")
 
-    def __init__(self, automaton: "Automaton", low: int, high: int, shorter: "_State | None" = None, depth: int = 0):
+    def __init__(
+        self, automaton: "Automaton", low: int, high: int, shorter: "_State | None" = None, depth: int = 0
+    ) -> None:
         self.automaton = automaton
         self.low = low
         self.high = high
@@ -92,8 +94,8 @@ class Automaton:
         """The prefix with one more letter; the shorter one if no pattern goes on with it."""
         low, high, depth = state.low, state.high, state.depth
         if high - low > 1:
-            low = bisect_left(self.patterns, letter, low, high, key=lambda pattern: pattern[depth : depth + 1])
-            high = bisect_right(self.patterns, letter, low, high, key=lambda pattern: pattern[depth : depth + 1])
+            low = bisect_left(self.patterns, letter, low, high, key=lambda each: each[depth : depth + 1])
+            high = bisect_right(self.patterns, letter, low, high, key=lambda each: each[depth : depth + 1])
         elif high > low and self.patterns[low][depth : depth + 1] != letter:
             high = low
         return _State(self, low, high, shorter, depth + 1) if high > low else shorter
