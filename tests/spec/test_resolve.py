@@ -189,11 +189,6 @@ WARNINGS = {
         "there is no key for 'openai'; store the secret openai_api_key, or start the server with OPENAI_API_KEY set",
     ),
     "an agent out of reach": ("- {id: a}\n- {id: b, role: sub-agent}", "agents[1]", "no agent reaches 'b'"),
-    "a tool allowed twice": (
-        "- {id: a, tools: {allow: [find, search_web]}}",
-        "agents[0].tools.allow[1]",
-        "'search_web' is allowed twice",
-    ),
     "a limit for a tool that deep agents may bring": (
         "- {id: a, kind: deep, tool_call_limits: {write_file: 2}}",
         "agents[0].tool_call_limits.write_file",

@@ -1,4 +1,4 @@
-"""Approvals: the decisions that answer a call which waits for approval, and the check of an answer."""
+"""Approvals: the decisions that a waiting call allows, and the check of an answer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,22 +23,25 @@ def check_decision(given: Any, schema: Mapping[str, Any], tool: str | None, args
     chosen = given.get("type") if isinstance(given, dict) else None
     if not isinstance(chosen, str) or chosen not in forms:
         examples = " or ".join(_example(decision, tool, args) for decision in forms)
-        raise InvalidField(f"this is not one of the decisions that are open; answer {examples}", field="data")
-    # Checked against the chosen form only: against all of them, the error could only be that none fits.
+        problem = f"this is not one of the decisions that are open; answer {examples}"
+        raise InvalidField(problem, field="data")
+    # Against the chosen form only: against all of them, the error could only be that none fits.
     wrong = objection({"$defs": schema.get("$defs", {}), **forms[chosen]}, given)
-    why = "" if wrong is None else f": {wrong.message[:300]}"
-    path = ["data"] if wrong is None else ["data", *map(str, wrong.absolute_path)]
-    example = _example(chosen, tool, args)
-    raise InvalidField(f"the answer does not fit the question{why}; for example {example}", field=".".join(path))
+    why, path = "", ["data"]
+    if wrong is not None:
+        why = f": {wrong.message[:300]}"
+        path += map(str, wrong.absolute_path)
+    problem = f"the answer does not fit the question{why}; for example {_example(chosen, tool, args)}"
+    raise InvalidField(problem, field=".".join(path))
 
 
 def forms_of(schema: Any) -> Mapping[str, Mapping[str, Any]]:
-    """The decisions that a schema names, each with its form; empty if it is not the schema of an approval."""
+    """The decisions that a schema names, each with its form; empty if it is of no approval."""
     match schema:
         case {"discriminator": {"mapping": dict(forms)}}:
             return {decision: {"$ref": form} for decision, form in forms.items()}
-        case {"properties": {"type": {"const": str(decision)}}}:  # a single decision has no name for its form
-            return {decision: schema}
+        case {"properties": {"type": {"const": str(decision)}}}:
+            return {decision: schema}  # a single decision has no name for its form
     return {}
 
 

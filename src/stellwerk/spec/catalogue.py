@@ -25,7 +25,7 @@ class Catalogue:
     packages: Mapping[str, str] = field(default_factory=dict[str, str])
     """Providers whose package is not installed, with the argument for pip install."""
     output_schema: Callable[[str], Mapping[str, Any] | None] = lambda graph: None
-    """The JSON Schema of a graph's final state; None as long as a factory has not made the graph."""
+    """The JSON Schema of a graph's final state; None until a factory has made the graph."""
 
     def named(self, tool: str) -> str:
         """The canonical name of a tool."""

@@ -17,18 +17,19 @@ from referencing.exceptions import Unresolvable
 _LARGEST, _MOST_PARTS = 64 * 1024, 1500
 """Bytes of a schema, and lists and objects in it."""
 _MOST_STEPS = 50_000
-"""Limit of validation steps: a short schema whose parts refer to each other can unfold without end."""
+"""Validation steps: a short schema whose parts refer to each other can unfold without end."""
 _STEP_BYTES = 256
 """An error quotes the value, so each error about a large value costs more steps."""
-_EXPENSIVE = {"pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems", "uniqueItems"}
-"""Ignored keywords: a regular expression can take exponential time, the others quadratic or worse."""
+_EXPENSIVE = {"unevaluatedProperties", "unevaluatedItems", "uniqueItems"}
+"""Keywords that take quadratic time or worse: ignored, like regular expressions."""
 _INVALID_SCHEMA = (
     *(SchemaError, UnknownType, Unresolvable, RecursionError),
     *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
 )
 """Errors that an invalid schema can cause."""
 
-_Rule = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
+_Errors = Iterator[ValidationError]
+_Rule = Callable[[Any, Any, Any, Any], _Errors]
 
 
 class _LimitExceeded(ValueError):
@@ -43,7 +44,8 @@ def objection(schema: dict[str, Any], value: Any) -> ValidationError | None:
     try:
         parsed = _parsed(msgspec.json.encode(schema))
         rules = _rules(1 + len(msgspec.json.encode(value)) // _STEP_BYTES)
-        wrong: ValidationError | None = best_match(rules(parsed, registry=Registry()).iter_errors(value))
+        errors = rules(parsed, registry=Registry()).iter_errors(value)
+        wrong: ValidationError | None = best_match(errors)
     except _INVALID_SCHEMA:
         return None
     return wrong
@@ -73,7 +75,7 @@ def _rules(price: int) -> Any:
             raise _LimitExceeded
 
     def counted(rule: _Rule) -> _Rule:
-        def apply(validator: Any, keyword: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+        def apply(validator: Any, keyword: Any, value: Any, schema: Any) -> _Errors:
             spend(1 + sum(len(part) for part in (keyword, value) if isinstance(part, list | dict)))
             for error in rule(validator, keyword, value, schema):
                 spend(price)  # each level that passes the error on adds to it
@@ -81,17 +83,17 @@ def _rules(price: int) -> Any:
 
         return apply
 
-    rules = {name: rule for name, rule in Draft202012Validator.VALIDATORS.items() if name not in _EXPENSIVE}
-    rules["additionalProperties"] = _additional_properties
+    rules = {**Draft202012Validator.VALIDATORS, "additionalProperties": _additional_properties}
+    used = rules.keys() - _EXPENSIVE - {"pattern", "patternProperties"}
     return create(
         meta_schema=Draft202012Validator.META_SCHEMA,
-        validators={name: counted(rule) for name, rule in rules.items()},
+        validators={name: counted(rules[name]) for name in rules if name in used},
         type_checker=Draft202012Validator.TYPE_CHECKER,
     )
 
 
-def _additional_properties(validator: Any, keyword: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Ignored beside patternProperties: without regular expressions, additional ones are unknown."""
+def _additional_properties(validator: Any, keyword: Any, value: Any, schema: Any) -> _Errors:
+    """Ignored beside patternProperties: without these, additional properties are unknown."""
     if "patternProperties" in schema:
         return iter(())
     rule: _Rule = Draft202012Validator.VALIDATORS["additionalProperties"]

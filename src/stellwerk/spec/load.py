@@ -27,7 +27,7 @@ class LoadedSystem:
 
     def located(self, problems: Iterable[SpecProblem]) -> tuple[SpecProblem, ...]:
         """The same problems with line and column, in the order of the text."""
-        return _sorted(self.document.problem(problem.field, problem.message) for problem in problems)
+        return _sorted(self.document.problem(one.field, one.message) for one in problems)
 
 
 def load_system(text: str | bytes, *, source: str) -> LoadedSystem:
@@ -41,10 +41,10 @@ def load_system(text: str | bytes, *, source: str) -> LoadedSystem:
 
 
 def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | None = None) -> Operator:
-    """``kinds`` are the kinds of providers that the server supports; without them, any kind will do.
+    """``kinds`` are the kinds of providers that the server supports; if absent, any will do.
 
     Raises:
-        SpecError: the text is malformed, or names another kind of provider; lists everything that is wrong.
+        SpecError: the text is malformed, or names another kind; lists everything that is wrong.
     """
     document = parse(text, source=source, secrets_in=SECRETS_IN)
     operator = _validated(document, Operator, source)
@@ -70,8 +70,9 @@ def _validated(document: Document, kind: type[Model], source: str) -> Model:
             return model
     except ValidationError as error:
         found = messages(error, kind)
-    shape = (document.problem(field, message) for field, message in found if field not in unreadable)
-    raise SpecError.of(source, _sorted([*document.problems, *islice(shape, PROBLEM_LIMIT)]))
+    readable = (one for one in found if one[0] not in unreadable)
+    shape = [document.problem(*one) for one in islice(readable, PROBLEM_LIMIT)]
+    raise SpecError.of(source, _sorted([*document.problems, *shape]))
 
 
 def _sorted(problems: Iterable[SpecProblem]) -> tuple[SpecProblem, ...]:

@@ -1,4 +1,4 @@
-"""Error messages: validation errors of pydantic in words, and spelling suggestions for unknown names."""
+"""Error messages: validation errors of pydantic in words, and suggestions for unknown names."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -59,7 +59,8 @@ def _listed(known: Collection[str]) -> str:
     if not known:
         return "none is known"
     names = ", ".join(sorted(known)[:LISTED])
-    return f"known are: {names}" + (f" and {len(known) - LISTED} more" if len(known) > LISTED else "")
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    return f"known are: {names}{more}"
 
 
 def messages(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[str, str]]:

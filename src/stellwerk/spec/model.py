@@ -20,15 +20,16 @@ _RELATIVE_FOLDER = re.compile(r"(?:\./)?\w[\w.-]*(?:/\w[\w.-]*)*/?")
 
 
 def relative_folder(name: str) -> str:
-    """The normalised name. Every part begins with a letter, a digit or _, so it cannot leave the data folder."""
+    """The normalised name. Each part begins with a letter, digit or _: it cannot leave the folder."""
     if not _RELATIVE_FOLDER.fullmatch(name):
         raise ValueError(
-            f"{name!a} is not a folder below the data folder; "
-            "write a relative name such as 'checklists': letters, digits, _, - and dots, parts divided by /"
+            f"{name!a} is not a folder below the data folder; write a relative name such as "
+            "'checklists': letters, digits, _, - and dots, parts divided by /"
         )
     plain = name.removeprefix("./").rstrip("/")
     if _RESERVED.fullmatch(plain.partition("/")[0]):
-        raise ValueError(f"{name!a} is used by the server itself; take another name, such as 'checklists'")
+        remedy = "take another name, such as 'checklists'"
+        raise ValueError(f"{name!a} is used by the server itself; {remedy}")
     return plain
 
 
@@ -144,18 +145,18 @@ class CompleteAgent(Closed):
             SpecError: it does not have a tool of ``allowed_tools``.
         """
         if self.kind == "graph" and not (allowed_tools is None and mission_override is None):
-            raise SpecError(f"agent {self.name!r} is a graph of its own and cannot be narrowed; use it as it is")
+            problem = "is a graph of its own and cannot be narrowed; use it as it is"
+            raise SpecError(f"agent {self.name!r} {problem}")
         changes: dict[str, object] = {}
         if allowed_tools is not None:
             agents = {use.name or use.agent.name: use for use in self.agents_as_tools}
             own = {tool.name: tool for tool in self.tool_schemas}
             for name in allowed_tools:
                 if name not in agents and name not in own:
-                    raise SpecError(
-                        f"agent {self.name!r} does not have the tool {name!r}, so it cannot be left with it"
-                    )
-            changes["tool_schemas"] = [tool for name, tool in own.items() if name in allowed_tools]
-            changes["agents_as_tools"] = [use for name, use in agents.items() if name in allowed_tools]
+                    problem = f"does not have the tool {name!r}, so it cannot be left with it"
+                    raise SpecError(f"agent {self.name!r} {problem}")
+            changes["tool_schemas"] = [own[name] for name in own if name in allowed_tools]
+            changes["agents_as_tools"] = [agents[name] for name in agents if name in allowed_tools]
         if mission_override is not None:
             changes["config"] = self.config.model_copy(update={"mission": mission_override})
         return self.model_copy(update=changes)
@@ -185,7 +186,8 @@ class AgentSpec(AgentConfig):
     model: ModelSpec | None = None
 
     def config(self) -> AgentConfig:
-        return AgentConfig.model_validate({name: getattr(self, name) for name in AgentConfig.model_fields})
+        settings = {name: getattr(self, name) for name in AgentConfig.model_fields}
+        return AgentConfig.model_validate(settings)
 
 
 class Storage(Closed):
@@ -223,7 +225,8 @@ class AgentSystem(Closed):
     agents: Annotated[list[AgentSpec], Field(min_length=1, max_length=200)]
 
     def orchestrator(self) -> AgentSpec:
-        return next((agent for agent in self.agents if agent.role == "orchestrator"), self.agents[0])
+        orchestrators = (agent for agent in self.agents if agent.role == "orchestrator")
+        return next(orchestrators, self.agents[0])
 
 
 class ChatMessage(Closed):

@@ -1,4 +1,4 @@
-"""The operator's file: commands to start, addresses to reach, code to import, retention, token issuers.
+"""The operator's file: commands to start, addresses to reach, code to import, retention, tokens.
 
 An agent system comes from a tenant and can only name what is registered here.
 The two are never read from the same document.
@@ -18,9 +18,8 @@ Reference = Annotated[str, Field(min_length=3, max_length=500, pattern=r"^[^:\s]
 """``package.module:name`` or ``path/to/file.py:name``."""
 
 
-def _matching(pattern: str, problem: str) -> AfterValidator:
+def _matching(shape: re.Pattern[str], problem: str) -> AfterValidator:
     """Not a pattern of the field: the value may be a secret, and must not appear in the error."""
-    shape = re.compile(pattern)
 
     def check(text: str) -> str:
         if not shape.fullmatch(text):
@@ -32,14 +31,16 @@ def _matching(pattern: str, problem: str) -> AfterValidator:
 
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]*")
 _HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
-Plain = Annotated[str, _matching(_PLAIN.pattern, "this has a line end or another control character; take it out")]
+_VARIABLE = re.compile(r"[^\x00-\x1f\x7f=]+")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HAS_CONTROL = "this has a line end or another control character; take it out"
+_NO_HEADER_NAME = "this is not a name of a header; write it like X-Name"
+_NO_HEADER = "a header has ASCII without line ends, and no spaces around"
+Plain = Annotated[str, _matching(_PLAIN, _HAS_CONTROL)]
 """An argument or variable that a process can take."""
-Variable = Annotated[str, _matching(r"[^\x00-\x1f\x7f=]+", "a name of a variable has no = and no line ends")]
-HeaderName = Annotated[
-    str, _matching(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "this is not a name of a header; write it like X-Name")
-]
-HeaderValue = Annotated[str, _matching(_HEADER.pattern, "a header has ASCII without line ends, and no spaces around")]
-
+Variable = Annotated[str, _matching(_VARIABLE, "a name of a variable has no = and no line ends")]
+HeaderName = Annotated[str, _matching(_HEADER_NAME, _NO_HEADER_NAME)]
+HeaderValue = Annotated[str, _matching(_HEADER, _NO_HEADER)]
 
 SECRETS_IN = re.compile(r"mcp_servers\.[^.]+\.(headers|env)\..+")
 """The fields that may name a secret, which belongs to the tenant whose agents use the server."""
@@ -144,9 +145,9 @@ class RetentionOfAll(Retention):
 
     def of(self, tenant: str) -> Retention:
         own = self.tenants.get(tenant, Retention())
-        return Retention(
-            compact_after=own.compact_after or self.compact_after, delete_after=own.delete_after or self.delete_after
-        )
+        compact_after = own.compact_after or self.compact_after
+        delete_after = own.delete_after or self.delete_after
+        return Retention(compact_after=compact_after, delete_after=delete_after)
 
 
 class Operator(Closed):

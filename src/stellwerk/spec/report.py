@@ -1,4 +1,4 @@
-"""Report of `stellwerk check` on one text: the tree of agents, warnings, problems, and a verdict."""
+"""Report of `stellwerk check` on one text: the tree of agents, warnings, problems, a verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,8 @@ def report(text: str | bytes, *, source: str, catalogue: Catalogue) -> Report:
     try:
         loaded = load_system(text, source=source)
     except SpecError as error:
-        return Report([*_listed("error", source, error.problems), _refused(source, error.problems)], sound=False)
+        problems = error.problems
+        return Report([*_listed("error", source, problems), _refused(source, problems)], sound=False)
     resolved = resolve(loaded.system, catalogue)
     problems = loaded.located(resolved.problems)
     warnings = loaded.located((*resolved.missing, *resolved.warnings))
@@ -79,12 +80,12 @@ class _Node:
 def _lines(node: _Node, *, first: str, rest: str) -> Iterator[Line]:
     yield [(first, "dim"), *node.line]
     for child in node.below:
-        last = child is node.below[-1]
-        yield from _lines(child, first=rest + ("└── " if last else "├── "), rest=rest + ("    " if last else "│   "))
+        branch, below = ("└── ", "    ") if child is node.below[-1] else ("├── ", "│   ")
+        yield from _lines(child, first=rest + branch, rest=rest + below)
 
 
 class _Tree:
-    """A resolved system: its agents, the tools of each, and the settings that differ from the defaults."""
+    """A resolved system: its agents, their tools, and the settings that differ from the defaults."""
 
     def __init__(self, resolved: Resolved, catalogue: Catalogue) -> None:
         self._resolved = resolved
@@ -96,7 +97,8 @@ class _Tree:
     def system(self) -> _Node:
         spec = self._resolved.system.system
         details = _dotted([f"version {self._resolved.system.version}", spec.description])
-        node = _Node([(spec.name, "name"), (details, "dim")], _settings(_different(spec, SystemSpec(name=spec.name))))
+        settings = _settings(_different(spec, SystemSpec(name=spec.name)))
+        node = _Node([(spec.name, "name"), (details, "dim")], settings)
         node.below.append(self._agent(self._resolved.root, None))
         for name, agent in self._resolved.agents.items():
             if name not in self._shown:
@@ -109,8 +111,10 @@ class _Tree:
         details = [*kind, _text(agent.description), remark, "see above" if again else ""]
         node = _Node([(agent.name, "name"), (_dotted(details), "dim")])
         if use is not None:
-            terms = {"only these tools": use.allowed_tools, "mission instead": use.mission_override}
-            node.below += _settings({name: value for name, value in terms.items() if value is not None})
+            if use.allowed_tools is not None:
+                node.below += _settings({"only these tools": use.allowed_tools})
+            if use.mission_override is not None:
+                node.below += _settings({"mission instead": use.mission_override})
         if not again:
             self._shown.add(agent.name)
             node.below += _settings(_different(_with_all_decisions(agent.config), AgentConfig()))
@@ -142,8 +146,9 @@ def _with_all_decisions(config: AgentConfig) -> AgentConfig:
 
 
 def _different(model: BaseModel, default: BaseModel) -> dict[str, object]:
-    fields = {name: getattr(model, name) for name in type(model).model_fields if name != "description"}
-    return {name: value for name, value in fields.items() if value != getattr(default, name)}
+    names = [name for name in type(model).model_fields if name != "description"]
+    settings = {name: getattr(model, name) for name in names}
+    return {name: value for name, value in settings.items() if value != getattr(default, name)}
 
 
 def _settings(values: Mapping[str, object]) -> list[_Node]:

@@ -18,7 +18,7 @@ from stellwerk.spec.rules import BY_TOOL, RULES, AgentGraph, Findings
 
 @dataclass(frozen=True)
 class Resolved:
-    """``problems`` forbid the system, ``missing`` forbids it on this server, ``warnings`` do not."""
+    """``problems`` forbid the system, ``missing`` forbids it on this server, ``warnings`` nothing."""
 
     name: str
     system: AgentSystem
@@ -40,7 +40,7 @@ class Resolved:
 
 def resolve(system: AgentSystem, catalogue: Catalogue) -> Resolved:
     """Always succeeds: a use that closes a cycle, and a tool that is unknown, are left out."""
-    findings = Findings(system, AgentGraph.of(system), catalogue)
+    findings = Findings(system, AgentGraph(system), catalogue)
     for rule in RULES:
         rule(findings)
     agents = _complete_agents(findings)
@@ -61,7 +61,7 @@ def admit(loaded: LoadedSystem, catalogue: Catalogue) -> Resolved:
     """Resolve a system that is to be registered; its warnings stay.
 
     Raises:
-        SpecError: it has problems, names tools that are not registered, or needs packages that are not installed.
+        SpecError: it has problems, or needs tools or packages that are not there.
     """
     resolved = resolve(loaded.system, catalogue)
     if refused := loaded.located((*resolved.problems, *resolved.missing)):
@@ -72,8 +72,8 @@ def admit(loaded: LoadedSystem, catalogue: Catalogue) -> Resolved:
 def _complete_agents(found: Findings) -> dict[str, CompleteAgent]:
     """Children first, so that each agent is made once and shared by all agents that use it."""
     made: dict[str, CompleteAgent] = {}
-    for name, children in found.agent_graph.children.items():
-        agent = found.agent_graph.agents[name]
+    for name, children in found.graph.children.items():
+        agent = found.graph.agents[name]
         uses = [_as_tool(agent, made[child], found.catalogue) for child in children]
         made[name] = CompleteAgent(
             name=agent.id,
@@ -98,7 +98,7 @@ def _tool_schemas(agent: AgentSpec, found: Findings) -> list[ToolSchema]:
     names: dict[str, None] = {}
     for name in agent.tools.allow:
         known = name in found.catalogue.tools or found.catalogue.unasked_server(name) is not None
-        if known and name not in found.agent_graph.agents:
+        if known and name not in found.graph.agents:
             names[found.catalogue.named(name)] = None
     return [ToolSchema(name=name) for name in names]
 
@@ -107,11 +107,16 @@ def _as_tool(agent: AgentSpec, child: CompleteAgent, catalogue: Catalogue) -> Ag
     use = agent.tools.agents.get(child.name)
     if use is None or child.kind == "graph":
         return AgentAsTool(agent=child)
-    allowed = None if use.allowed_tools is None else [catalogue.named(name) for name in use.allowed_tools]
+    allowed = use.allowed_tools
+    if allowed is not None:
+        allowed = [catalogue.named(name) for name in allowed]
     return AgentAsTool(agent=child, allowed_tools=allowed, mission_override=use.mission_override)
 
 
 def _config(agent: AgentSpec, catalogue: Catalogue) -> AgentConfig:
     """Settings of single tools move from aliases to the canonical names."""
-    by_tool = {name: {catalogue.named(tool): value for tool, value in getattr(agent, name).items()} for name in BY_TOOL}
-    return agent.config().model_copy(update=by_tool)
+    changes: dict[str, object] = {}
+    for setting in BY_TOOL:
+        by_tool = getattr(agent, setting)
+        changes[setting] = {catalogue.named(tool): value for tool, value in by_tool.items()}
+    return agent.config().model_copy(update=changes)

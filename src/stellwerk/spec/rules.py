@@ -1,6 +1,6 @@
-"""Rules for agent systems beyond the shape of each field: structure, permissions, models, settings."""
+"""Rules for agent systems beyond the shape of fields: structure, permissions, models, settings."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, get_args
 
@@ -11,67 +11,47 @@ from stellwerk.spec.model import AgentSpec, AgentSystem, Effect, ModelSpec, SubA
 from stellwerk.spec.yaml import PROBLEM_LIMIT
 
 
-@dataclass(frozen=True)
 class AgentGraph:
-    """``children`` omits each use that would close a cycle; those are in ``cycles``."""
+    """Which agents use which. A use that would close a cycle is left out of ``children``."""
 
-    agents: Mapping[str, AgentSpec]
-    children: Mapping[str, tuple[str, ...]]
-    """In an order in which every agent comes after its children."""
-    cycles: tuple[tuple[str, ...], ...]
-    """Each as the ids along it, the first one repeated at its end."""
-
-    @classmethod
-    def of(cls, system: AgentSystem) -> "AgentGraph":
-        agents: dict[str, AgentSpec] = {}
+    def __init__(self, system: AgentSystem) -> None:
+        self.agents: dict[str, AgentSpec] = {}
         for agent in system.agents:
-            agents.setdefault(agent.id, agent)
-        children: dict[str, tuple[str, ...]] = {}
-        cycles: list[tuple[str, ...]] = []
-
-        def walk(trail: tuple[str, ...]) -> None:
-            below: list[str] = []
-            for child in dict.fromkeys(agents[trail[-1]].tools.allow):
-                if child not in agents:
-                    continue
-                if child in trail:
-                    cycles.append((*trail[trail.index(child) :], child))
-                    continue
-                below.append(child)
-                if child not in children:
-                    walk((*trail, child))
-            children[trail[-1]] = tuple(below)
-
-        for name in agents:
-            if name not in children:
-                walk((name,))
-        return cls(agents, children, tuple(cycles))
-
-    def reachable(self, root: str) -> set[str]:
-        found: dict[str, set[str]] = {}
-        for name, below in self.children.items():
-            found[name] = {name}.union(*(found[child] for child in below))
-        return found[root]
-
-    def longest_chain(self, root: str) -> tuple[str, ...]:
-        """The longest way down from an agent, the agent included."""
-        chains: dict[str, tuple[str, ...]] = {}
-        for name, below in self.children.items():
-            chains[name] = (name, *max((chains[child] for child in below), key=len, default=()))
-        return chains[root]
-
-    def uses_below(self, root: str) -> int:
+            self.agents.setdefault(agent.id, agent)
+        self.children: dict[str, tuple[str, ...]] = {}
+        """In an order in which every agent comes after its children."""
+        self.cycles: list[tuple[str, ...]] = []
+        """Each as the ids along it, the first one repeated at its end."""
+        for name in self.agents:
+            if name not in self.children:
+                self._walk((name,))
+        self.reachable: dict[str, set[str]] = {}
+        self.longest_chain: dict[str, tuple[str, ...]] = {}
+        """The longest way down from each agent, the agent included."""
+        self.uses: dict[str, int] = {}
         """The number of agents that are built when each use gets one of its own."""
-        sizes: dict[str, int] = {}
         for name, below in self.children.items():
-            sizes[name] = 1 + sum(sizes[child] for child in below)
-        return sizes[root]
+            self.reachable[name] = {name}.union(*(self.reachable[child] for child in below))
+            longest = max((self.longest_chain[child] for child in below), key=len, default=())
+            self.longest_chain[name] = (name, *longest)
+            self.uses[name] = 1 + sum(self.uses[child] for child in below)
+
+    def _walk(self, trail: tuple[str, ...]) -> None:
+        below: list[str] = []
+        for child in dict.fromkeys(self.agents[trail[-1]].tools.allow):
+            if child in trail:
+                self.cycles.append((*trail[trail.index(child) :], child))
+            elif child in self.agents:
+                below.append(child)
+                if child not in self.children:
+                    self._walk((*trail, child))
+        self.children[trail[-1]] = tuple(below)
 
 
 @dataclass
 class Findings:
     system: AgentSystem
-    agent_graph: AgentGraph
+    graph: AgentGraph
     catalogue: Catalogue
     problems: list[SpecProblem] = field(default_factory=list[SpecProblem])
     unregistered: list[SpecProblem] = field(default_factory=list[SpecProblem])
@@ -126,28 +106,23 @@ def _ids_are_unique(found: Findings) -> None:
 
 
 def _one_orchestrator(found: Findings) -> None:
-    first: AgentSpec | None = None
-    for path, agent in found.agents():
-        if agent.role != "orchestrator":
-            continue
-        if first is None:
-            first = agent
-            continue
-        both = f"{agent.id!r} is an orchestrator beside {first.id!r}"
-        remedy = "there is one, so give the others role: sub-agent"
-        if "role" in agent.model_fields_set:
-            found.refuse(f"{path}.role", f"{both}; {remedy}")
-        else:
-            found.refuse(path, f"{both}, because it names no role; {remedy}")
-    if first is None:
+    first = found.system.orchestrator()
+    if first.role != "orchestrator":
         remedy = "give one agent the role orchestrator"
         found.refuse("agents", f"no agent receives the user's messages; {remedy}")
+    for path, agent in found.agents():
+        if agent.role == "orchestrator" and agent is not first:
+            names_role = "role" in agent.model_fields_set
+            both = f"{agent.id!r} is an orchestrator beside {first.id!r}"
+            reason = "" if names_role else ", because it names no role"
+            remedy = "there is one, so give the others role: sub-agent"
+            found.refuse(f"{path}.role" if names_role else path, f"{both}{reason}; {remedy}")
 
 
 def _no_cycles(found: Findings) -> None:
-    for cycle in found.agent_graph.cycles:
+    for cycle in found.graph.cycles:
         user, used = cycle[-2:]
-        index = found.agent_graph.agents[user].tools.allow.index(used)
+        index = found.graph.agents[user].tools.allow.index(used)
         circle = f"these agents call each other in a circle: {' → '.join(cycle)}"
         path = f"{found.path_of(user)}.tools.allow[{index}]"
         found.refuse(path, f"{circle}; remove one of the steps")
@@ -156,12 +131,12 @@ def _no_cycles(found: Findings) -> None:
 def _bounded_nesting(found: Findings) -> None:
     root = found.system.orchestrator().id
     path = f"{found.path_of(root)}.tools.allow"
-    chain = found.agent_graph.longest_chain(root)
+    chain = found.graph.longest_chain[root]
     depth = len(chain) - 1
     if depth > NESTING_LIMIT:
         limit = f"{NESTING_LIMIT} are allowed: {' → '.join(chain)}"
         found.refuse(path, f"sub-agents are nested {depth} deep, {limit}")
-    uses = found.agent_graph.uses_below(root)
+    uses = found.graph.uses[root]
     if uses > USES_LIMIT:
         limit = f"{USES_LIMIT} are allowed; let fewer use the same"
         found.refuse(path, f"with each use counted, these are {uses} agents, and {limit}")
@@ -187,16 +162,16 @@ def _workplans_have_agents(found: Findings) -> None:
         if agent.kind != "workplan":
             continue
         for n, name in enumerate(agent.tools.allow):
-            if name in found.catalogue.tools and name not in found.agent_graph.agents:
+            if name in found.catalogue.tools and name not in found.graph.agents:
                 remedy = f"give the tool {name!r} to a sub-agent that needs it"
                 found.refuse(f"{path}.tools.allow[{n}]", f"{_ONLY_PLANS}; {remedy}")
-        if not found.agent_graph.children[agent.id]:
+        if not found.graph.children[agent.id]:
             remedy = "name sub-agents in tools.allow"
             found.refuse(path, f"no agent does the tasks of this plan; {remedy}")
 
 
 def _agents_are_reachable(found: Findings) -> None:
-    reached = found.agent_graph.reachable(found.system.orchestrator().id)
+    reached = found.graph.reachable[found.system.orchestrator().id]
     for path, agent in found.agents():
         if agent.id not in reached and agent.role != "orchestrator":
             remedy = "name it in the tools.allow of an agent that is reached"
@@ -213,36 +188,32 @@ _EFFECT_OF_GRAPHS = "external"
 
 
 def _tools_are_registered(found: Findings) -> None:
-    known = {*found.catalogue.tools, *found.agent_graph.agents}
+    known = {*found.catalogue.tools, *found.graph.agents}
     for path, agent in found.agents():
-        seen: set[str] = set()
         for n, name in enumerate(agent.tools.allow):
             item = f"{path}.tools.allow[{n}]"
             if name in known:
-                pass
-            elif server := found.catalogue.unasked_server(name):
+                continue
+            if server := found.catalogue.unasked_server(name):
                 found.warn(item, f"whether the MCP server {server!r} offers {name!r} was not checked")
             else:
                 otherwise = "`stellwerk tools` lists what there is"
                 hint = found.suggestions.did_you_mean(name, known, otherwise=otherwise)
                 _add(found.unregistered, item, f"the tool {name!r} is not registered; {hint}")
-            if found.catalogue.named(name) in seen:
-                found.warn(item, f"{name!r} is allowed twice")
-            seen.add(found.catalogue.named(name))
 
 
 def _terms_only_narrow(found: Findings) -> None:
     for path, agent in found.agents():
         for name, use in agent.tools.agents.items():
             field = f"{path}.tools.agents.{name}"
-            if name not in found.agent_graph.agents:
-                hint = found.suggestions.did_you_mean(name, found.agent_graph.agents)
+            if name not in found.graph.agents:
+                hint = found.suggestions.did_you_mean(name, found.graph.agents)
                 found.refuse(field, f"there is no agent {name!r}; {hint}")
             elif name not in agent.tools.allow:
                 problem = f"{agent.id!r} is not allowed to use {name!r}"
                 found.refuse(field, f"{problem}; add it to tools.allow")
             else:
-                _only_narrows(found, field, found.agent_graph.agents[name], use)
+                _only_narrows(found, field, found.graph.agents[name], use)
 
 
 def _only_narrows(found: Findings, path: str, agent: AgentSpec, use: SubAgentUse) -> None:
@@ -294,8 +265,8 @@ class _Use(NamedTuple):
 def _effects_are_allowed(found: Findings) -> None:
     """The allowed effects of an agent bind all agents below it. Each use is checked once."""
     root = found.system.orchestrator().id
-    below = found.agent_graph.reachable(root) - {root}
-    waiting = [_Use(name) for name in found.agent_graph.agents if name not in below]
+    below = found.graph.reachable[root] - {root}
+    waiting = [_Use(name) for name in found.graph.agents if name not in below]
     seen: set[_Use] = set()
     while waiting:
         use = waiting.pop()
@@ -305,7 +276,7 @@ def _effects_are_allowed(found: Findings) -> None:
 
 
 def _uses_below(found: Findings, use: _Use) -> Iterator[_Use]:
-    agent = found.agent_graph.agents[use.agent]
+    agent = found.graph.agents[use.agent]
     effects = use.effects if agent.effects is None else use.effects & frozenset(agent.effects)
     asks = use.asks or _EFFECT_OF_GRAPHS in agent.approvals_after_reading
     allow = f"{found.path_of(agent.id)}.tools.allow"
@@ -318,9 +289,9 @@ def _uses_below(found: Findings, use: _Use) -> Iterator[_Use]:
         path = f"{allow}[{n}]"
         effect: str | None = None
         what = "tool"
-        if name not in found.agent_graph.children[agent.id]:
+        if name not in found.graph.children[agent.id]:
             effect = found.catalogue.effects.get(name)
-        elif found.agent_graph.agents[name].kind == "graph":
+        elif found.graph.agents[name].kind == "graph":
             effect, what = _EFFECT_OF_GRAPHS, "graph"
             if asks and agent.kind == "workplan":
                 found.refuse(path, cannot_ask(agent.id, name))

@@ -27,7 +27,7 @@ class Placeholder:
     tool: str | None = None
     """Of a result: the tool that returned it; the last one if None."""
     part: tuple[str, ...] = ()
-    """Words, one of which precedes the part that is meant; extensions; or the one field of a result."""
+    """Words, one of which precedes the part that is meant; extensions; or one field of a result."""
     options: tuple[str, ...] = ()
     """The text is reduced to the first of these that it contains."""
 
@@ -52,8 +52,9 @@ def check_placeholders(value: Any) -> Any:
         for start in _START.finditer(text):
             found = _PLACEHOLDER.match(text, start.start())
             if found is None or found[2].count(":") > _PARTS[found[1]]:
-                written = text[start.start() :].partition("}")[0][:60]
-                raise ValueError(f"{written + '}'!r} is not a placeholder; write {_FORMS}, without spaces")
+                written = text[start.start() :].partition("}")[0][:60] + "}"
+                remedy = f"write {_FORMS}, without spaces"
+                raise ValueError(f"{written!r} is not a placeholder; {remedy}")
     return value
 
 
@@ -63,7 +64,8 @@ def _placeholder(source: str, parts: str, options: str) -> Placeholder:
     if source in ("message", "document", "documents"):
         words = tuple(word for part in named for word in part.split(",") if word)
         return Placeholder(source, part=words, options=chosen)
-    return Placeholder(source, tool=named[0] if named else None, part=tuple(named[1:]), options=chosen)
+    tool = named[0] if named else None
+    return Placeholder(source, tool=tool, part=tuple(named[1:]), options=chosen)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -136,5 +138,6 @@ class ScriptRule(Closed):
     @model_validator(mode="after")
     def _failed_needs_a_round(self) -> Self:
         if isinstance(self.when, int) and self.failed:
-            raise ValueError("a rule with a number is played at that step only and cannot have failed; use a word")
+            problem = "a rule with a number is played at that step only and cannot have failed"
+            raise ValueError(f"{problem}; use a word")
         return self
