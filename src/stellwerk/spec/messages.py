@@ -1,7 +1,7 @@
 """Error messages: validation errors of pydantic in words, and suggestions for unknown names."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -68,34 +68,29 @@ def messages(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[st
     seen: set[str] = set()
     suggestions = Suggestions()
     for detail in error.errors(include_url=False):
-        steps = _steps(detail, root)
-        path = ""
-        for step in steps:
-            path = join_path(path, step)
-        if path not in seen:
-            seen.add(path)
-            yield path, _message(detail, steps, root, suggestions)
+        path, key = "", ""
+        kind: Any = root
+        for step in detail["loc"]:
+            if step == "[key]":
+                continue
+            inner = _type_inside(kind, step)
+            if inner is None and detail["type"] != "extra_forbidden":
+                break  # pydantic names the branch of a union, which the document does not have
+            path, key = join_path(path, step), str(step)
+            kind = kind if inner is None else inner
+        if path in seen:
+            continue
+        seen.add(path)
+        if detail["type"] == "extra_forbidden":
+            known = list(getattr(kind, "model_fields", ()))
+            yield path, _unknown_key(key, known, root, suggestions)
+        else:
+            yield path, _message(detail, key, suggestions)
 
 
-def _steps(detail: ErrorDetails, root: type[BaseModel]) -> Sequence[str | int]:
-    """The way to the field in the document: pydantic's, without the branch of a union."""
-    steps = [step for step in detail["loc"] if step != "[key]"]
-    if detail["type"] in ("extra_forbidden", "missing"):
-        return steps
-    kind: Any = root
-    for n, step in enumerate(steps):
-        kind = _type_inside(kind, step)
-        if kind is None:
-            return steps[:n]
-    return steps
-
-
-def _message(detail: ErrorDetails, steps: Sequence[str | int], root: type[BaseModel], suggestions: Suggestions) -> str:
+def _message(detail: ErrorDetails, key: str, suggestions: Suggestions) -> str:
     value = detail["input"]
-    last = str(steps[-1]) if steps else ""
     match detail["type"]:
-        case "extra_forbidden":
-            return _unknown_key(steps, root, suggestions)
         case "missing":
             return "this is missing; add it"
         case "json_invalid":
@@ -105,9 +100,9 @@ def _message(detail: ErrorDetails, steps: Sequence[str | int], root: type[BaseMo
         case "string_pattern_mismatch":
             return _pattern_mismatch(str(value), PATTERNS[detail["ctx"]["pattern"]])
         case "too_short" if not value:
-            return f"this is empty; it needs at least one {last.removesuffix('s')}"
+            return f"this is empty; it needs at least one {key.removesuffix('s')}"
         case kind if kind in _TYPES:
-            return f"found {_shown(value)}; {_wrong_type(kind, last, value)}"
+            return f"found {_shown(value)}; {_wrong_type(kind, key, value)}"
         case "value_error":
             return detail["msg"].removeprefix("Value error, ")
         case _:
@@ -133,17 +128,13 @@ def _full_form(key: str, value: object) -> str | None:
     return None
 
 
-def _unknown_key(steps: Sequence[str | int], root: type[BaseModel], suggestions: Suggestions) -> str:
-    key = str(steps[-1])
+def _unknown_key(key: str, known: Collection[str], root: type[BaseModel], suggestions: Suggestions) -> str:
     if key in OPERATOR_ONLY and root.__name__ != "Operator":
         return f"an agent system cannot say {key!r}: {_REGISTERED}"
     if " " in key:
         hint = "within {…} a comma ends a text, so put texts with commas in quotes"
     else:
-        around: Any = root
-        for step in steps[:-1]:
-            around = _type_inside(around, step)
-        hint = suggestions.did_you_mean(key, list(around.model_fields) if _is_model(around) else [])
+        hint = suggestions.did_you_mean(key, known)
     return f"there is no key {excerpt(key)!r} here; {hint}"
 
 
@@ -180,15 +171,11 @@ def _shown(value: object) -> str:
             return excerpt(str(value))
 
 
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
 def _type_inside(kind: Any, step: str | int) -> Any:
     """The type of a field, item or value, without Annotated and None; None if there is none."""
     inner: Any = None
-    if _is_model(kind) and step in kind.model_fields:
-        inner = kind.model_fields[step].annotation
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        inner = kind.model_fields[step].annotation if step in kind.model_fields else None
     elif get_origin(kind) is list and isinstance(step, int):
         inner = get_args(kind)[0]
     elif get_origin(kind) is dict:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from stellwerk.spec.model import Seconds
 from stellwerk.spec.script import Closed, Name
@@ -18,29 +18,26 @@ Reference = Annotated[str, Field(min_length=3, max_length=500, pattern=r"^[^:\s]
 """``package.module:name`` or ``path/to/file.py:name``."""
 
 
-def _matching(shape: re.Pattern[str], problem: str) -> AfterValidator:
+def _matching(pattern: str, problem: str) -> AfterValidator:
     """Not a pattern of the field: the value may be a secret, and must not appear in the error."""
 
     def check(text: str) -> str:
-        if not shape.fullmatch(text):
+        if not re.fullmatch(pattern, text):
             raise ValueError(problem)
         return text
 
     return AfterValidator(check)
 
 
-_PLAIN = re.compile(r"[^\x00-\x1f\x7f]*")
-_HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
-_VARIABLE = re.compile(r"[^\x00-\x1f\x7f=]+")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HAS_CONTROL = "this has a line end or another control character; take it out"
+_NO_VARIABLE = "a name of a variable has no = and no line ends"
 _NO_HEADER_NAME = "this is not a name of a header; write it like X-Name"
 _NO_HEADER = "a header has ASCII without line ends, and no spaces around"
-Plain = Annotated[str, _matching(_PLAIN, _HAS_CONTROL)]
+Plain = Annotated[str, _matching(r"[^\x00-\x1f\x7f]*", _HAS_CONTROL)]
 """An argument or variable that a process can take."""
-Variable = Annotated[str, _matching(_VARIABLE, "a name of a variable has no = and no line ends")]
-HeaderName = Annotated[str, _matching(_HEADER_NAME, _NO_HEADER_NAME)]
-HeaderValue = Annotated[str, _matching(_HEADER, _NO_HEADER)]
+Variable = Annotated[str, _matching(r"[^\x00-\x1f\x7f=]+", _NO_VARIABLE)]
+HeaderName = Annotated[str, _matching(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", _NO_HEADER_NAME)]
+HeaderValue = Annotated[str, _matching(r"[!-~]([ -~]*[!-~])?", _NO_HEADER)]
 
 SECRETS_IN = re.compile(r"mcp_servers\.[^.]+\.(headers|env)\..+")
 """The fields that may name a secret, which belongs to the tenant whose agents use the server."""
@@ -81,14 +78,14 @@ class McpServer(Closed):
                 raise ValueError(f"{problem}; store it for your tenant")
             return value
 
-        filled: dict[str, dict[str, str]] = {}
-        for field, shape in (("headers", _HEADER), ("env", _PLAIN)):
-            values: dict[str, str] = getattr(self, field)
-            filled[field] = {name: SECRET.sub(secret, value) for name, value in values.items()}
-            if filled[field] != values and not all(map(shape.fullmatch, filled[field].values())):
-                problem = f"a secret in its {field} has a character that is not allowed there"
-                raise ValueError(f"{problem}; store it again")
-        return self.model_copy(update=filled)
+        headers = {name: SECRET.sub(secret, value) for name, value in self.headers.items()}
+        env = {name: SECRET.sub(secret, value) for name, value in self.env.items()}
+        try:
+            return self.model_validate({**dict(self), "headers": headers, "env": env})
+        except ValidationError as error:
+            field = error.errors()[0]["loc"][0]
+            problem = f"a secret in its {field} has a character that is not allowed there"
+        raise ValueError(f"{problem}; store it again")
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:

@@ -38,23 +38,20 @@ class ToolSchemas:
 
     def __init__(self, tools: Sequence[dict[str, Any]]) -> None:
         functions = [tool["function"] for tool in tools if "function" in tool]
-        self._functions = {function["name"]: function for function in functions}
-
-    def __bool__(self) -> bool:
-        return bool(self._functions)
+        self.functions = {function["name"]: function for function in functions}
 
     def lines(self) -> Iterator[str]:
-        for name, function in self._functions.items():
+        for name, function in self.functions.items():
             schema = json.dumps(function.get("parameters", {}), ensure_ascii=False)
             yield f"- {name}: {function.get('description', '')}\n  args: {schema}"
 
     def problem(self, name: object, args: object) -> str | None:
         """The problem of a call, worded for the model, or None."""
-        if not isinstance(name, str) or name not in self._functions:
-            return f"there is no tool {name!r}; there are: {', '.join(self._functions)}"
+        if not isinstance(name, str) or name not in self.functions:
+            return f"there is no tool {name!r}; there are: {', '.join(self.functions)}"
         if not isinstance(args, dict):
             return f"the args of {name} must be an object"
-        wrong = objection(self._functions[name].get("parameters", {}), args)
+        wrong = objection(self.functions[name].get("parameters", {}), args)
         if wrong is None:
             return None  # valid, or the schema itself is unusable; the tool validates again
         place = f" at {wrong.json_path}" if wrong.path else ""
@@ -79,7 +76,7 @@ class ToolCallParser:
         self.said += text
         self.held += text
         released = ""
-        while self.held and (self._within_line or not self._tools or not _may_become_call(self.held)):
+        while self.held and (self._within_line or not self._tools.functions or not _may_become_call(self.held)):
             line, newline, self.held = self.held.partition("\n")
             released += line + newline
             self._within_line = not newline
@@ -236,14 +233,12 @@ def as_plain_text(messages: Sequence[BaseMessage], tools: ToolSchemas) -> list[B
             plain.append(HumanMessage("\n\n".join(results)))
         else:
             plain += (_assistant_text(one) if isinstance(one, AIMessage) else one for one in group)
-    return _with_rules(plain, tools) if tools else plain
-
-
-def _with_rules(messages: list[BaseMessage], tools: ToolSchemas) -> list[BaseMessage]:
+    if not tools.functions:
+        return plain
     rules = _RULES + "\n".join(tools.lines())
-    if messages and isinstance(messages[0], SystemMessage):
-        return [SystemMessage(f"{messages[0].text}\n\n{rules}"), *messages[1:]]
-    return [SystemMessage(rules), *messages]
+    if plain and isinstance(plain[0], SystemMessage):
+        return [SystemMessage(f"{plain[0].text}\n\n{rules}"), *plain[1:]]
+    return [SystemMessage(rules), *plain]
 
 
 def _assistant_text(message: AIMessage) -> AIMessage:
