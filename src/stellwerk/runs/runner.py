@@ -17,13 +17,13 @@ from stellwerk.agents.runtime.tracing import traced_as
 from stellwerk.database.port import Operation, Transaction
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import Blob
-from stellwerk.envelope.model import Envelope, Message, RunStart, Warning
+from stellwerk.envelope.model import Envelope, Message, Warning
 from stellwerk.envelope.payloads import Problem
 from stellwerk.envelope.results import ToolResult
 from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.log.follow import read_envelopes
-from stellwerk.log.log import Head, Lease
+from stellwerk.log.log import Head
 from stellwerk.log.tick import Tick
 from stellwerk.log.transactions import unknown_session
 from stellwerk.redaction.redactor import without_secrets
@@ -57,10 +57,9 @@ class Runner:
 
         All times of the run come from the ``clock``, which must not be one that can be set.
         """
-        lease = claimed.lease
         this_task = asyncio.current_task()
         assert this_task is not None
-        timings = self._storage.timings
+        lease, timings = claimed.lease, self._storage.timings
         recorder = Recorder(self._log, self._tick, lease, timings, window=self._window, lost=this_task.cancel)
         history = await load_history(self._log, self._storage.database, claimed)
         if history.stop is not None:  # a crash came between the stop and its end
@@ -68,13 +67,13 @@ class Runner:
             return True
         for envelope in history.envelopes:
             recorder.calls.feed(envelope)
-        run = _Run(lease, history.start, recorder, self._storage.documents, clock)
+        run = _Run(claimed, history, recorder, self._storage.documents, clock)
         try:
-            if not await self._drive(run, claimed, history, pause):
+            if not await self._drive(run, pause):
                 return await self._release(run)
             await recorder.finish(run.ending(), run.adapter.asks)
         except Fenced:
-            logger.info("run_fenced", session=lease.session_id, run=lease.run_id)
+            run.logger.info("run_fenced")
             return False
         except asyncio.CancelledError:
             if pause.drain_requested:  # its step took too long: no crash, and no lost attempt
@@ -87,17 +86,16 @@ class Runner:
 
         With a non-idempotent tool call cut off it keeps its owner, and is ended as crashed later.
         """
-        lease = run.lease
         await run.recorder.settle()
         if (tool := run.cut_off()) is not None:
-            logger.warning("run_cut_off", session=lease.session_id, run=lease.run_id, tool=tool)
+            run.logger.warning("run_cut_off", tool=tool)
             return False
         await run.recorder.settle(run.closing())
-        logger.info("run_paused", session=lease.session_id, run=lease.run_id)
-        release = transactions.Release(lease, run.clock.now(), paused=True)
+        run.logger.info("run_paused")
+        release = transactions.Release(run.lease, run.clock.now(), paused=True)
         return await self._storage.database.submit(transactions.release_many, release, urgent=True)
 
-    async def _drive(self, run: "_Run", claimed: ClaimedRun, history: RunHistory, pause: Pause) -> bool:
+    async def _drive(self, run: "_Run", pause: Pause) -> bool:
         """True when the run is over, False when it was paused."""
         lease = run.lease
         started = run.start.payload
@@ -107,14 +105,15 @@ class Runner:
             run.adapter.tree.agent = agent.name
             if agent.options.window is not None:
                 run.recorder.merge_within(agent.options.window)
-            await self._resume(run, history, agent)
-            turn = await self._turn(run, claimed, history, agent)
+            await self._resume(run, agent)
+            turn = await self._turn(run, agent)
             documents = SessionDocuments(storage.database, storage.documents, lease.tenant, lease.session_id)
             usage = await storage.quotas.run_usage(lease.tenant, lease.session_id)
+            folder = folder_of(storage.data, lease.tenant)
             with (
-                _in_threads(lease),
+                _in_threads(run),
                 usage.running(),
-                running_in(RunContext(run, documents, usage, folder_of(storage.data, lease.tenant), storage.timings)),
+                running_in(RunContext(run, documents, usage, folder, storage.timings)),
                 traced_as(lease, run.start, agent.name),
             ):
                 await agent.drive(replace(turn, pause=pause), run.tell, run.clock)
@@ -127,20 +126,21 @@ class Runner:
                 raise  # stopped, or the server shuts down; the next owner closes what is open
             run.fail(run.recorder.failure)
         except StellwerkError as error:  # foreseen: its message is for the user
-            logger.warning("run_failed", session=lease.session_id, run=lease.run_id, reason=error.message)
+            run.logger.warning("run_failed", reason=error.message)
             run.fail(error)
         except Exception as error:
-            logger.exception("run_failed", session=lease.session_id, run=lease.run_id)
+            run.logger.exception("run_failed")
             run.fail(error)
         return True
 
-    async def _resume(self, run: "_Run", history: RunHistory, agent: RunnableAgent) -> None:
+    async def _resume(self, run: "_Run", agent: RunnableAgent) -> None:
         """Close the calls that a crash cut off, and seed the adapter with the log.
 
         Raises:
             Crashed: a call that was cut off must not be repeated.
         """
         lease = run.lease
+        history = run.history
         closing: list[Envelope] = []
         if history.begun:
             settled = await agent.settled(lease.session_id, history.checkpoints)
@@ -148,32 +148,30 @@ class Runner:
                 raise Crashed(reason)
             if not history.paused:
                 closing = list(run.recorder.calls.closing(ts=run.clock.now(), run_id=lease.run_id))
-            logger.warning("run_goes_on", session=lease.session_id, run=lease.run_id, attempt=history.attempt)
+            run.logger.warning("run_goes_on", attempt=history.attempt)
         for envelope in closing:
             run.recorder.feed(envelope)
         if history.begun or history.start.payload.trigger == "answer":
             waiting = await waiting_messages(self._storage.database, lease.tenant, lease.run_id)
             run.adapter.seed([*history.envelopes, *closing], waiting)
 
-    async def _turn(self, run: "_Run", claimed: ClaimedRun, history: RunHistory, agent: RunnableAgent) -> Turn:
-        started = history.start.payload
-        lease = run.lease
-        read = partial(_read_turn, claimed=claimed, history=history)
-        turn, first = await self._storage.database.read(read)
-        if turn.user_id is None and agent.wants_user_id and started.system not in self._warned:
-            self._warned.add(started.system)
-            logger.warning(
-                "session_without_user_id", system=started.system, session=lease.session_id, remedy=USER_REMEDY
-            )
+    async def _turn(self, run: "_Run", agent: RunnableAgent) -> Turn:
+        tenant, session_id, *_ = astuple(run.lease)
+        turn, first = await self._storage.database.read(partial(_read_turn, run=run))
+        system = run.start.payload.system
+        if turn.user_id is None and agent.wants_user_id and system not in self._warned:
+            self._warned.add(system)
+            run.logger.warning("session_without_user_id", system=system, remedy=USER_REMEDY)
         if first is None:
             return turn
-        earlier = await read_envelopes(self._log, tenant=lease.tenant, session_id=lease.session_id, before=first)
+        earlier = await read_envelopes(self._log, tenant=tenant, session_id=session_id, before=first)
         return replace(turn, earlier=[chat_message_of(e) for e in earlier if isinstance(e, Message)])
 
 
-def _read_turn(tx: Transaction, *, claimed: ClaimedRun, history: RunHistory) -> tuple[Turn, int | None]:
+def _read_turn(tx: Transaction, *, run: "_Run") -> tuple[Turn, int | None]:
     """The turn; for a first one also its start, as earlier messages may come before it."""
-    tenant, session_id, _, epoch = astuple(claimed.lease)
+    history = run.history
+    tenant, session_id, _, epoch = astuple(run.lease)
     row = tx.row("head", session_id, tenant)
     if row is None:
         raise unknown_session(session_id)
@@ -183,10 +181,10 @@ def _read_turn(tx: Transaction, *, claimed: ClaimedRun, history: RunHistory) -> 
         return replace(turn, goes_on=True), None
     if started.trigger == "answer":
         return replace(turn, answers=history.answers()), None
-    message = message_of(tx, claimed, history)
+    message = message_of(tx, run.claimed, history)
     warned = any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in history.own)
     turn = replace(turn.of_message(message), warned=warned)
-    before = claimed.after + 1
+    before = run.claimed.after + 1
     round_ = started.round
     if started.replaces is not None:
         replaced = replaced_run(tx, tenant, session_id, started.replaces)
@@ -196,11 +194,12 @@ def _read_turn(tx: Transaction, *, claimed: ClaimedRun, history: RunHistory) -> 
     if round_ == 1:
         return turn, before
     found = start_state(tx, tenant, session_id, before=before)
-    return replace(turn, from_checkpoint=turn.from_checkpoint or found.checkpoint, unheard=found.unheard), None
+    checkpoint = turn.from_checkpoint or found.checkpoint
+    return replace(turn, from_checkpoint=checkpoint, unheard=found.unheard), None
 
 
 @contextmanager
-def _in_threads(lease: Lease) -> Iterator[None]:
+def _in_threads(run: "_Run") -> Iterator[None]:
     """Log the threads that a run leaves behind: a thread cannot be ended."""
     work = RunWork()
     try:
@@ -208,19 +207,22 @@ def _in_threads(lease: Lease) -> Iterator[None]:
             yield
     finally:
         if work.threads:
-            logger.warning("threads_left", session=lease.session_id, run=lease.run_id, threads=work.threads)
+            run.logger.warning("threads_left", threads=work.threads)
 
 
 class _Run:
     """One run under way: facts come in, envelopes go to the recorder."""
 
     def __init__(
-        self, lease: Lease, start: RunStart, recorder: Recorder, documents: DocumentStore, clock: Clock
+        self, claimed: ClaimedRun, history: RunHistory, recorder: Recorder, documents: DocumentStore, clock: Clock
     ) -> None:
-        self.lease = lease
-        self.start = start
+        self.claimed = claimed
+        self.history = history
         self.recorder = recorder
         self.clock = clock
+        self.lease = lease = claimed.lease
+        self.start = start = history.start
+        self.logger = logger.bind(session=lease.session_id, run=lease.run_id)
         self._keep = partial(documents.keep, lease.tenant, lease.session_id)
         self._clean = partial(without_secrets, redactor=recorder.redactor)
         self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
@@ -250,8 +252,9 @@ class _Run:
         """The name of a non-idempotent tool whose call is still open."""
         suspended = self.adapter.suspended
         for start in self.recorder.calls.open_tools():
-            if start.payload.kind == "tool" and not start.payload.idempotent and start.call_id not in suspended:
-                return start.payload.tool_name
+            called = start.payload
+            if called.kind == "tool" and not called.idempotent and start.call_id not in suspended:
+                return called.tool_name
         return None
 
     def closing(self) -> Iterator[Envelope]:

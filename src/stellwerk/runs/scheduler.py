@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from msgspec import UNSET
@@ -34,6 +34,13 @@ _GRACE = 3.0
 """Seconds in which a cancelled driver may end; after that only its fence holds it."""
 
 
+class _Driver(NamedTuple):
+    task: "asyncio.Task[bool]"
+    pause: Pause
+    lease: Lease
+    clock: Clock
+
+
 class Scheduler:
     def __init__(self, storage: SessionStorage, drive: Drive, clock: Clock, *, slots: int, waiting: int) -> None:
         self._storage = storage
@@ -46,10 +53,8 @@ class Scheduler:
         self._timings = storage.timings
         self._retry = partial(retry_storage, every=storage.timings.storage_retry)
         self._reserved = 0
-        self._running: dict[str, tuple[asyncio.Task[bool], Pause, Lease]] = {}
+        self._running: dict[str, _Driver] = {}
         """By session, as a session has one run at a time."""
-        self._clocks: dict[str, Clock] = {}
-        """The clock of the run that is driven here, by session."""
         self._cancelled: set[asyncio.Task[bool]] = set()
         """Drivers whose run is over for everyone else; they hold no slot."""
         self._stopping: dict[tuple[str, str], asyncio.Task[Stopped]] = {}
@@ -87,9 +92,9 @@ class Scheduler:
     async def close(self) -> None:
         """Shut down. Runs finish their step if they can, and continue at the next start."""
         self._closing = True
-        for _, pause, _ in self._running.values():
-            pause.request_drain()
-        drivers = [task for task, *_ in self._running.values()]
+        for driver in self._running.values():
+            driver.pause.request_drain()
+        drivers = [driver.task for driver in self._running.values()]
         if under_way := [*drivers, *self._tasks]:
             await asyncio.wait(under_way, timeout=self._timings.drain)
         tasks = [*drivers, *self._cancelled, *self._tasks]
@@ -136,12 +141,12 @@ class Scheduler:
             raise
 
     async def _stop(self, stop: Stop) -> Stopped:
-        clock = self._clocks.get(stop.session_id, self._clock)
+        driver = self._running.get(stop.session_id)
+        clock = self._clock if driver is None else driver.clock
         stop = replace(stop, at=clock.now())
         commit = self._log.commit(stop_many, stop, stop.session_id, lambda done: done.stored, urgent=True)
         result = await self._confirmed(commit)
-        before = result.status
-        claimed = result.claimed
+        before, claimed = result.status, result.claimed
         self._cancel_driver(stop.session_id)
         stopped = partial(Stopped, withdrawn=result.withdrawn or UNSET)
         if claimed is None:
@@ -158,13 +163,13 @@ class Scheduler:
 
     def _cancel_driver(self, session_id: str) -> "asyncio.Task[bool] | None":
         """Cancel a driver that has lost its run. It may take a while to end."""
-        task, *_ = self._running.pop(session_id, (None,))
-        if task is not None:
-            del self._clocks[session_id]
-            self._cancelled.add(task)
-            task.add_done_callback(self._cancelled.discard)
-            task.cancel()
-        return task
+        driver = self._running.pop(session_id, None)
+        if driver is None:
+            return None
+        self._cancelled.add(driver.task)
+        driver.task.add_done_callback(self._cancelled.discard)
+        driver.task.cancel()
+        return driver.task
 
     async def _claim_waiting(self) -> None:
         try:
@@ -197,7 +202,7 @@ class Scheduler:
         self._commit_in_doubt = False
         # Read on the writer: every acknowledged claim has its driver by now.
         running = await self._database.submit(transactions.running_many, None, urgent=True)
-        driven = {lease for *_, lease in self._running.values()}
+        driven = {driver.lease for driver in self._running.values()}
         busy = self._broken | {session_id for _, session_id in self._stopping}
         lost = [lease for lease in running if lease not in driven and lease.session_id not in busy]
         # Whether they were paused before that claim is unknown.
@@ -221,22 +226,20 @@ class Scheduler:
         pause = Pause()
         clock = AnchoredClock(self._clock)
         task = asyncio.create_task(self._drive(claimed, pause, clock), name=f"run {lease.run_id}")
-        self._clocks[lease.session_id] = clock
-        self._running[lease.session_id] = task, pause, lease
+        self._running[lease.session_id] = driver = _Driver(task, pause, lease, clock)
         slow = self._timings.slow_run
         warn = partial(logger.warning, "run_lasts_long", session=lease.session_id, run=lease.run_id, seconds=slow)
         watch = asyncio.get_running_loop().call_later(slow, warn)
-        task.add_done_callback(lambda done: self._ended(lease, done))
+        task.add_done_callback(lambda _: self._ended(driver))
         task.add_done_callback(lambda _: watch.cancel())
 
-    def _ended(self, lease: Lease, task: "asyncio.Task[bool]") -> None:
+    def _ended(self, driver: _Driver) -> None:
+        task, _, lease, clock = driver
         failure = None if task.cancelled() else task.exception()  # retrieved, or Python complains
         if task in self._cancelled:
             return
-        clock = self._clock
-        if self._running.get(lease.session_id, (None,))[0] is task:  # the next run may have begun
+        if self._running.get(lease.session_id) is driver:  # the next run may have begun
             del self._running[lease.session_id]
-            clock = self._clocks.pop(lease.session_id)
         if self._closing:
             return
         if task.cancelled() or failure is not None or not task.result():
