@@ -86,12 +86,11 @@ def test_a_long_line_in_single_bytes_costs_no_more_than_its_bytes() -> None:
 @pytest.mark.parametrize("chunks", [[b"ok\n12345\n"], [b"ok\n12345"], [bytes([byte]) for byte in b"ok\n12345"]])
 def test_a_line_too_long_is_refused_after_the_lines_before_it(chunks: list[bytes]) -> None:
     buffer, seen = LineBuffer(max_line=4), []
-    with pytest.raises(LineTooLong, match="longer than 4 bytes") as refusal:
+    with pytest.raises(LineTooLong, match="longer than 4 bytes"):
         for chunk in chunks:
             for line in buffer.feed(chunk):
                 seen.append(line)
     assert seen == [b"ok"]
-    assert refusal.value.limit == 4
     assert buffer.close() is None, "what cannot be read is not kept"
 
 

@@ -68,7 +68,9 @@ def make_blob(data: bytes, *, mime: str, filename: str) -> Blob:
     digest = sha256(data)
     document_id = document_id_of(digest.digest())
     name = filename.replace("\\", "/").rpartition("/")[2] or "data"
-    name = name if "." in name else f"{name}.{_extension(mime)}"
+    if "." not in name:
+        extension = _EXTENSIONS.get(mime) or mime.rpartition("/")[2]
+        name = f"{name}.{extension if extension.isalnum() else 'bin'}"
     return Blob(document_id=document_id, digest=digest.hexdigest(), data=data, mime=mime, filename=name)
 
 
@@ -90,11 +92,6 @@ def sniff(data: bytes) -> str:
         return "application/octet-stream" if "\0" in data.decode() else "text/plain"
     except UnicodeDecodeError:
         return "application/octet-stream"
-
-
-def _extension(mime: str) -> str:
-    last = _EXTENSIONS.get(mime) or mime.rpartition("/")[2]
-    return last if last.isalnum() else "bin"
 
 
 def class_name(value: object) -> str:
@@ -120,11 +117,6 @@ def members(value: Any, kind: type) -> list[Any]:
         if issubclass(kind, base):
             return list(base.__iter__(value))
     return list(frozenset.__iter__(value))
-
-
-def entries(value: Any) -> list[tuple[Any, Any]]:
-    """Read the items of a dict by its own methods and not by those of a subclass."""
-    return list(dict.items(value))
 
 
 def is_container(kind: type) -> bool:
@@ -172,10 +164,6 @@ def _declared(kind: type, name: str) -> Any:
     return UNKNOWN
 
 
-def _enum(value: Any) -> Any:
-    return object.__getattribute__(value, "_value_")
-
-
 def _decimal(value: Decimal) -> Any:
     return Decimal.__str__(value) if Decimal.is_finite(value) else float("nan")
 
@@ -194,12 +182,13 @@ def _struct(value: msgspec.Struct) -> Any:
 
 def _dataclass(value: Any) -> Any:
     """Read the fields of a dataclass, except those kept out of ``repr``."""
-    fields = dataclasses.fields(value)
-    if any(field.name == "stream_writer" for field in fields):
-        return UNKNOWN  # a runtime of LangGraph: it holds the context, which has secrets of tenants
-    return {
-        field.name: _field(field.name if field.repr else "secret", getattr(value, field.name, None)) for field in fields
-    }
+    found = {}
+    for field in dataclasses.fields(value):
+        if field.name == "stream_writer":
+            return UNKNOWN  # a runtime of LangGraph: it holds the context, which has secrets of tenants
+        name = field.name if field.repr else "secret"
+        found[field.name] = _field(name, getattr(value, field.name, None))
+    return found
 
 
 def _field(name: str, value: Any) -> Any:
@@ -225,8 +214,9 @@ def _message(value: Any) -> Any:
     return parts
 
 
-_BY_BASE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (Enum, _enum),
+_DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_BY_BASE: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    (Enum, lambda value: object.__getattribute__(value, "_value_")),
     (str, str.__str__),
     (int, int.__int__),
     (float, float.__float__),
@@ -241,9 +231,7 @@ _BY_BASE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (BaseException, _exception),
     (deque, lambda value: list(deque.__iter__(value))),
     (MappingProxyType, MappingProxyType.copy),
-    (type({}.keys()), list),
-    (type({}.values()), list),
-    (type({}.items()), list),
+    (_DICT_VIEWS, list),
     (msgspec.Struct, _struct),
 )
 

@@ -19,12 +19,6 @@ _BLANK = b" \t\r"
 class LineTooLong(ValueError):
     """A line of the stream exceeds the limit; perhaps the stream is not NDJSON."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        super().__init__(
-            f"a line is longer than {limit} bytes; is the other side sending NDJSON? If so, raise max_line."
-        )
-
 
 def one_line(data: bytes) -> bytes:
     """Escape the line breaks of compact JSON; without any, return ``data`` itself."""
@@ -74,4 +68,4 @@ class LineBuffer:
     def _measure(self, line: bytes | bytearray) -> None:
         if len(line) > self._max_line:
             self._rest.clear()
-            raise LineTooLong(self._max_line)
+            raise LineTooLong(f"a line is longer than {self._max_line} bytes; is the other side sending NDJSON?")

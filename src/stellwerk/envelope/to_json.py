@@ -57,8 +57,6 @@ def canonical(value: object, *, depth: int = MAX_DEPTH) -> Canonical:
     """Return ``value`` as valid, finite JSON of at most ``depth`` levels and ``MAX_BYTES``."""
     walk = _Walk(depth)
     safe = walk.start(value)
-    if walk.may_be_large() and json_size(safe) > MAX_BYTES:
-        safe = walk.spill(canonical_json(safe), "application/json", "$")
     return Canonical(value=safe, notes=walk.summary(), blobs=tuple(walk.blobs.values()))
 
 
@@ -153,7 +151,8 @@ def _carried_file(value: Any) -> Blob | None:
     if not issubclass(type(value), dict):
         return None
     try:
-        given = {name: part for name, part in introspection.entries(value) if type(name) is str and type(part) is str}
+        items = list(dict.items(value))  # by dict's own method, not by that of a subclass
+        given = {name: part for name, part in items if type(name) is str and type(part) is str}
         if given.get("kind") != "file_ref" or "bytes_b64" not in given:
             return None
         data = b64decode("".join(given["bytes_b64"].split()), validate=True)
@@ -182,21 +181,20 @@ class _Walk:
 
     def start(self, value: object) -> Any:
         try:
-            return self._value(value, self._depth, "$")
+            safe = self._value(value, self._depth, "$")
         except RuntimeError:  # stack overflow, or a container that changes while it is read
             self._path.clear()
             return self._closed(value, self._depth, "$", "could not be read")
-
-    def may_be_large(self) -> bool:
-        return _ROOM - self._room > _SURELY_SMALL
+        if _ROOM - self._room > _SURELY_SMALL and json_size(safe) > MAX_BYTES:
+            return self.spill(canonical_json(safe), "application/json", "$")
+        return safe
 
     def summary(self) -> tuple[str, ...]:
-        more = self._changes - len(self._notes)
         notes = list(self._notes)
         if self._ran_out:
             notes.append("$: too much data, the end is missing")
-        if more:
-            notes.append(f"$: {more} more changes")
+        if self._changes > MAX_NOTES:
+            notes.append(f"$: {self._changes - MAX_NOTES} more changes")
         return tuple(notes)
 
     def spill(self, data: bytes, mime: str, key: str | int) -> dict[str, Any]:
@@ -276,7 +274,7 @@ class _Walk:
             return self._once(value, depth, key, lambda: self._bytes(bytes.__getitem__(value, slice(None)), key))
         self._path.append(key)
         if issubclass(kind, dict):
-            safe: Any = self._mapping(introspection.entries(value), depth - 1)
+            safe: Any = self._mapping(list(dict.items(value)), depth - 1)
         else:
             safe = self._sequence(introspection.members(value, kind), depth - 1)
             if issubclass(kind, (set, frozenset)):

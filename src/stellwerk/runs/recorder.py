@@ -18,11 +18,10 @@ from typing import Any
 from stellwerk.database.port import Operation, P, Transaction, retry_storage
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunEnd
 from stellwerk.errors import Fenced, StorageClosed, StorageFull, StorageGone
-from stellwerk.log import transactions as log_tables
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease, entry, placed
 from stellwerk.log.tick import Tick
-from stellwerk.log.transactions import Append
+from stellwerk.log.transactions import Append, append_many
 from stellwerk.runs.transactions import Finish, finish_many
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.coalescer import Coalescer
@@ -45,7 +44,8 @@ def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list
     for operation, group in groupby(pairs, key=lambda pair: pair.operation):
         outcomes += operation(tx, [pair.item for pair in group])
     written = [n for n, outcome in enumerate(outcomes) if not isinstance(outcome, Exception)]
-    for n, last in zip(written, log_tables.append_many(tx, [pairs[n].append for n in written]), strict=True):
+    appended = append_many(tx, [pairs[n].append for n in written])
+    for n, last in zip(written, appended, strict=True):
         if isinstance(last, Exception):
             raise last  # its companion is written already: all of it must be rolled back
         outcomes[n] = last
@@ -163,7 +163,6 @@ class Recorder:
         await self._clear()
         append = self._batch(self._take())
         if append.entries:
-            self._landing = asyncio.get_running_loop().create_future()
             self._launch(append)
             await self._clear()
         if self.failure is not None:
@@ -177,19 +176,18 @@ class Recorder:
         self._over = True
         await self._clear()
         # The last words are made only now: which calls are open depends on what was still waiting.
-        stamped = [*self._take(last=True), *map(self.calls.stamp, self._with_questions(last_words, asks))]
+        last = map(self.calls.stamp, self._with_questions(last_words, asks))
+        stamped = [*self._take(last=True), *last]
         append = self._batch(stamped)
-        stored_before = [ask for ask in asks if ask.payload.ask_id not in self._questions]
-        turns = [*stored_before, *(envelope for envelope in stamped if isinstance(envelope, AskUser | RunEnd))]
-        finish, session_id = Finish(append, turns), self._lease.session_id
-        await self._retry(
-            lambda: self._log.commit(finish_many, finish, session_id, lambda done: done.stored, urgent=True),
-            patience=inf,
-        )
+        turns: list[Envelope] = [ask for ask in asks if ask.payload.ask_id not in self._questions]
+        turns += [envelope for envelope in stamped if isinstance(envelope, AskUser | RunEnd)]
+        finish = partial(self._log.commit, finish_many, Finish(append, turns), self._lease.session_id)
+        await self._retry(lambda: finish(lambda done: done.stored, urgent=True), patience=inf)
 
     def _with_questions(self, last_words: Iterable[Envelope], asks: Sequence[AskUser]) -> Iterator[Envelope]:
         """The open questions come right before the end that makes them answerable."""
-        held = [self._questions[ask.payload.ask_id] for ask in asks if ask.payload.ask_id in self._questions]
+        asked = [ask.payload.ask_id for ask in asks]
+        held = [self._questions[ask_id] for ask_id in asked if ask_id in self._questions]
         for envelope in last_words:
             if isinstance(envelope, RunEnd) and envelope.payload.status == "awaiting_user":
                 yield from held
@@ -201,7 +199,7 @@ class Recorder:
         await self._clear()
         append = self._batch([*self._take(), *map(self.calls.stamp, last_words)])
         if append.entries:
-            await self._store(append, log_tables.append_many, append)
+            await self._store(append, append_many, append)
 
     def _schedule(self) -> None:
         due = self._coalescer.due()
@@ -219,13 +217,12 @@ class Recorder:
         if self._landing is None and self._coalescer.due() is not None:
             append = self._batch(map(self.calls.stamp, self._coalescer.take_due(self._tick.now())))
             if append.entries:
-                self._landing = asyncio.get_running_loop().create_future()
                 self._launch(append)
             else:
                 self._schedule()
 
     def _take(self, *, last: bool = False) -> list[Envelope]:
-        return [self.calls.stamp(envelope) for envelope in self._coalescer.take(self._tick.now(), last=last)]
+        return [*map(self.calls.stamp, self._coalescer.take(self._tick.now(), last=last))]
 
     def _batch(self, envelopes: Iterable[Envelope]) -> Append:
         entries = [entry(envelope, self.redactor) for envelope in envelopes]
@@ -234,12 +231,13 @@ class Recorder:
 
     def _launch(self, append: Append, *, waited: float = 0, shown: bool = True) -> None:
         """Append until it is done; a full disk makes it wait, and after a while stops the run."""
+        self._landing = self._landing or asyncio.get_running_loop().create_future()
         if waited == self.timings.storage_patience:
             self._give_up(StorageFull())
         if shown:
             future = self._log.append(append.lease, append.batch_no, append.entries)
         else:  # readers find it in the log
-            future = self._log.commit(log_tables.append_many, append, append.lease.session_id, lambda _: [])
+            future = self._log.commit(append_many, append, append.lease.session_id, lambda _: [])
         again = partial(self._launch, append, waited=waited + self.timings.storage_retry, shown=shown)
         future.add_done_callback(partial(self._answered, again))
 

@@ -145,7 +145,8 @@ async def load_history(log: DurableLog, database: Database, claimed: ClaimedRun)
         raise TypeError(f"run {lease.run_id} does not begin with its run_start")
     if start.trace_id != start.run_id:  # the trace has earlier runs
         position = claimed.after + 1
-        row = await database.read(lambda tx: tx.row("start_of_trace", lease.session_id, lease.tenant, position))
+        key = (lease.session_id, lease.tenant, position)
+        row = await database.read(lambda tx: tx.row("start_of_trace", *key))
         if row is not None:
             envelopes = [*await read(after=int(row[0]) - 1, before=position), *envelopes]
     return RunHistory(start, envelopes, claimed.attempt, paused=not claimed.cut_off)
@@ -181,7 +182,7 @@ async def close(database: Database, log: DurableLog, clock: Clock, claimed: Clai
         logger.warning("run_crashed", session=lease.session_id, run=lease.run_id)
     else:
         logger.info("run_stopped", session=lease.session_id, run=lease.run_id)
-    entries = [entry(envelope) for envelope in ending]
-    finish = Finish(Append(lease, 1, entries), [e for e in ending if isinstance(e, m.RunEnd)])
+    append = Append(lease, 1, [entry(envelope) for envelope in ending])
+    finish = Finish(append, [e for e in ending if isinstance(e, m.RunEnd)])
     done = await log.commit(finish_many, finish, lease.session_id, lambda done: done.stored, urgent=True)
     return done.position

@@ -84,8 +84,8 @@ class Scheduler:
     async def recover(self) -> None:
         """Continue the runs that the last process left, then start those that wait."""
         if await self._database.read(lambda tx: tx.row("runs_running")) is not None:
-            orphans = self._database.submit(transactions.claim_orphans, self._clock.now(), urgent=True)
-            for orphan in await orphans:
+            now = self._clock.now()
+            for orphan in await self._database.submit(transactions.claim_orphans, now, urgent=True):
                 self._start(orphan)
         self.claim()
 
@@ -188,7 +188,8 @@ class Scheduler:
                 await self._release_undriven()
             if await self._database.read(lambda tx: tx.row("runs_waiting", 1)) is None:
                 return 0
-            claimed = await self._database.submit(transactions.claim_many, (free, self._clock.now()))
+            now = self._clock.now()
+            claimed = await self._database.submit(transactions.claim_many, (free, now))
         except (StorageFull, StorageGone):
             self._commit_in_doubt = True
             await asyncio.sleep(self._timings.storage_retry)
@@ -206,8 +207,7 @@ class Scheduler:
         busy = self._broken | {session_id for _, session_id in self._stopping}
         lost = [lease for lease in running if lease not in driven and lease.session_id not in busy]
         # Whether they were paused before that claim is unknown.
-        items = [transactions.Release(lease, self._clock.now(), paused=False) for lease in lost]
-        releases = [self._database.submit(transactions.release_many, item, urgent=True) for item in items]
+        releases = [self._release(lease, paused=False) for lease in lost]
         for lease in lost:
             logger.warning("run_unheard", session=lease.session_id, run=lease.run_id)
             self._cancel_driver(lease.session_id)
@@ -216,10 +216,13 @@ class Scheduler:
     async def _start_or_release(self, claimed: ClaimedRun) -> None:
         """Drive the run, or leave it to the next process if this one is shutting down."""
         if self._closing:
-            release = transactions.Release(claimed.lease, self._clock.now(), paused=not claimed.cut_off)
-            await self._database.submit(transactions.release_many, release, urgent=True)
+            await self._release(claimed.lease, paused=not claimed.cut_off)
         else:
             self._start(claimed)
+
+    def _release(self, lease: Lease, *, paused: bool) -> "asyncio.Future[bool]":
+        release = transactions.Release(lease, self._clock.now(), paused)
+        return self._database.submit(transactions.release_many, release, urgent=True)
 
     def _start(self, claimed: ClaimedRun) -> None:
         lease = claimed.lease
@@ -228,7 +231,8 @@ class Scheduler:
         task = asyncio.create_task(self._drive(claimed, pause, clock), name=f"run {lease.run_id}")
         self._running[lease.session_id] = driver = _Driver(task, pause, lease, clock)
         slow = self._timings.slow_run
-        warn = partial(logger.warning, "run_lasts_long", session=lease.session_id, run=lease.run_id, seconds=slow)
+        about = logger.bind(session=lease.session_id, run=lease.run_id)
+        warn = partial(about.warning, "run_lasts_long", seconds=slow)
         watch = asyncio.get_running_loop().call_later(slow, warn)
         task.add_done_callback(lambda _: self._ended(driver))
         task.add_done_callback(lambda _: watch.cancel())
@@ -250,7 +254,8 @@ class Scheduler:
 
     async def _close_broken(self, lease: Lease, clock: Clock) -> None:
         """Close a run whose driver ended before it, unless it was closed or claimed meanwhile."""
-        reclaim = partial(self._database.submit, transactions.reclaim_many, (lease, clock.now()), urgent=True)
+        item = (lease, clock.now())
+        reclaim = partial(self._database.submit, transactions.reclaim_many, item, urgent=True)
         for orphan in await self._retry(reclaim):
             await self._retry(partial(close, self._database, self._log, clock, orphan))
         self._broken.discard(lease.session_id)

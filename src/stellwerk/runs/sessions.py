@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Row, Transaction
 from stellwerk.documents.store import Document, find_document, unknown_file
 from stellwerk.envelope.model import AskUser, decode
 from stellwerk.envelope.payloads import Answered, StopAsked
@@ -109,7 +109,9 @@ class Sessions:
         """
         request = _Request(tenant, session_id, key, digest_id(text, *documents), documents)
         # The same request twice at once: the second must not interrupt the run of the first.
-        once = asyncio.Lock() if key is None else self._sending.setdefault((tenant, session_id, key), asyncio.Lock())
+        once = asyncio.Lock()
+        if key is not None:
+            once = self._sending.setdefault((tenant, session_id, key), once)
         async with once:
             return await self._send(request, text, if_busy)
 
@@ -128,7 +130,8 @@ class Sessions:
         status = found.status
         if if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
             (cleaned,) = await self._log.cleaned(tenant, text)
-            return await self._reply(request, found, Answered(ask_id=status.open_asks[0], text=cleaned or None))
+            answer = Answered(ask_id=status.open_asks[0], text=cleaned or None)
+            return await self._reply(request, found, answer)
         version = await self._systems.usable(tenant, found.system, found.version)
         files = _known_files(request, found)
         withdrawn: Sequence[Withdrawn] = ()
@@ -153,7 +156,6 @@ class Sessions:
         return await self._scheduler.accept(send)
 
     def _common(self, request: _Request, found: _Context) -> dict[str, Any]:
-        """The fields that all commands have."""
         return {
             "tenant": request.tenant,
             "session_id": request.session_id,
@@ -226,8 +228,10 @@ class Sessions:
             system = Head(*head).system
             status = status_of(tx, tenant, session_id)
             version = self._systems.newest_version(tx, tenant, system)
-            files = [find_document(tx, tenant, document_id) for document_id in dict.fromkeys(documents)]
-            asked = tx.rows("questions_of", session_id, tenant) if status.awaiting_user_input else []
+            files = [find_document(tx, tenant, each) for each in dict.fromkeys(documents)]
+            asked: list[Row] = []
+            if status.awaiting_user_input:
+                asked = tx.rows("questions_of", session_id, tenant)
             return usage, _Context(system, version, status, files, [body for (body,) in asked])
 
         found = await self._database.read(read)
@@ -242,12 +246,12 @@ class Sessions:
     async def fork(self, tenant: str, session_id: str, position: int | None) -> Session:
         """Create a session with everything that was said in this one up to the end of a run."""
         new = self._ids.new()
-        fork = Fork(tenant, session_id, new, position, self._clock.now(), self._storage.quotas.limits(tenant))
+        limits = self._storage.quotas.limits(tenant)
+        fork = Fork(tenant, session_id, new, position, self._clock.now(), limits)
         await self._database.submit(fork_many, fork)
         return await self.find(tenant, new, titled=True)
 
     async def stop(self, tenant: str, session_id: str, *, reason: str | None = None) -> Stopped:
-        """Stop the run under way, if there is one."""
         head = await self._log.head(tenant, session_id)
         stop = Stop(
             tenant=tenant,
@@ -289,13 +293,15 @@ class Sessions:
 
 
 def _known_files(request: _Request, found: _Context) -> list[Document]:
-    for document_id, document in zip(dict.fromkeys(request.documents), found.documents, strict=True):
-        if document is None:
+    files: list[Document] = []
+    for document_id, file in zip(dict.fromkeys(request.documents), found.documents, strict=True):
+        if file is None:
             raise unknown_file(document_id)
-    return [document for document in found.documents if document is not None]
+        files.append(file)
+    return files
 
 
-def _session(row: tuple[Any, ...]) -> Session:
+def _session(row: Row) -> Session:
     session_id, system, user, created_at, last_activity_at, position, state, first = row
     status = Status() if state is None else msgspec.json.decode(state, type=Status)
     return Session(

@@ -28,7 +28,6 @@ logger = structlog.get_logger(__name__)
 
 _Key = tuple[str, str, int]
 Factories = Callable[[str, str], Awaitable[AgentFactory]]
-"""What builds the agents of a tenant's system."""
 KEPT = 200
 """Agents that are held ready; any other is built again when it is needed."""
 
@@ -56,7 +55,7 @@ def register_many(tx: Transaction, items: Sequence[Registration]) -> list[int | 
 
 def withdraw_many(tx: Transaction, systems: Sequence[tuple[str, str]]) -> list[bool | Exception]:
     """Withdraw systems; False if none was there. Rows without a session are deleted at once."""
-    withdrawn: list[bool | Exception] = [tx.run("withdraw_system", tenant, name) > 0 for tenant, name in systems]
+    withdrawn: list[bool | Exception] = [tx.run("withdraw_system", *system) > 0 for system in systems]
     tx.run("purge_systems")
     return withdrawn
 
@@ -194,8 +193,10 @@ class Systems:
         version, rows = await self._database.read(read)
         if version is None:
             known = sorted({*self._given, *(known for (known,) in rows)})
-            none = "none is registered; POST /agent-systems registers one"
-            raise errors.NotFound("agent system", name, remedy=f"there are: {', '.join(known)}" if known else none)
+            remedy = "none is registered; POST /agent-systems registers one"
+            if known:
+                remedy = f"there are: {', '.join(known)}"
+            raise errors.NotFound("agent system", name, remedy=remedy)
         return version
 
     def newest_version(self, tx: Transaction, tenant: str, name: str) -> int | None:
@@ -265,9 +266,8 @@ class Systems:
         row, rows = await self._database.read(read)
         versions = tuple(number for (number,) in rows)
         if row is None:
-            raise errors.NotFound(
-                "version", str(chosen), remedy=f"of {name!r} there are: {', '.join(map(str, versions))}"
-            )
+            remedy = f"of {name!r} there are: {', '.join(map(str, versions))}"
+            raise errors.NotFound("version", str(chosen), remedy=remedy)
         return chosen, row, versions
 
     async def agent(self, tenant: str, name: str, version: int) -> RunnableAgent:
@@ -282,7 +282,8 @@ class Systems:
         async with self._building.setdefault(key, asyncio.Lock()):  # a slow one holds up no other
             known = self._outdated.get(tenant)
             try:
-                return self._keep(key, self._agents.get(key) or await self._built(tenant, name, version), known)
+                agent = self._agents.get(key) or await self._built(tenant, name, version)
+                return self._keep(key, agent, known)
             finally:
                 self._building.pop(key, None)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Row, Transaction
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, RunStart, decode
 from stellwerk.envelope.payloads import RunStarted
@@ -42,7 +42,6 @@ class BegunRun(NamedTuple):
     last: int
     """Position of the last envelope stored with it."""
     after: int
-    """The cursor that shows the whole run."""
     claimed: ClaimedRun | None
     stored: list[Stored]
 
@@ -88,7 +87,7 @@ def begin_run(
     tx: Transaction, lease: Lease, status: Status, envelopes: Sequence[Envelope], *, claim: bool, limits: Limits
 ) -> BegunRun:
     """Store a run and its first envelopes. With ``claim``, this process holds its lease at once."""
-    offset, start = next((n, each) for n, each in enumerate(envelopes) if isinstance(each, RunStart))
+    offset, start = next((n, e) for n, e in enumerate(envelopes) if isinstance(e, RunStart))
     noted = append_input(tx, lease.tenant, lease.session_id, envelopes, limits)
     first = noted.stored[offset].position
     _store_status(tx, lease.tenant, lease.session_id, reduce(fold, envelopes, status))
@@ -145,7 +144,7 @@ def release_many(tx: Transaction, items: Sequence[Release]) -> list[bool | Excep
     return [tx.run("release_run", paused, at, x.run_id, x.tenant, x.epoch) > 0 for x, at, paused in items]
 
 
-def claim_run(tx: Transaction, row: tuple[Any, ...], *, at: float, again: bool = False) -> ClaimedRun | None:
+def claim_run(tx: Transaction, row: Row, *, at: float, again: bool = False) -> ClaimedRun | None:
     """None if the session was deleted; the run is ended then."""
     run_id, session_id, tenant, position, attempt, epoch = row
     raised = tx.row("raise_epoch", session_id, tenant)
@@ -157,7 +156,7 @@ def claim_run(tx: Transaction, row: tuple[Any, ...], *, at: float, again: bool =
     return ClaimedRun(lease, position - 1, attempt + again, cut_off=epoch != 0)
 
 
-def _claim_all(tx: Transaction, rows: Iterable[tuple[Any, ...]], *, at: float, again: bool = False) -> list[ClaimedRun]:
+def _claim_all(tx: Transaction, rows: list[Row], *, at: float, again: bool = False) -> list[ClaimedRun]:
     found = (claim_run(tx, row, at=at, again=again) for row in rows)
     return [claimed for claimed in found if claimed is not None]
 
@@ -190,16 +189,12 @@ def _start_next(tx: Transaction, ended: Lease, status: Status, *, at: float) -> 
     if waiting is None or status.status == "running":
         return []
     position, message_id, run_id, system, version = waiting
-    started = RunStarted(
-        round=status.round + 1,
-        trigger="message",
-        system=system,
-        system_version=version,
-        message_id=message_id,
-    )
+    round_ = status.round + 1
+    started = RunStarted(round=round_, trigger="message", system=system, system_version=version, message_id=message_id)
     start = run_start(started, run_id=run_id, trace_id=run_id, at=at)
     tx.run("take_from_inbox", ended.session_id, ended.tenant, position)
-    return begin_run(tx, replace(ended, run_id=run_id, epoch=0), status, [start], claim=False, limits=NO_LIMITS).stored
+    lease = replace(ended, run_id=run_id, epoch=0)
+    return begin_run(tx, lease, status, [start], claim=False, limits=NO_LIMITS).stored
 
 
 def status_of(tx: Transaction, tenant: str, session_id: str) -> Status:
@@ -227,5 +222,6 @@ def rebuild_statuses(tx: Transaction, _items: Sequence[None]) -> list[int | Exce
 
 
 def rebuild_status(tx: Transaction, tenant: str, session_id: str) -> None:
-    events = tx.rows("turning_points", session_id, msgspec.json.encode(TURNING_POINTS).decode(), tenant)
+    types = msgspec.json.encode(TURNING_POINTS).decode()
+    events = tx.rows("turning_points", session_id, types, tenant)
     update_status(tx, tenant, session_id, (decode(body) for (body,) in events))

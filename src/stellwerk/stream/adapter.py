@@ -32,7 +32,6 @@ class StreamAdapter:
         self._states = States(self.tree)
         self._answers = AnswerCandidates()
         self.usage = self._models.usage
-        """Tokens per model so far."""
         self.declined = False
         """The user answered no at a breakpoint."""
         self._messages: set[str] = set()

@@ -160,7 +160,6 @@ class CallTree:
         }
 
     def in_call(self, ts: float, start: CallStart, agent: str | None = None) -> dict[str, Any]:
-        """Return the place of an envelope that belongs to a call."""
         return self.place(ts, start.parent_id, start.call_id, agent or start.agent)
 
     def root(self, ts: float) -> dict[str, Any]:

@@ -126,8 +126,6 @@ class ToolAnswered(Fact, frozen=True, gc=False):
 
 
 class CallFailed(Fact, frozen=True, gc=False):
-    """A model or tool raised."""
-
     ts: float
     run: str
     kind: str
@@ -211,8 +209,6 @@ class NodeUpdated(Fact, frozen=True, gc=False):
 
 
 class ToolOutputDelta(Fact, frozen=True, gc=False):
-    """A tool streamed a piece of its output."""
-
     ts: float
     run: str
     data: Any

@@ -60,7 +60,6 @@ def used_by(model: str, input_tokens: int, output_tokens: int) -> Usage:
 
 
 def add_usage(usage: dict[str, Usage], used: Usage) -> None:
-    """Add to the usage of its model."""
     before = usage.get(used.model)
     if before is not None:
         read = before.input_tokens + used.input_tokens
