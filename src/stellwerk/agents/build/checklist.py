@@ -96,6 +96,14 @@ class DeepChecklist(ChecklistMiddleware):
         return await handler(request)
 
 
+def has_checklist(agent: CompleteAgent) -> bool:
+    """Whether the agent, or a sub-agent below it, has checklist tools."""
+    if agent.kind == "graph":
+        return False
+    own = any(schema.name in CHECKLIST_TOOLS for schema in agent.tool_schemas)
+    return own or any(has_checklist(use.agent) for use in agent.agents_as_tools)
+
+
 def checklist_for(agent: CompleteAgent) -> ChecklistMiddleware:
     """The middleware for an agent; each of its sub-agents gets a branch of the checklist."""
     kind = DeepChecklist if agent.kind == "deep" else ChecklistMiddleware

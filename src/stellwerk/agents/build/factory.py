@@ -9,20 +9,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from langchain.agents import create_agent
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from stellwerk.agents.build import models
-from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_for
-from stellwerk.agents.build.kinds import ALL_EFFECTS, BuiltAgent, KindParts, agent_kind, agent_tool
+from stellwerk.agents.build import kinds, models
+from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_for, has_checklist
+from stellwerk.agents.build.kinds import BuiltAgent, KindParts, name_of
 from stellwerk.agents.build.resources import Resources, effect_of, is_untrusted
 from stellwerk.agents.graphs.input import find_input
 from stellwerk.agents.graphs.registry import Saver, adopted, with_types_of
 from stellwerk.agents.middleware.approvals import ToolTraits
 from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
-from stellwerk.agents.middleware.request import prompt_of
-from stellwerk.agents.runtime.context import CustomStateShared
 from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE
 from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent, RunOptions
@@ -53,7 +50,7 @@ class _Rights(NamedTuple):
         return _Rights(effects, self.asked | set(config.approvals_after_reading))
 
 
-_ANYTHING = _Rights(ALL_EFFECTS, frozenset())
+_ANYTHING = _Rights(kinds.ALL_EFFECTS, frozenset())
 
 
 class AgentFactory:
@@ -96,7 +93,7 @@ class AgentFactory:
                 made.append(await _Building(self._resources).built(narrow, _ANYTHING, None))
             return made[0]
 
-        return agent_tool(narrow, name=name or agent.name, inner=inner)
+        return kinds.agent_tool(narrow, name=name or agent.name, inner=inner)
 
 
 def _named(loaded: LoadedSystem) -> set[str]:
@@ -127,38 +124,24 @@ class _Building:
         untrusted = any(each.untrusted for each in known.values())
         config = agent.config.model_copy(update={"approvals_after_reading": sorted(rights.asked)})
         layers = middleware_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
-        if _has_checklist(agent):
+        if has_checklist(agent):
             layers.append(checklist_for(agent))
-        images = models.image_input(agent.model, model)
-        saver = with_types_of([built.graph for _, built in below], saver)
-        if agent.kind != "react":
-            limits = without_answer_settings(config)
-            parts = KindParts(
-                model=model,
-                tools=tools,
-                middleware=layers,
-                guards=middleware_for(limits, agent=agent.name, judge=model, aliases=aliases, known=known),
-                below=below,
-                effects=rights.effects,
-                asked=rights.asked,
-                keep=resources.keep,
-                saver=saver,
-                store=resources.store,
-            )
-            graph = agent_kind(agent.kind)(agent, parts)
-            return BuiltAgent(graph, MESSAGES, untrusted or agent.kind == "workplan", images)
-        tools += [_offered(agent, use, built) for use, built in below]
-        graph = create_agent(
-            model,
-            tools,
-            system_prompt=prompt_of(agent.config) or None,
+        limits = without_answer_settings(config)
+        parts = KindParts(
+            model=model,
+            tools=tools,
             middleware=layers,
-            state_schema=CustomStateShared,
-            checkpointer=saver,
+            guards=middleware_for(limits, agent=agent.name, judge=model, aliases=aliases, known=known),
+            below=below,
+            effects=rights.effects,
+            asked=rights.asked,
+            keep=resources.keep,
+            saver=with_types_of([built.graph for _, built in below], saver),
             store=resources.store,
-            name=agent.name,
         )
-        return BuiltAgent(graph, MESSAGES, untrusted, images)
+        graph = kinds.agent_kind(agent.kind)(agent, parts)
+        images = models.image_input(agent.model, model)
+        return BuiltAgent(graph, MESSAGES, untrusted or agent.kind == "workplan", images)
 
     async def _below(self, use: AgentAsTool, rights: _Rights) -> BuiltAgent:
         terms = None if use.allowed_tools is None else tuple(use.allowed_tools)
@@ -203,7 +186,7 @@ class _Building:
 def _with_resolved_aliases(agent: CompleteAgent, names: Mapping[str, str]) -> CompleteAgent:
     """The agent with resolved aliases in its rules; a rule for an unknown tool is an error."""
     own = {schema.name for schema in agent.tool_schemas}
-    own |= {_name(use) for use in agent.agents_as_tools}
+    own |= {name_of(use) for use in agent.agents_as_tools}
     mine = {names.get(name, name) for name in own} | own
     changes = {}
     for setting in BY_TOOL:
@@ -217,33 +200,15 @@ def _with_resolved_aliases(agent: CompleteAgent, names: Mapping[str, str]) -> Co
     return agent.model_copy(update={"config": agent.config.model_copy(update=changes)})
 
 
-def _offered(agent: CompleteAgent, use: AgentAsTool, built: BuiltAgent) -> BaseTool:
-    async def inner() -> BuiltAgent:
-        return built
-
-    shared = _has_checklist(agent) and _has_checklist(use.agent)
-    return agent_tool(use.agent, name=_name(use), inner=inner, shares_checklist=shared)
-
-
 def _known(tools: Sequence[BaseTool], below: Sequence[tuple[AgentAsTool, BuiltAgent]]) -> dict[str, ToolTraits]:
     """The traits of tools and sub-agents, by name; a graph of the operator may do anything."""
     known = {tool.name: ToolTraits(effect_of(tool), is_untrusted(tool)) for tool in tools}
     known[GENERAL_PURPOSE] = ToolTraits(None, any(each.untrusted for each in known.values()))
     for use, built in below:
-        name = _name(use)
+        name = name_of(use)
         if any(tool.name == name for tool in tools):
             remedy = "give the sub-agent another one"
             raise SpecError(f"{name!r} is the name of a tool and of a sub-agent; {remedy}")
         effect = "external" if use.agent.kind == "graph" else None
         known[name] = ToolTraits(effect, built.untrusted)
     return known
-
-
-def _name(use: AgentAsTool) -> str:
-    return use.name or use.agent.name
-
-
-def _has_checklist(agent: CompleteAgent) -> bool:
-    """Whether the agent, or a sub-agent below it, has checklist tools."""
-    own = any(schema.name in CHECKLIST_TOOLS for schema in agent.tool_schemas)
-    return agent.kind != "graph" and (own or any(_has_checklist(use.agent) for use in agent.agents_as_tools))

@@ -1,4 +1,4 @@
-"""Kinds of agents: what an agent is built of, deep agents, kinds of plug-ins, and an agent as a tool.
+"""Kinds of agents: ``react``, ``deep`` and those of plug-ins; and an agent as a tool of another.
 
 Deep Agents of LangChain have files in their state and sub-agents behind one ``task`` tool. Files
 never reach the host: the only backend is the graph's state. The package is an extra, imported when
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import msgspec
+from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
@@ -20,11 +21,11 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field
 
 from stellwerk import plugins
-from stellwerk.agents.build.checklist import shared_checklist
+from stellwerk.agents.build.checklist import has_checklist, shared_checklist
 from stellwerk.agents.graphs.input import Graph, GraphInput
 from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.agents.middleware.types import Middleware, ToolOutcome
-from stellwerk.agents.runtime.context import graph_context
+from stellwerk.agents.runtime.context import CustomStateShared, graph_context
 from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
@@ -77,13 +78,39 @@ AgentKind = Callable[[CompleteAgent, KindParts], Graph]
 
 
 def agent_kind(name: str) -> AgentKind:
-    if name == "deep":
-        return build_deep
-    found: AgentKind | None = plugins.loaded(plugins.AGENT_KINDS).get(name)
+    ours: dict[str, AgentKind] = {"react": build_react, "deep": build_deep}
+    found = ours.get(name) or plugins.loaded(plugins.AGENT_KINDS).get(name)
     if found is None:
         remedy = "install one, or reinstall stellwerk"
         raise SpecError(f"no installed package has agents of kind {name!r}; {remedy}")
     return found
+
+
+def build_react(agent: CompleteAgent, parts: KindParts) -> Graph:
+    """LangChain's ``create_agent``; each sub-agent is a tool."""
+    below = [_as_tool(agent, use, built) for use, built in parts.below]
+    return create_agent(
+        parts.model,
+        [*parts.tools, *below],
+        system_prompt=prompt_of(agent.config) or None,
+        middleware=list(parts.middleware),
+        state_schema=CustomStateShared,
+        checkpointer=parts.saver,
+        store=parts.store,
+        name=agent.name,
+    )
+
+
+def _as_tool(agent: CompleteAgent, use: AgentAsTool, built: BuiltAgent) -> BaseTool:
+    async def inner() -> BuiltAgent:
+        return built
+
+    shared = has_checklist(agent) and has_checklist(use.agent)
+    return agent_tool(use.agent, name=name_of(use), inner=inner, shares_checklist=shared)
+
+
+def name_of(use: AgentAsTool) -> str:
+    return use.name or use.agent.name
 
 
 def build_deep(agent: CompleteAgent, parts: KindParts) -> Graph:
@@ -114,7 +141,7 @@ def build_deep(agent: CompleteAgent, parts: KindParts) -> Graph:
 
 
 def _deep_subagent(use: AgentAsTool, built: BuiltAgent) -> "CompiledSubAgent":
-    name = use.name or use.agent.name
+    name = name_of(use)
     if "messages" not in built.graph.output_channels:
         problem = "does not return 'messages', so its caller would get no answer"
         remedy = "add them to its output schema"

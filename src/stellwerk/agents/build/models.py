@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-import structlog
 from langchain.chat_models import init_chat_model
 
 # Private, but the only list of providers and their packages; a test pins it.
@@ -24,8 +23,6 @@ from stellwerk.errors import MissingPackage, MissingSecret, SettingsError, SpecE
 from stellwerk.spec.catalogue import plain
 from stellwerk.spec.model import ModelSpec
 from stellwerk.spec.operator import Provider
-
-logger = structlog.get_logger(__name__)
 
 SCRIPTED = "scripted"
 _EXTRAS = {"langchain_openai": "path/to/stellwerk[openai]"}
@@ -42,26 +39,11 @@ _NO_REDIRECTS = {"follow_redirects": False, "allow_redirects": False}
 
 
 def refuse_redirects(model: BaseChatModel) -> None:
-    """In all HTTP clients of the model, once if models share a client."""
+    """In all HTTP clients of the model."""
     for name in _CLIENTS:
         http: Any = getattr(getattr(model, name, None), "_client", None)
         if getattr(http, "follow_redirects", False):
             http.follow_redirects = False
-            hook = _warn_async if name.endswith("async_client") else _warn
-            hooks = [*http.event_hooks.get("response", ()), hook]
-            http.event_hooks = {**http.event_hooks, "response": hooks}
-
-
-def _warn(response: Any) -> None:
-    if response.has_redirect_location:
-        target = response.headers["location"]
-        remedy = "use that URL as the base_url if it is the intended server"
-        reason = f"Redirect to {target} not followed; {remedy}"
-        logger.warning("redirect_refused", url=str(response.url), reason=reason)
-
-
-async def _warn_async(response: Any) -> None:
-    _warn(response)
 
 
 class SecretSource(Protocol):
