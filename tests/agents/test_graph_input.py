@@ -137,6 +137,7 @@ class Priced(TypedDict):
 def test_the_final_state_of_a_graph_has_a_schema() -> None:
     graph = graph_of(Priced, input_schema=Question, output_schema=Priced)
     published = output_schema(graph)
+    assert published is not None
     assert published["properties"]["price"] == {"type": "integer"}
     assert published["properties"]["report"]["properties"]["words"]["type"] == "integer"
     assert published["properties"]["messages"] == {"type": "array", "description": "Messages of the conversation."}
@@ -149,6 +150,7 @@ def test_a_schema_that_refers_to_others_carries_them() -> None:
         reports: list[Report]
 
     published = output_schema(graph_of(Several))
+    assert published is not None
     assert published["properties"]["reports"]["items"] == {"$ref": "#/$defs/Report"}
     assert set(published["$defs"]) == {"Report"}
 

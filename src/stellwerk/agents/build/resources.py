@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_tools
 from stellwerk.agents.build.models import EnvironmentSecrets, SecretSource, known_providers, missing_packages
-from stellwerk.agents.graphs.input import Graph, final_state_schema
+from stellwerk.agents.graphs.input import Graph, output_schema
 from stellwerk.agents.graphs.registry import Builder, GraphEntry, Graphs, open_graph
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.tools.call import SaveFiles
@@ -83,7 +83,7 @@ class Resources:
             tools={**own, **self.tools.names()},
             mcp_servers=gone,
             graphs=self.graphs.names(),
-            output_schema=lambda name: final_state_schema(self._opened.get(name) or self.graphs.find(name).source),
+            output_schema=lambda name: output_schema(self._opened.get(name) or self.graphs.find(name).source),
             providers=list(providers),
             keys=keyed,
             environment=self.environment,

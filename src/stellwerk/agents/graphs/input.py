@@ -5,7 +5,7 @@ or the one that the operator names.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import UnionType
@@ -35,7 +35,7 @@ class GraphInput:
     """None for a graph whose whole input is the message."""
     form: Form
     own_graph: bool = field(default=True, compare=False)
-    """Whether it is a graph of the operator, whose final state is the answer. False for agents of ours."""
+    """Whether it is a graph of the operator, whose final state is the answer; not an agent of ours."""
 
     def to_input(self, messages: Sequence[BaseMessage]) -> Any:
         """The graph's input: the messages, or the text of the user's last one."""
@@ -60,21 +60,21 @@ def find_input(graph: Graph, *, name: str, key: str | None = None) -> GraphInput
     return GraphInput(chosen, form)
 
 
-def output_schema(graph: Graph | StateGraph[Any, Any, Any, Any]) -> dict[str, Any]:
-    """The JSON Schema of a graph's final state, of bounded size."""
+@lru_cache(maxsize=200)
+def output_schema(graph: Any) -> dict[str, Any] | None:
+    """The JSON Schema of a graph's final state, of bounded size; None for a factory of graphs."""
+    if not isinstance(graph, Pregel | StateGraph):
+        return None
     builder: Any = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
-    hints = {} if builder is None else hints_of(builder.output_schema)
-    outputs: Any = getattr(graph, "output_channels", ()) if builder is None else builder.schemas[builder.output_schema]
+    hints: dict[str, Any] = {}
+    outputs: Any = getattr(graph, "output_channels", ())
+    if builder is not None:
+        hints = hints_of(builder.output_schema)
+        outputs = builder.schemas[builder.output_schema]
     root = outputs if isinstance(outputs, str) else _ROOT
     if root is outputs or root in outputs:
         return _schema({_ROOT: getattr(graph.channels[root], "ValueType", Any)})
     return _schema({key: hints.get(key, Any) for key in outputs if key in graph.channels})
-
-
-@lru_cache(maxsize=200)
-def final_state_schema(graph: Any) -> dict[str, Any] | None:
-    """The output schema of a registered graph; None for a factory, which was not called yet."""
-    return output_schema(graph) if isinstance(graph, Pregel | StateGraph) else None
 
 
 def _input_fields(graph: Graph) -> dict[str, Any] | None:
@@ -82,18 +82,18 @@ def _input_fields(graph: Graph) -> dict[str, Any] | None:
     builder = getattr(graph, "builder", None)
     if builder is None:
         whole = _input_type(graph)
-        return hints_of(whole) if is_typeddict(whole) else {"messages": Any} if _is_dict(whole) else None
+        if is_typeddict(whole):
+            return hints_of(whole)
+        return {"messages": Any} if whole is dict or get_origin(whole) is dict else None
     hints, channels = hints_of(builder.input_schema), builder.schemas[builder.input_schema]
-    return None if _ROOT in channels else {key: hints.get(key, Any) for key in channels if key in builder.channels}
-
-
-def _is_dict(annotation: Any) -> bool:
-    return annotation is dict or get_origin(annotation) is dict
+    if _ROOT in channels:
+        return None
+    return {key: hints.get(key, Any) for key in channels if key in builder.channels}
 
 
 def _input_type(graph: Graph) -> Any:
-    channel = graph.channels[graph.input_channels] if isinstance(graph.input_channels, str) else None
-    return getattr(channel, "UpdateType", Any)
+    key = graph.input_channels
+    return getattr(graph.channels[key], "UpdateType", Any) if isinstance(key, str) else Any
 
 
 def _form(annotation: Any, key: str = "") -> Form | None:
@@ -111,14 +111,12 @@ def _form(annotation: Any, key: str = "") -> Form | None:
     return None
 
 
-def _bare(annotation: Any) -> Iterator[Any]:
+def _bare(annotation: Any) -> list[Any]:
     """The alternatives of an annotation, without Annotated and the like."""
     annotation = _unwrapped(annotation)
     if get_origin(annotation) in (Union, UnionType):
-        for alternative in get_args(annotation):
-            yield from _bare(alternative)
-    else:
-        yield annotation
+        return [bare for alternative in get_args(annotation) for bare in _bare(alternative)]
+    return [annotation]
 
 
 def _unwrapped(annotation: Any) -> Any:
@@ -133,19 +131,26 @@ def _of_messages(kind: Any) -> bool:
 
 
 def _no_input_key(key: str | None, fields: dict[str, Any]) -> str:
-    listed = ", ".join(f"{field} ({_short(annotation)})" for field, annotation in fields.items()) or "none"
-    problem = "cannot take a message" if key in fields else "is not a field of its input"
-    asked = f"the input key {key!r} {problem}" if key else "its input has no 'messages' and not exactly one text field"
-    return f"{asked}; fields are: {listed}. Name the one for the user's text under graph_inputs in the operator's file"
+    asked = "its input has no 'messages' and not exactly one text field"
+    if key:
+        problem = "cannot take a message" if key in fields else "is not a field of its input"
+        asked = f"the input key {key!r} {problem}"
+    listed = ", ".join(f"{field} ({_short(fields[field])})" for field in fields) or "none"
+    remedy = "Name the one for the user's text under graph_inputs in the operator's file"
+    return f"{asked}; fields are: {listed}. {remedy}"
 
 
 def _short(annotation: Any) -> str:
-    return getattr(annotation, "__name__", str(annotation)) if not get_args(annotation) else str(annotation)[:60]
+    if get_args(annotation):
+        return str(annotation)[:60]
+    return getattr(annotation, "__name__", str(annotation))
 
 
 def _schema(fields: dict[str, Any]) -> dict[str, Any]:
     properties = {key: _field_schema(annotation) for key, annotation in fields.items()}
-    definitions = {name: one for field in properties.values() for name, one in field.pop("$defs", {}).items()}
+    definitions: dict[str, Any] = {}
+    for field_schema in properties.values():
+        definitions |= field_schema.pop("$defs", {})
     whole = properties.get(_ROOT, {"type": "object", "properties": properties})
     if definitions:
         whole = {**whole, "$defs": definitions}

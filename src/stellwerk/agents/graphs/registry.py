@@ -1,4 +1,4 @@
-"""Registry of the operator's graphs: found by name, made by a factory if need be, compiled with our saver and store.
+"""Registry of the operator's graphs: found by name, made by a factory, compiled with our saver.
 
 State, nodes and sub-graphs are not changed. Only the saver and the store are ours, so that
 checkpoints are fenced and types in the state are restored as themselves.
@@ -57,11 +57,10 @@ class Graphs:
     def __init__(self, entries: Iterable[GraphEntry] = ()) -> None:
         self._entries: dict[str, GraphEntry] = {}
         for entry in entries:
-            if other := self._entries.get(entry.name):
-                raise BrokenReference(
-                    entry.origin, f"the name {entry.name!r} is taken by {other.origin}; choose another one"
-                )
-            self._entries[entry.name] = entry
+            other = self._entries.setdefault(entry.name, entry)
+            if other is not entry:
+                problem = f"the name {entry.name!r} is taken by {other.origin}; choose another one"
+                raise BrokenReference(entry.origin, problem)
 
     def names(self) -> list[str]:
         return sorted(self._entries)
@@ -69,7 +68,8 @@ class Graphs:
     def find(self, name: str) -> GraphEntry:
         if name not in self._entries:
             otherwise = None if self._entries else "the operator has registered none"
-            raise NotFound("graph", name, remedy=Suggestions().did_you_mean(name, self._entries, otherwise=otherwise))
+            remedy = Suggestions().did_you_mean(name, self._entries, otherwise=otherwise)
+            raise NotFound("graph", name, remedy=remedy)
         return self._entries[name]
 
 
@@ -78,17 +78,16 @@ def discover(
 ) -> Graphs:
     """Load the operator's graphs and those of installed packages.
 
-    ``inputs`` names the input key of graphs that need it, ``images`` the graphs whose messages may hold images.
+    ``inputs`` names the input key of graphs that need it, ``images`` the graphs that take images.
     """
-    keys = dict(inputs or {})
-    installed = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
-    named = [*references.items(), *installed.items()]
+    keys = inputs or {}
+    installed = [(point.name, point.value) for point in entry_points(group=ENTRY_POINTS)]
 
-    def entry(one: tuple[str, str]) -> GraphEntry:
-        name, origin = one
+    def entry(named: tuple[str, str]) -> GraphEntry:
+        name, origin = named
         return GraphEntry(name, load_reference(origin), origin, keys.get(name), name in images)
 
-    graphs = Graphs(load_all(named, entry))
+    graphs = Graphs(load_all([*references.items(), *installed], entry))
     for name in [*keys, *images]:
         graphs.find(name)
     return graphs
@@ -112,19 +111,17 @@ async def open_graph(entry: GraphEntry, resources: AsyncExitStack, *, store: Bas
             elif isinstance(made, AbstractContextManager):
                 made = resources.enter_context(made)
     if not isinstance(made, Pregel | StateGraph):
-        raise BrokenReference(
-            entry.origin,
-            f"is of type {type(made).__name__}; a compiled graph, a StateGraph or a function making one is needed",
-        )
+        needed = "a compiled graph, a StateGraph or a function making one is needed"
+        raise BrokenReference(entry.origin, f"is of type {type(made).__name__}; {needed}")
     return made
 
 
 def adopted(graph: Graph | Builder, *, name: str, saver: Saver | None, store: BaseStore) -> Graph:
     """The graph with our saver and store; sub-graphs inherit both when they run.
 
-    Without a saver it uses that of the graph that it runs in. It is compiled again from its builder, because
-    compiling makes LangGraph allow the types of its schema in stored state. A graph of the functional API has no
-    builder and is copied.
+    Without a saver it uses that of the graph that it runs in. It is compiled again from its
+    builder, because compiling makes LangGraph allow the types of its schema in stored state. A
+    graph of the functional API has no builder and is copied.
     """
     compiled = _compilable(graph).compile() if isinstance(graph, StateGraph) else graph
     saver = with_types_of([compiled], saver)
@@ -140,7 +137,8 @@ def adopted(graph: Graph | Builder, *, name: str, saver: Saver | None, store: Ba
         name=name,
         transformers=compiled.stream_transformers,
     )
-    compiled_again.step_timeout, compiled_again.retry_policy = compiled.step_timeout, compiled.retry_policy
+    compiled_again.step_timeout = compiled.step_timeout
+    compiled_again.retry_policy = compiled.retry_policy
     return compiled_again.with_config(compiled.config) if compiled.config else compiled_again
 
 
@@ -156,9 +154,10 @@ def _nodes(names: Any) -> list[str] | Literal["*"]:
 
 
 def _compilable(builder: Builder) -> Builder:
-    """Compiling adds the node for ``set_node_defaults(error_handler=…)`` to the builder, and fails if it exists."""
+    """A copy without the node of ``set_node_defaults(error_handler=…)``, which compiling adds."""
     fresh = copy.copy(builder)
-    fresh.nodes = {name: node for name, node in builder.nodes.items() if name != _DEFAULT_ERROR_HANDLER_NODE}
+    fresh.nodes = dict(builder.nodes)
+    fresh.nodes.pop(_DEFAULT_ERROR_HANDLER_NODE, None)
     return fresh
 
 
@@ -172,9 +171,7 @@ def _arguments(entry: GraphEntry, factory: Callable[..., Any], store: BaseStore)
         elif "RunnableConfig" in asked or parameter.name == "config":
             given[parameter.name] = {"configurable": {}}
         elif parameter.default is parameter.empty and parameter.kind not in _OPTIONAL:
-            raise BrokenReference(
-                entry.origin,
-                f"asks for {parameter.name!r}, which we cannot give; a factory takes nothing, "
-                "or config: RunnableConfig, or runtime: ServerRuntime",
-            )
+            takes = "nothing, or config: RunnableConfig, or runtime: ServerRuntime"
+            problem = f"asks for {parameter.name!r}, which we cannot give; a factory takes {takes}"
+            raise BrokenReference(entry.origin, problem)
     return given

@@ -37,12 +37,13 @@ def state_types(graph: Pregel[Any, Any, Any, Any]) -> set[AllowedType]:
 
 
 def hints_of(schema: Any) -> dict[str, Any]:
-    """The fields of a class and their types; annotations that cannot be resolved are left as strings."""
+    """The fields of a class and their types; what cannot be resolved is left as a string."""
     if not inspect.isclass(schema):
         return {}
     module = sys.modules.get(schema.__module__)
+    names = vars(module) if module else None
     try:
-        return get_type_hints(schema, vars(module) if module else None, dict(vars(schema)), include_extras=True)
+        return get_type_hints(schema, names, dict(vars(schema)), include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError):
         return dict(inspect.get_annotations(schema))
 
