@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 import stellwerk
 from stellwerk.cli import administration, inspect, sessions, shared
-from stellwerk.cli.shared import Config, EnvelopesAsJson, chosen_config, refuse
+from stellwerk.cli.shared import Config, LogAsJson, chosen_config, refuse
 from stellwerk.errors import StellwerkError
 
 
@@ -121,7 +121,7 @@ def run(
         list[str] | None, Argument(metavar="TEXT", help="The message. In a pipe, standard input is read.")
     ] = None,
     config: Config = None,
-    as_json: EnvelopesAsJson = False,
+    as_json: LogAsJson = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Print the answer only.")] = False,
     debug: Annotated[bool, Option("--debug", help="Show the stack of an error.")] = False,
 ) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import aclosing
 
 import msgspec
 
@@ -21,21 +21,23 @@ from stellwerk.ids import SystemClock
 async def tail(client: Client, session_id: str, *, after: int) -> None:
     view = SessionView(Screen(sys.stdout), SystemClock().now, watching=True)
     ticking = asyncio.create_task(keep_ticking(view.tick))
+    away = "the server is away; coming back"
+    events = client.follow(session_id, after=after, lost=lambda _: view.note(away))
     try:
-        with _settled(view.screen):
-            away = "the server is away; coming back"
-            async for event in client.follow(session_id, after=after, lost=lambda _: view.note(away)):
+        async with aclosing(events):
+            async for event in events:
                 view.note("")
                 _show(view, event)
     finally:
         ticking.cancel()
+        _settle(view.screen)
 
 
 async def replay(lines: Iterable[bytes], *, name: str, speed: float | None) -> None:
     """Show an exported log; with ``speed`` as many times faster than it happened."""
     now = 0.0
     view = SessionView(Screen(sys.stdout), lambda: now, watching=True)
-    with _settled(view.screen):
+    try:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -49,6 +51,8 @@ async def replay(lines: Iterable[bytes], *, name: str, speed: float | None) -> N
                 await asyncio.sleep(max(ts - now, 0) / speed)
             now = ts
             _show(view, event)
+    finally:
+        _settle(view.screen)
 
 
 def _show(view: SessionView, event: Event) -> None:
@@ -60,11 +64,7 @@ def _show(view: SessionView, event: Event) -> None:
         raise BrokenPipeError
 
 
-@contextmanager
-def _settled(screen: Screen) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        screen.settle()
-        if screen.closed:
-            StandardOutput().abandon()
+def _settle(screen: Screen) -> None:
+    screen.settle()
+    if screen.closed:
+        StandardOutput().abandon()

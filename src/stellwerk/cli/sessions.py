@@ -3,18 +3,18 @@
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, BadParameter, Option, Typer
 
-from stellwerk.cli.shared import WHERE, AsJson, EnvelopesAsJson, StandardOutput, Url, print_rows, refuse, talk
+from stellwerk.cli.shared import WHERE, AsJson, LogAsJson, StandardOutput, Url, local_time, print_rows, refuse, talk
 
 if TYPE_CHECKING:
     from stellwerk.client.client import Client
     from stellwerk.client.responses import Event, Session
 
+_TO_THE_MINUTE = "%Y-%m-%d %H:%M"
 _SESSIONS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE")
 
 commands = Typer()
@@ -45,7 +45,7 @@ def tail(
     session_id: SessionId,
     url: Url = None,
     after: Annotated[int, Option(help="Skip events up to this position.", min=0)] = 0,
-    as_json: EnvelopesAsJson = False,
+    as_json: LogAsJson = False,
 ) -> None:
     """Follow a session in the terminal: messages, and the work of agents as it happens.
 
@@ -105,7 +105,7 @@ async def _print_events(events: "AsyncGenerator[Event, None]") -> None:
 
 def _row(session: "Session") -> tuple[str, ...]:
     status = "asks" if session.awaiting_user_input else session.status
-    times = (session.created_at, session.last_activity_at or session.created_at)
-    begun, active = (f"{datetime.fromtimestamp(time):%Y-%m-%d %H:%M}" for time in times)
+    begun = local_time(session.created_at, _TO_THE_MINUTE)
+    active = local_time(session.last_activity_at or session.created_at, _TO_THE_MINUTE)
     counts = (str(session.round), str(session.position))
     return session.id, session.agent_system_id, status, *counts, begun, active, session.title or ""

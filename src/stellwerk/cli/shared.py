@@ -25,7 +25,7 @@ T = TypeVar("T")
 Url = Annotated[str | None, Option(help="The server. [default: http://127.0.0.1:8000]")]
 Tenant = Annotated[str | None, Option(help="Another tenant than yours, if you run the server.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
-EnvelopesAsJson = Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")]
+LogAsJson = Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")]
 Config = Annotated[Path | None, Option(help="The operator's file: MCP servers, providers, tools and graphs.")]
 
 
@@ -140,5 +140,5 @@ def print_lines(lines: Iterable[str]) -> None:
     StandardOutput().write("".join(f"{line}\n" for line in lines))
 
 
-def local_time(at: float | None) -> str:
-    return "-" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
+def local_time(at: float | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    return "-" if at is None else datetime.fromtimestamp(at).strftime(form)
