@@ -8,7 +8,6 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, seen, share
 from benchmarks.store import EVENT, Store, Writer, opened
-from stellwerk.log.follow import follow
 from stellwerk.tenants.principals import LOCAL_TENANT
 
 SESSIONS = 200
@@ -37,7 +36,7 @@ async def _waits(store: Store, writer: Writer, phase: float) -> list[float]:
     sent: list[float] = []
     writing = asyncio.create_task(_write(writer, phase, sent))
     waits: list[float] = []
-    batches = follow(store.log, store.wakes, tenant=LOCAL_TENANT, session_id=writer.session_id, after=0)
+    batches = store.log.follow(LOCAL_TENANT, writer.session_id, after=0)
     async with aclosing(batches):
         async for batch in batches:
             now = time.perf_counter()

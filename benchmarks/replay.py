@@ -13,7 +13,7 @@ from stellwerk.api.http.auth import Credentials
 from stellwerk.api.streams.reader import SSE, Reader, StreamSource
 from stellwerk.envelope import frames
 from stellwerk.ids import SystemClock
-from stellwerk.log.follow import PAGE
+from stellwerk.log.durable import PAGE
 from stellwerk.log.log import LogEntry
 from stellwerk.tenants.keys import ApiKeys
 from stellwerk.tenants.principals import LOCAL, LOCAL_TENANT

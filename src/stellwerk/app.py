@@ -39,9 +39,8 @@ from stellwerk.overviews import Overviews
 from stellwerk.retention import RetentionJob
 from stellwerk.runs import transactions
 from stellwerk.runs.runner import Runner
-from stellwerk.runs.scheduler import Scheduler
+from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.sessions import Sessions
-from stellwerk.runs.storage import SessionStorage
 from stellwerk.runs.systems import Systems, purge
 from stellwerk.settings import LOOPBACK, Settings, beyond_loopback, listed
 from stellwerk.spec.operator import Operator

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.frames import Stored
-from stellwerk.log.follow import follow
 from stellwerk.log.log import LogEntry
 from stellwerk.log.notify import HEARTBEAT, SessionChannel, WakeUps
 from tests.log.conftest import Kept, kept_in
@@ -20,7 +19,7 @@ def entries(count: int) -> list[LogEntry]:
 
 
 def reader(kept: Kept, after: int = 0) -> AsyncIterator[list[Stored]]:
-    return follow(kept.log, kept.wakes, tenant=TENANT, session_id="s1", after=after)
+    return kept.log.follow(TENANT, "s1", after=after)
 
 
 async def positions(events: AsyncIterator[list[Stored]], until: int) -> list[int]:

@@ -17,7 +17,6 @@ from stellwerk.agents.tools.spec import tool
 from stellwerk.api.services import Services
 from stellwerk.envelope.model import Envelope
 from stellwerk.errors import StellwerkError
-from stellwerk.log.follow import read_envelopes
 from stellwerk.log.notify import WakeUps
 from stellwerk.runs.sessions import Session
 from stellwerk.settings import Settings
@@ -143,7 +142,7 @@ class InProcessServer:
             raise AssertionError(f"{expected} is expected, and {found} is there") from None
 
     async def log(self, sid: str) -> list[Envelope]:
-        return await read_envelopes(self.services.log, tenant=LOCAL_TENANT, session_id=sid)
+        return await self.services.log.envelopes(LOCAL_TENANT, sid)
 
 
 def _shown(session: Session) -> dict[str, Any]:

@@ -20,9 +20,8 @@ from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import CreateSession
 from stellwerk.log.notify import WakeUps
 from stellwerk.runs.commands import Send
-from stellwerk.runs.scheduler import Drive, Scheduler
+from stellwerk.runs.scheduler import Drive, Scheduler, SessionStorage
 from stellwerk.runs.sessions import Sessions
-from stellwerk.runs.storage import SessionStorage
 from stellwerk.runs.systems import Systems
 from stellwerk.tenants.quotas import TenantQuotas
 from tests.agents.agent_runs import same_factory

@@ -15,7 +15,6 @@ from stellwerk import app
 from stellwerk.api.services import Services
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import Envelope
-from stellwerk.log.follow import read_envelopes
 from stellwerk.log.notify import WakeUps
 from stellwerk.runs.accept import stop_many
 from stellwerk.runs.commands import Accepted
@@ -96,7 +95,7 @@ class Memory:
                     await channel.beyond(found.position)
 
     async def told(self, sid: str) -> list[Envelope]:
-        return await read_envelopes(self.log, tenant=LOCAL_TENANT, session_id=sid)
+        return await self.log.envelopes(LOCAL_TENANT, sid)
 
     async def shown(self, sid: str) -> list[tuple[str, str]]:
         """The messages of the transcript."""

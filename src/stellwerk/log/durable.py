@@ -5,7 +5,7 @@ gaps and for ever. A reader is a cursor: nothing here knows who reads.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
@@ -13,6 +13,7 @@ import msgspec
 
 from stellwerk.database.port import Database, Operation, P, R
 from stellwerk.envelope.frames import Stored
+from stellwerk.envelope.model import Envelope, decode
 from stellwerk.envelope.to_json import clean_text
 from stellwerk.log import compaction, transactions
 from stellwerk.log.log import CreateSession, Head, Lease, LogEntry, placed
@@ -21,6 +22,8 @@ from stellwerk.log.notify import WakeUps
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.threads import searched
 
+PAGE = 500
+"""The most envelopes of one read."""
 Payload = TypeVar("Payload")
 
 
@@ -101,6 +104,37 @@ class DurableLog:
         """Envelopes behind ``after``, up to ``limit`` or ``PAGE_BYTES``; none of other tenants."""
         page = partial(compaction.read, tenant=tenant, session_id=session_id, after=after, limit=limit)
         return await self._database.read(page)
+
+    async def envelopes(
+        self, tenant: str, session_id: str, *, after: int = 0, before: int | None = None
+    ) -> list[Envelope]:
+        """What is stored behind ``after``, and in front of ``before`` if that is given."""
+        found: list[Envelope] = []
+        limit = PAGE
+        while before is None or (limit := min(PAGE, before - after - 1)) > 0:
+            page = await self.read(tenant, session_id, after=after, limit=limit)
+            if not page:
+                break
+            found += [decode(stored.body) for stored in page]
+            after = page[-1].position
+        return found
+
+    async def follow(self, tenant: str, session_id: str, *, after: int) -> AsyncGenerator[list[Stored], None]:
+        """Yield what is behind ``after``, then whatever comes, until the session is deleted.
+
+        An empty list says that nothing has happened for a while. Without gap or repetition: the
+        watch begins before the first read.
+        """
+        read = partial(self.read, tenant, session_id, limit=PAGE)
+        with self._wakes.watch(session_id) as channel:
+            while not channel.gone:
+                while batch := channel.since(after) or await read(after=after):
+                    after = batch[-1].position
+                    yield batch
+                    if after == channel.head:
+                        break  # the tail says that there is no more; the log need not be asked
+                while not await channel.beyond(after):
+                    yield []
 
     async def head(self, tenant: str, session_id: str) -> Head:
         row = await self._database.read(lambda tx: tx.row("head", session_id, tenant))

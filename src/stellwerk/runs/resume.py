@@ -20,7 +20,6 @@ from stellwerk.envelope import model as m
 from stellwerk.envelope.model import Envelope, RunStart, ToolEnd, ToolStart, decode
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.follow import read_envelopes
 from stellwerk.log.log import entry
 from stellwerk.log.transactions import Append, unknown_session
 from stellwerk.runs.transactions import ClaimedRun, Finish, finish_many
@@ -133,7 +132,7 @@ def _graphs_without_tools(envelopes: Sequence[Envelope]) -> set[str]:
 
 async def load_history(log: DurableLog, database: Database, claimed: ClaimedRun) -> RunHistory:
     lease = claimed.lease
-    read = partial(read_envelopes, log, tenant=lease.tenant, session_id=lease.session_id)
+    read = partial(log.envelopes, lease.tenant, lease.session_id)
     if claimed.events is not None:
         envelopes = [decode(stored.body) for stored in claimed.events]
     else:

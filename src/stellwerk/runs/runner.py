@@ -22,7 +22,6 @@ from stellwerk.envelope.payloads import Problem
 from stellwerk.envelope.results import ToolResult
 from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
-from stellwerk.log.follow import read_envelopes
 from stellwerk.log.log import Head
 from stellwerk.log.tick import Tick
 from stellwerk.log.transactions import unknown_session
@@ -30,7 +29,7 @@ from stellwerk.redaction.redactor import without_secrets
 from stellwerk.runs import transactions
 from stellwerk.runs.recorder import Recorder
 from stellwerk.runs.resume import RunHistory, close, load_history, message_of
-from stellwerk.runs.storage import SessionStorage
+from stellwerk.runs.scheduler import SessionStorage
 from stellwerk.runs.systems import Systems
 from stellwerk.runs.transactions import ClaimedRun
 from stellwerk.stream.adapter import StreamAdapter
@@ -156,7 +155,6 @@ class Runner:
             run.adapter.seed([*history.envelopes, *closing], waiting)
 
     async def _turn(self, run: "_Run", agent: RunnableAgent) -> Turn:
-        tenant, session_id, *_ = astuple(run.lease)
         turn, first = await self._storage.database.read(partial(_read_turn, run=run))
         system = run.start.payload.system
         if turn.user_id is None and agent.wants_user_id and system not in self._warned:
@@ -164,7 +162,7 @@ class Runner:
             run.logger.warning("session_without_user_id", system=system, remedy=USER_REMEDY)
         if first is None:
             return turn
-        earlier = await read_envelopes(self._log, tenant=tenant, session_id=session_id, before=first)
+        earlier = await self._log.envelopes(run.lease.tenant, run.lease.session_id, before=first)
         return replace(turn, earlier=[chat_message_of(e) for e in earlier if isinstance(e, Message)])
 
 

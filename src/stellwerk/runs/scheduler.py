@@ -6,24 +6,29 @@ is closed like one that a crash interrupted.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import structlog
 from msgspec import UNSET
 
 from stellwerk.agents.runtime.context import Pause
-from stellwerk.database.port import R, retry_storage
+from stellwerk.database.port import Database, R, retry_storage
+from stellwerk.documents.store import DocumentStore
+from stellwerk.documents.todolists import Todolists
 from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.ids import AnchoredClock, Clock
+from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease
 from stellwerk.runs import transactions
 from stellwerk.runs.accept import accept_many, stop_many
 from stellwerk.runs.commands import Accepted, RunCommand, Stop, Stopped
 from stellwerk.runs.resume import close
-from stellwerk.runs.storage import SessionStorage
 from stellwerk.runs.transactions import ClaimedRun
+from stellwerk.tenants.quotas import TenantQuotas
+from stellwerk.timings import Timings
 
 logger = structlog.get_logger(__name__)
 
@@ -32,6 +37,20 @@ Drive = Callable[[ClaimedRun, Pause, Clock], Coroutine[Any, Any, bool]]
 
 _GRACE = 3.0
 """Seconds in which a cancelled driver may end; after that only its fence holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStorage:
+    """Everything that holds data of a session."""
+
+    database: Database
+    log: DurableLog
+    documents: DocumentStore
+    todolists: Todolists
+    data: Path
+    """The folder that all of them are in."""
+    quotas: TenantQuotas
+    timings: Timings = Timings()
 
 
 class _Driver(NamedTuple):

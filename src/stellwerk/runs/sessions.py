@@ -22,8 +22,7 @@ from stellwerk.log.transactions import unknown_session
 from stellwerk.runs.accept import recall_answer
 from stellwerk.runs.commands import Accepted, IfBusy, Regenerate, Reply, Send, Stop, Stopped, Withdrawn
 from stellwerk.runs.fork import Fork, fork_many
-from stellwerk.runs.scheduler import Scheduler
-from stellwerk.runs.storage import SessionStorage
+from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.systems import Systems
 from stellwerk.runs.transactions import status_of
 from stellwerk.spec.model import ChatMessage

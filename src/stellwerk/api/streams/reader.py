@@ -26,7 +26,6 @@ from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import BadCursor
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.follow import follow
 from stellwerk.log.notify import WakeUps
 from stellwerk.tenants.principals import Principal
 from stellwerk.timings import Timings
@@ -175,8 +174,7 @@ class Reader:
         return [], after
 
     def _follow(self, after: int) -> AsyncGenerator[list[Stored], None]:
-        log, wakes = self.source.log, self.source.wakes
-        return follow(log, wakes, tenant=self.who.tenant, session_id=self.session_id, after=after)
+        return self.source.log.follow(self.who.tenant, self.session_id, after=after)
 
     def _cut(self, batch: list[Stored], limit: int) -> tuple[list[Stored], int]:
         seen = shown(batch, self.profile)

@@ -18,7 +18,6 @@ from stellwerk.dialects.base import Cursor, Dialect
 from stellwerk.dialects.registry import DIALECTS
 from stellwerk.envelope.frames import Stored
 from stellwerk.errors import InvalidField
-from stellwerk.log.follow import follow
 from stellwerk.tenants.principals import Principal
 
 DialectName = Literal["chunks", "events"]
@@ -72,13 +71,8 @@ class TranslatedReader:
         left_behind = True
         while left_behind:
             translation = SharedTranslation(self.key, await self._start(position))
-            follower = follow(
-                source.log,
-                source.wakes,
-                tenant=self.who.tenant,
-                session_id=self.key.session_id,
-                after=translation.position,
-            )
+            after = translation.position
+            follower = source.log.follow(self.who.tenant, self.key.session_id, after=after)
             try:
                 async with aclosing(follower):
                     left_behind = False
