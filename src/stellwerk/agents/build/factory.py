@@ -18,8 +18,8 @@ from stellwerk.agents.build.kinds import BuiltAgent, KindParts, name_of
 from stellwerk.agents.build.resources import Resources, effect_of, is_untrusted
 from stellwerk.agents.graphs.input import find_input
 from stellwerk.agents.graphs.registry import Saver, adopted, with_types_of
-from stellwerk.agents.middleware.approvals import ToolTraits
 from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
+from stellwerk.agents.middleware.taint import ToolTraits
 from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE
 from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent, RunOptions

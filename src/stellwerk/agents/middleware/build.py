@@ -1,12 +1,13 @@
 """Builds the middleware of an agent from its settings, in the order that matters."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from langchain_core.language_models import BaseChatModel
 
 from stellwerk.agents.middleware import calls, limits, request
-from stellwerk.agents.middleware.approvals import Approvals, TaintTracking, ToolTraits
+from stellwerk.agents.middleware.approvals import Approvals
+from stellwerk.agents.middleware.taint import TaintTracking, ToolTraits
 from stellwerk.agents.middleware.types import CompositeMiddleware, Middleware
 from stellwerk.agents.middleware.validation import Validation
 from stellwerk.errors import SpecError
@@ -43,21 +44,19 @@ def middleware_for(
     layers = [*_layers(config, agent, judge, retry_policy, known or {})]
     if aliases:
         layers.append(request.Aliases(aliases))
-    return list(_chained(layers))
+    middleware: list[Middleware] = []
+    for is_node, group in groupby(layers, key=lambda layer: isinstance(layer, _NODES)):
+        if is_node:
+            middleware += group
+        else:
+            name = f"Stellwerk{len(middleware) + 1}"
+            middleware.append(CompositeMiddleware(list(group), name=name))
+    return middleware
 
 
 def without_answer_settings(config: AgentConfig) -> AgentConfig:
     """An agent's limits, without answer settings, for a general sub-agent with the same tools."""
     return config.model_copy(update=_ANSWER_SETTINGS)
-
-
-def _chained(layers: Iterable[Middleware]) -> Iterator[Middleware]:
-    groups = groupby(layers, key=lambda layer: isinstance(layer, _NODES))
-    for number, (alone, group) in enumerate(groups, start=1):
-        if alone:
-            yield from group
-        else:
-            yield CompositeMiddleware(list(group), name=f"Stellwerk{number}")
 
 
 def _layers(
@@ -83,7 +82,7 @@ def _layers(
     yield limits.ToolLimits(agent, config.tool_call_limit, config.tool_call_limits)
     # Layers before the approval run again with the answer, so they must have no side effects.
     if config.approvals or config.approvals_after_reading:
-        yield Approvals(config.approvals, config.approvals_after_reading, known, agent=agent)
+        yield Approvals(config.approvals, config.approvals_after_reading, known, agent)
     # Inside the approvals, because a user's answer in place of a tool result is trusted.
     yield TaintTracking(known, framed=bool(config.approvals_after_reading))
     # Inside the retry, for a line per attempt; outside the tool errors, for what the model sees.

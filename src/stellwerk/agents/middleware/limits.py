@@ -20,7 +20,6 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from langgraph._internal import _constants as keys
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
-from langgraph.runtime import Runtime
 
 from stellwerk.agents.middleware.types import Answer, AskModel, AskTool, Middleware, Request, ToolOutcome, ToolRequest
 from stellwerk.agents.runtime import conversation
@@ -127,7 +126,7 @@ class OneModelCall(Middleware):
     """Ends after one model call and its tools; the tool result is the answer."""
 
     @hook_config(can_jump_to=["end"])
-    async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+    async def abefore_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
         return {"jump_to": "end"} if isinstance(state["messages"][-1], ToolMessage) else None
 
 
@@ -168,29 +167,23 @@ class ToolLimits(Middleware):
         """Why each call of a turn is refused, or None; a refused call is not counted."""
         ran = ran.copy()
         for place, call in enumerate(calls):
-            why = _CROWDED if place >= AT_ONCE else self._beyond(call, ran)
+            limits = list(self._limits(call))
+            why = next((refusal for key, limit, refusal in limits if ran[key] >= limit), None)
+            if place >= AT_ONCE:
+                why = _CROWDED
             if why is None:
-                ran.update(self._count([call]))
+                ran.update(key for key, _, _ in limits)
             yield why
 
-    def _beyond(self, call: ToolCall, ran: Counter[str]) -> str | None:
-        for name in conversation.names_of(call):
-            limit = self.of_each.get(name)
-            if limit is not None and ran[self._key(name)] >= limit:
-                return f"Refused: {name} may be called {limit} times for one message. Do not call it again."
-        if self.of_all is not None and ran[self._key()] >= self.of_all:
-            return f"Refused: {self.of_all} tool calls are allowed for one message. Answer with what you have."
-        return None
-
     def _count(self, calls: Iterable[ToolCall]) -> Counter[str]:
-        """A call counts for each of its names with a limit, and for the limit of all calls."""
-        counted: Counter[str] = Counter()
-        for call in calls:
-            names = conversation.names_of(call)
-            counted.update(self._key(name) for name in names if name in self.of_each)
-            if self.of_all is not None:
-                counted[self._key()] += 1
-        return counted
+        return Counter(key for call in calls for key, _, _ in self._limits(call))
 
-    def _key(self, tool: str = "") -> str:
-        return f"{self.agent}/{tool}"
+    def _limits(self, call: ToolCall) -> Iterator[tuple[str, int, str]]:
+        """The limits that apply to a call: the key of its count, the number, and the refusal."""
+        for name in conversation.names_of(call):
+            if name in self.of_each:
+                why = f"{name} may be called {self.of_each[name]} times for one message. Do not call it again."
+                yield f"{self.agent}/{name}", self.of_each[name], f"Refused: {why}"
+        if self.of_all is not None:
+            why = f"{self.of_all} tool calls are allowed for one message. Answer with what you have."
+            yield f"{self.agent}/", self.of_all, f"Refused: {why}"

@@ -7,7 +7,6 @@ from typing import Any
 from langchain.agents.middleware import ExtendedModelResponse, hook_config
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from stellwerk.agents.middleware.calls import RetryPolicy, model_call_entry
@@ -46,7 +45,7 @@ class Validation(Middleware):
         return ExtendedModelResponse(response, Command(update={ACCEPTED: ""}))
 
     @hook_config(can_jump_to=["model"])
-    async def aafter_model(self, state: CustomStateShared, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    async def aafter_model(self, state: CustomStateShared, runtime: Any) -> dict[str, Any] | None:
         said = state["messages"]
         answer = said[-1]
         if not isinstance(answer, AIMessage) or answer.tool_calls or not by_model(answer):

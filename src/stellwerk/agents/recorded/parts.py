@@ -5,7 +5,7 @@ runs it, a model call by the id of its message. Namespaces name the tasks around
 and so give the parents.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -59,21 +59,24 @@ class PartsReader(StreamReader):
         """The chunks of each model call."""
         self._saved: set[str] = set()
         self._output: Any = None
-        self._readers: dict[str, Callable[[str, Any], Iterator[f.Fact]]] = {
-            "tasks": self._task,
-            "tools": self._tool,
-            "messages": self._message,
-            "updates": self._update,
-            "custom": self._custom,
-            "checkpoints": self._checkpoint,
-        }
 
     def _read(self, part: Item) -> Iterator[f.Fact]:
-        kind = str(part.get("type"))
-        if kind in self._readers:
-            yield from self._readers[kind]("|".join(map(str, rows(part.get("ns")))), part.get("data"))
-        else:
-            yield self._unknown(f"part {kind[:100]}")
+        space, data = "|".join(map(str, rows(part.get("ns")))), part.get("data")
+        match part.get("type"):
+            case "tasks":
+                yield from self._task(space, table(data))
+            case "tools":
+                yield from self._tool(space, table(data))
+            case "messages":
+                yield from self._message(data)
+            case "updates":
+                yield from self._update(space, table(data))
+            case "checkpoints":
+                yield from self._checkpoint(space, table(data))
+            case "custom":
+                yield from shapes.facts_of({**part, "ns": [space]}, self, self._agent)
+            case other:
+                yield self._unknown(f"part {str(other)[:100]}")
 
     def finish(self) -> Iterator[f.Fact]:
         if self._output is not None:
@@ -92,8 +95,7 @@ class PartsReader(StreamReader):
             return None
         return next(iter(task.tools.values())) if len(task.tools) == 1 else task.id
 
-    def _task(self, space: str, data: Any) -> Iterator[f.Fact]:
-        found = table(data)
+    def _task(self, space: str, found: Item) -> Iterator[f.Fact]:
         node = str(found.get("name") or "")
         task_id = str(found.get("id") or "")
         own = f"{space}|{node}:{task_id}" if space else f"{node}:{task_id}"
@@ -126,8 +128,7 @@ class PartsReader(StreamReader):
                 yield f.CallFailed(self.ts, run, failed, str(error.get("message", "")))
         yield f.StepEnded(self.ts, task.id, failed)
 
-    def _tool(self, space: str, data: Any) -> Iterator[f.Fact]:
-        found = table(data)
+    def _tool(self, space: str, found: Item) -> Iterator[f.Fact]:
         tool_call_id = str(found.get("tool_call_id") or "")
         task = self._ran.get((space, tool_call_id))
         running = self._in_graph(space)
@@ -162,7 +163,7 @@ class PartsReader(StreamReader):
         parent = task.id if task else None
         return shapes.tool_started(self.ts, run, args, about, parent=parent, **called)
 
-    def _message(self, space: str, data: Any) -> Iterator[f.Fact]:
+    def _message(self, data: Any) -> Iterator[f.Fact]:
         found, about = (data[0], table(data[1])) if len(rows(data)) == 2 else (None, {})
         message = reader.message_from(found)
         if not isinstance(message, AIMessage):
@@ -195,15 +196,15 @@ class PartsReader(StreamReader):
             task.models.discard(run)
         return self._model_finished(run, message)
 
-    def _update(self, space: str, data: Any) -> Iterator[f.Fact]:
+    def _update(self, space: str, data: Item) -> Iterator[f.Fact]:
         # Questions wait for the end of their task: only then is it known which tool asks.
-        for node, update in table(data).items():
+        for node, update in data.items():
             changes = update if isinstance(update, list) else [update]
             is_held = any(ACCEPTED in table(change) for change in changes)
             for message in chain(*map(reader.messages_of, changes)):
                 if isinstance(message, AIMessage):
                     yield from self._unstreamed(space, str(node), message, is_held)
-        yield from self._updates(space, table(data))
+        yield from self._updates(space, data)
 
     def _unstreamed(self, space: str, node: str, message: AIMessage, is_held: bool) -> Iterator[f.Fact]:
         """Read a message of a model call that was not streamed: held, or silent."""
@@ -219,11 +220,7 @@ class PartsReader(StreamReader):
         yield self._model_started(run, self._parent(task.space), model, task.metadata, voice)
         yield self._model_finished(run, message)
 
-    def _custom(self, space: str, data: Any) -> Iterator[f.Fact]:
-        return shapes.facts_of({"type": "custom", "ns": [space], "data": data}, self, self._agent)
-
-    def _checkpoint(self, space: str, data: Any) -> Iterator[f.Fact]:
-        found = table(data)
+    def _checkpoint(self, space: str, found: Item) -> Iterator[f.Fact]:
         is_first = space not in self._saved
         self._saved.add(space)
         values = found.get("values")

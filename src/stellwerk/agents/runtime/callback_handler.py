@@ -23,7 +23,6 @@ from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
 from stellwerk.agents.runtime import shapes
 from stellwerk.agents.runtime.context import Pause, run_context
 from stellwerk.agents.runtime.shapes import FINAL
-from stellwerk.agents.runtime.write_ahead import on_loop
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream import facts
 from stellwerk.stream.facts import Fact, ModelToken, ToolArgsDelta
@@ -32,7 +31,30 @@ EmitFact = Callable[[Fact], None]
 _PARAMS = ("temperature", "top_p", "max_tokens", "stop")
 
 
-class RunCallbackHandler(BaseCallbackHandler):
+class LoopCallbacks(BaseCallbackHandler):
+    """Callbacks that LangChain calls in place: on the loop, or in a synchronous node's thread."""
+
+    run_inline = True
+    raise_error = True
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._usage = run_context().usage
+
+    def _on_loop(self, function: Callable[..., None], *args: Any) -> None:
+        if threading.get_ident() == self._thread:
+            function(*args)
+        else:
+            self._loop.call_soon_threadsafe(function, *args)
+
+    def _count_step(self) -> None:
+        if self._usage is not None:
+            self._usage.check()
+            self._on_loop(self._usage.step)
+
+
+class RunCallbackHandler(LoopCallbacks):
     """Emits a fact for every model call, tool call and step of a run, at any depth.
 
     The two ``tap_output`` methods make LangChain stream even where a node only invokes its model; a
@@ -40,17 +62,10 @@ class RunCallbackHandler(BaseCallbackHandler):
     then run whole nodes differently.
     """
 
-    run_inline = True
-    raise_error = True
-
     def __init__(self, emit: EmitFact, clock: Clock, *, prompts: bool = False, pause: Pause | None = None) -> None:
-        self._emit_here = emit
-        self._clock = clock
-        self._prompts = prompts
-        self._pause = pause
-        self._usage = run_context().usage
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
+        super().__init__()
+        self._emit_here, self._clock = emit, clock
+        self._prompts, self._pause = prompts, pause
         self._steps: set[UUID] = set()
         """Graphs, nodes and other chains in progress."""
         self._all_over = asyncio.Event()
@@ -128,9 +143,7 @@ class RunCallbackHandler(BaseCallbackHandler):
 
     def on_llm_start(self, *_given: Any, **_about: Any) -> None:
         """A model for texts only. It is not recorded, but its calls count."""
-        if self._usage is not None:
-            self._usage.check()
-            on_loop(self._loop, self._usage.step)
+        self._count_step()
 
     def on_llm_new_token(
         self,
@@ -173,7 +186,7 @@ class RunCallbackHandler(BaseCallbackHandler):
             return
         usage = message.usage_metadata
         if self._usage is not None and usage is not None:
-            on_loop(self._loop, self._usage.spend, usage["input_tokens"] + usage["output_tokens"])
+            self._on_loop(self._usage.spend, usage["input_tokens"] + usage["output_tokens"])
         # The final call offers no tools; tool calls that the model makes regardless are dropped.
         calls = [] if FINAL in (kwargs.get("tags") or ()) else message.tool_calls
         finished = shapes.model_finished(self._clock.now(), str(run_id), message, calls)

@@ -7,7 +7,6 @@ session and run as metadata; known secrets are redacted.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from contextvars import Context
 from threading import Thread
 from typing import Any
 
@@ -31,7 +30,7 @@ _NOT_ANONYMIZED = ("name", "tags", "events", "serialized", "extra")
 def trace_in_place() -> None:
     """Without tracing, skip LangSmith's switch of threads, which costs more than the middleware."""
 
-    async def run(default: Any, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    async def run(default: Any, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if tracing_is_enabled():
             return await default(context, function, *args, **kwargs)
         return context.run(function, *args, **kwargs)

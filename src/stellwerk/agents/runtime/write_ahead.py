@@ -14,6 +14,7 @@ from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+from stellwerk.agents.runtime.callback_handler import LoopCallbacks
 from stellwerk.agents.runtime.context import RunContext, run_context
 from stellwerk.agents.runtime.shapes import agent_behind
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
@@ -38,7 +39,7 @@ def call_gate() -> Iterator[list[BaseCallbackHandler]]:
         gate.close()
 
 
-class _CallGate(BaseCallbackHandler):
+class _CallGate(LoopCallbacks):
     """Delays non-idempotent tool calls until all facts are stored, and refuses model calls.
 
     A model call beyond a quota is refused here, behind all other handlers: LangChain creates a
@@ -46,16 +47,12 @@ class _CallGate(BaseCallbackHandler):
     gets no tokens.
     """
 
-    run_inline = True
-    raise_error = True
     ignore_llm = ignore_chain = ignore_retriever = ignore_retry = ignore_custom_event = True
 
     def __init__(self, context: RunContext) -> None:
+        super().__init__()
         self._journal = context.journal
-        self._usage = context.usage
         self._timeout = context.timings.blocked_loop
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
         self._held: set[Future[None]] = set()
         self._over = False
         self._loop_answered = threading.Event()
@@ -63,9 +60,7 @@ class _CallGate(BaseCallbackHandler):
         self._deadline = 0.0
 
     def on_chat_model_start(self, *_given: Any, **_about: Any) -> None:
-        if self._usage is not None:
-            self._usage.check()
-            on_loop(self._loop, self._usage.step)
+        self._count_step()
 
     def close(self) -> None:
         """The run is over: release every blocked thread without starting its tool."""
@@ -99,7 +94,8 @@ class _CallGate(BaseCallbackHandler):
             if waiting.done():
                 waiting.result()
             else:
-                logger.warning("loop_stands_still", tool=(serialized or {}).get("name"), seconds=self._timeout)
+                tool = (serialized or {}).get("name")
+                logger.warning("loop_stands_still", tool=tool, seconds=self._timeout)
         except CancelledError:
             raise RuntimeError(_TOO_LATE) from None
         finally:
@@ -119,15 +115,3 @@ def _must_wait(serialized: dict[str, Any] | None, about: dict[str, Any]) -> bool
     ours = (about.get("metadata") or {}).get(ARTIFACT_KEY) or {}
     agent, _ = agent_behind(str((serialized or {}).get("name")), about.get("inputs") or {}, ours)
     return agent is None and not ours.get("idempotent")
-
-
-def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
-    """Call it on the event loop; directly, unless a synchronous node or tool is in a thread."""
-    try:
-        is_here = asyncio.get_running_loop() is loop
-    except RuntimeError:
-        is_here = False
-    if is_here:
-        function(*args)
-    else:
-        loop.call_soon_threadsafe(function, *args)
