@@ -28,7 +28,6 @@ class Catalogue:
     """The JSON Schema of a graph's final state; None until a factory has made the graph."""
 
     def named(self, tool: str) -> str:
-        """The canonical name of a tool."""
         return self.tools.get(tool, tool)
 
     def unasked_server(self, tool: str) -> str | None:

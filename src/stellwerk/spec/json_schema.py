@@ -32,10 +32,6 @@ _Errors = Iterator[ValidationError]
 _Rule = Callable[[Any, Any, Any, Any], _Errors]
 
 
-class _LimitExceeded(ValueError):
-    """The schema exceeds a limit."""
-
-
 def objection(schema: dict[str, Any], value: Any) -> ValidationError | None:
     """The most relevant error of ``value``; None if it is valid, or the schema cannot be used.
 
@@ -54,13 +50,13 @@ def objection(schema: dict[str, Any], value: Any) -> ValidationError | None:
 @lru_cache(maxsize=100)
 def _parsed(encoded: bytes) -> Any:
     if len(encoded) > _LARGEST or encoded.count(b"{") + encoded.count(b"[") > _MOST_PARTS:
-        raise _LimitExceeded
+        raise ValueError("the schema is too large")
     schema = msgspec.json.decode(encoded)
     Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
     if isinstance(schema, dict):
         schema.pop("$schema", None)
-        if b'"$schema"' in msgspec.json.encode(schema):  # another dialect has other rules
-            raise _LimitExceeded
+        if b'"$schema"' in msgspec.json.encode(schema):
+            raise ValueError("a part of the schema has another dialect, with other rules")
     return schema
 
 
@@ -72,7 +68,7 @@ def _rules(price: int) -> Any:
         nonlocal left
         left -= steps
         if left < 0:
-            raise _LimitExceeded
+            raise ValueError("the validation takes too many steps")
 
     def counted(rule: _Rule) -> _Rule:
         def apply(validator: Any, keyword: Any, value: Any, schema: Any) -> _Errors:

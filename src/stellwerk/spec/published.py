@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NotRequired, TypedDict, cast
 
 from stellwerk.errors import SpecProblem
-from stellwerk.spec.model import CompleteAgent, ModelSpec, SubAgentUse
+from stellwerk.spec.model import AgentAsTool, CompleteAgent, ModelSpec, SubAgentUse
 from stellwerk.spec.resolve import Resolved
 
 
@@ -75,10 +75,9 @@ def published(resolved: Resolved) -> PublishedSystem:
 
 
 def spec_problems(problems: Iterable[SpecProblem], *, source: str) -> list[SpecProblemInfo]:
-    """Problems or warnings, each with its position."""
     return [
-        {"file": source, "line": one.line, "column": one.column, "field": one.field, "message": one.message}
-        for one in problems
+        {"file": source, "line": at.line, "column": at.column, "field": at.field, "message": at.message}
+        for at in problems
     ]
 
 
@@ -94,17 +93,18 @@ def _agent(resolved: Resolved, agent: CompleteAgent) -> PublishedAgent:
         if schema := resolved.output_schemas.get(shown["graph"]):
             shown["output_schema"] = dict(schema)
         return shown
-    terms = set(SubAgentUse.model_fields)
     return {
         **shown,
         "model": _model(agent.model),
         "tools": [tool.name for tool in agent.tool_schemas],
-        "agents": [
-            cast("AgentUse", {"id": use.agent.name, **use.model_dump(include=terms, exclude_none=True)})
-            for use in agent.agents_as_tools
-        ],
+        "agents": [_use(use) for use in agent.agents_as_tools],
         "config": agent.config.model_dump(),
     }
+
+
+def _use(use: AgentAsTool) -> AgentUse:
+    terms = use.model_dump(include=set(SubAgentUse.model_fields), exclude_none=True)
+    return cast("AgentUse", {"id": use.agent.name, **terms})
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:

@@ -286,22 +286,20 @@ def _uses_below(found: Findings, use: _Use) -> Iterator[_Use]:
         if name in checked or (use.tools is not None and name not in use.tools):
             continue
         checked.add(name)
-        path = f"{allow}[{n}]"
-        effect: str | None = None
-        what = "tool"
-        if name not in found.graph.children[agent.id]:
-            effect = found.catalogue.effects.get(name)
-        elif found.graph.agents[name].kind == "graph":
-            effect, what = _EFFECT_OF_GRAPHS, "graph"
-            if asks and agent.kind == "workplan":
-                found.refuse(path, cannot_ask(agent.id, name))
-        else:
+        child = found.graph.agents[name] if name in found.graph.children[agent.id] else None
+        if child is not None and child.kind != "graph":
             left = agent.tools.agents.get(name, SubAgentUse()).allowed_tools
             tools = None if left is None else frozenset(map(found.catalogue.named, left))
             yield _Use(name, effects, tools, asks)
-        if effect is not None and effect not in effects:
+            continue
+        what, effect = "graph", _EFFECT_OF_GRAPHS
+        if child is None:
+            what, effect = "tool", found.catalogue.effects.get(name, "")
+        if effect and effect not in effects:
             user = f"{agent.id!r} has the {what} {name!r}"
-            found.refuse(path, effect_refused(user, effect, effects))
+            found.refuse(f"{allow}[{n}]", effect_refused(user, effect, effects))
+        if child is not None and asks and agent.kind == "workplan":
+            found.refuse(f"{allow}[{n}]", cannot_ask(agent.id, name))
 
 
 def cannot_ask(workplan: str, graph: str) -> str:

@@ -176,7 +176,6 @@ def excerpt(text: str) -> str:
 
 
 def _why_refused(text: str) -> str | None:
-    """Why a text is not allowed in a document, or None."""
     if control := _CONTROL.search(text):
         return f"the character U+{ord(control[0]):04X} is not allowed in a text; remove it"
     if variable := _VARIABLE.search(text):
@@ -282,7 +281,6 @@ class _Builder:
         return value
 
     def _refuse_markup(self, event: Any, path: str) -> None:
-        """Refuse aliases, anchors and tags."""
         name = excerpt(event.anchor or "")
         if isinstance(event, yaml.AliasEvent):
             problem = f"the alias {'*' + name!r} is not read; write out the value"

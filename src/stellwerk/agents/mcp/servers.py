@@ -41,9 +41,9 @@ class McpServers:
             MissingPackage: servers are registered, but the MCP package is not installed.
         """
         _check_prefixes(servers)
-        secrets = keys or EnvironmentSecrets(provider_keys())
+        find_secret = (keys or EnvironmentSecrets(provider_keys())).find
         self._sessions = {
-            name: _session_type(name)(name, server, secrets, start_timeout, retry_delay)
+            name: _session_type(name)(name, server, find_secret, start_timeout, retry_delay)
             for name, server in servers.items()
         }
 
@@ -63,12 +63,10 @@ class McpServers:
         return langchain_tools(session, await session.tools(), keep)
 
     async def all_tools(self) -> list[BaseTool]:
-        """The tools of all reachable servers."""
         found = await asyncio.gather(*(self._tools_if_reached(name) for name in self._sessions))
         return [tool for tools in found for tool in tools]
 
     async def close(self) -> None:
-        """Close all sessions and end their server processes."""
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
     async def _tools_if_reached(self, name: str) -> list[BaseTool]:

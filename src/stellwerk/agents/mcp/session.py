@@ -9,7 +9,7 @@ task for that alone. A broken connection fails the calls on it and nothing else.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import Context
 from typing import Any
@@ -23,7 +23,6 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from stellwerk import __version__
-from stellwerk.agents.build.models import SecretSource
 from stellwerk.agents.mcp.call import McpCall, timed_out
 from stellwerk.agents.mcp.transports import ServerOutputLog, http_transport, stdio_transport
 from stellwerk.errors import McpUnreachable, ToolFailed
@@ -44,9 +43,14 @@ logger = get_logger(__name__)
 
 class McpSession:
     def __init__(
-        self, name: str, server: McpServer, keys: SecretSource, start_timeout: float, retry_delay: float
+        self,
+        name: str,
+        server: McpServer,
+        find_secret: Callable[[str], str | None],
+        start_timeout: float,
+        retry_delay: float,
     ) -> None:
-        self.name, self.server, self._keys = name, server, keys
+        self.name, self.server, self._find_secret = name, server, find_secret
         self._start_timeout, self._retry_delay = start_timeout, retry_delay
         self._lock = asyncio.Lock()
         self._connection: _Connection | None = None
@@ -97,7 +101,7 @@ class McpSession:
     async def _connected(self) -> "_Connection":
         async with self._lock:
             try:
-                server = self.server.filled(self._keys.find)
+                server = self.server.filled(self._find_secret)
             except ValueError as error:
                 raise McpUnreachable(self.name, str(error)) from None
             await self._drop_unusable(server)

@@ -6,7 +6,6 @@ it starts is therefore our supervisor, which does none of that.
 """
 
 import asyncio
-import errno
 import logging
 import os
 import shutil
@@ -24,8 +23,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from stellwerk.logs import get_logger
-from stellwerk.processes.supervised_process import MARK, SUPERVISOR, command_environment, end_marked
-from stellwerk.processes.supervisor_script import TOO_LONG
+from stellwerk.processes import supervised_process, supervisor_script
 from stellwerk.spec.operator import McpServer
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -87,10 +85,9 @@ async def stdio_transport(
     server: McpServer, ended: Callable[[], None], output: ServerOutputLog
 ) -> AsyncGenerator[TransportStreams]:
     """Start the server; leaving ends all its processes. ``ended`` is called when all have ended."""
-    environment = command_environment(_start_request(server))
-    supervisor = StdioServerParameters(
-        command=SUPERVISOR[0], args=SUPERVISOR[1:], env=environment, encoding_error_handler="replace"
-    )
+    environment = supervised_process.command_environment(_start_request(server))
+    command, *args = supervised_process.SUPERVISOR
+    supervisor = StdioServerParameters(command=command, args=args, env=environment, encoding_error_handler="replace")
     reading, writing = _pipe()
     stderr_log = asyncio.create_task(_log_stderr(reading, output, ended))
     try:
@@ -100,7 +97,8 @@ async def stdio_transport(
                 yield streams
     finally:
         with anyio.CancelScope(shield=True):
-            await asyncio.to_thread(end_marked, environment[MARK])
+            mark = environment[supervised_process.MARK]
+            await asyncio.to_thread(supervised_process.end_marked, mark)
             await asyncio.wait({stderr_log}, timeout=_DRAIN_TIMEOUT)
         stderr_log.cancel()
 
@@ -119,7 +117,7 @@ def _start_request(server: McpServer) -> dict[str, object]:
         program = os.path.join(server.cwd or "", program)
     found = shutil.which(program, path=environment["PATH"])
     if found is None or not os.path.isdir(server.cwd or os.curdir):
-        raise FileNotFoundError(errno.ENOENT, "there is no such command, or no such cwd")
+        raise FileNotFoundError(0, "there is no such command, or no such cwd")
     command = [os.path.abspath(found), *rest]
     limits = {"bytes": MAX_MESSAGE_BYTES, "containers": MAX_CONTAINERS}
     return {"command": command, "env": environment, "cwd": server.cwd, "limits": limits}
@@ -139,7 +137,7 @@ async def _log_stderr(pipe: IO[bytes], output: ServerOutputLog, ended: Callable[
         while not reader.at_eof():
             with suppress(ValueError):  # a line of more than 64 KiB is dropped
                 line = (await reader.readline()).decode(errors="replace").rstrip("\n")
-                if line == TOO_LONG:
+                if line == supervisor_script.TOO_LONG:
                     output.log_too_long()
                     break  # the supervisor ends the server
                 output.log(STDERR, line)

@@ -92,7 +92,6 @@ def error_message(failure: str) -> str:
 
 
 def first_failure(said: Sequence[BaseMessage]) -> ToolMessage | None:
-    """The first failed tool result."""
     return next((m for m in said if isinstance(m, ToolMessage) and m.status == "error"), None)
 
 
