@@ -10,13 +10,14 @@ event loop on which graphs run.
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 from weakref import WeakSet
 
 P = ParamSpec("P")
@@ -69,6 +70,13 @@ def working(work: RunWork) -> Iterator[None]:
 def left() -> int:
     """The number of abandoned threads: their run is over, their function has not returned."""
     return sum(work.threads for work in list(_all) if work.is_over)
+
+
+def exit_now(code: int) -> NoReturn:
+    """End the process. Python would wait for abandoned threads, which may never return."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 def counted(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,7 +1,6 @@
 """`stellwerk run`: an agent system or a graph, run in the terminal."""
 
 import asyncio
-import os
 import sys
 import sysconfig
 import traceback
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import stellwerk
+from stellwerk import threads
 from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import memory_saver
@@ -35,7 +35,6 @@ from stellwerk.spec.load import LoadedSystem, load_system
 from stellwerk.spec.model import ChatMessage
 from stellwerk.spec.operator import Operator
 from stellwerk.stream.endings import interrupted_ending
-from stellwerk.threads import exits_contained
 
 _LONGEST_ERROR = 500
 
@@ -176,13 +175,10 @@ class RunCommand:
 def run_agent(options: RunCommand) -> int:
     """Run it and return the exit code; does not return if something of it was stopped."""
     runner = asyncio.Runner()
-    runner.get_loop().set_task_factory(exits_contained)
+    runner.get_loop().set_task_factory(threads.exits_contained)
     code = runner.run(_AgentRun(options).main())
     if code >= BY_SIGNAL:
-        # A function on a thread cannot be stopped, and Python would wait for it.
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(code)
+        threads.exit_now(code)
     runner.close()
     return code
 

@@ -58,7 +58,8 @@ def backup(data: Path, target: Path) -> int:
             with open(target / MARK, "x", encoding="utf-8", opener=for_owner) as mark:
                 mark.write(json.dumps(made) + "\n")
     except (OSError, sqlite3.Error) as error:
-        raise SettingsError(f"cannot copy {data} to {target}: {error}; there is no backup") from error
+        problem = f"cannot copy {data} to {target}: {error}"
+        raise SettingsError(f"{problem}; there is no backup") from error
     return len(documents)
 
 
@@ -87,7 +88,8 @@ def restore(source: Path, data: Path) -> int:
             os.sync()
             (data / f"{DATABASE}.part").rename(data / DATABASE)
     except (OSError, sqlite3.Error) as error:
-        raise SettingsError(f"cannot restore {source} to {data}: {error}; nothing is in {data}") from error
+        problem = f"cannot restore {source} to {data}: {error}"
+        raise SettingsError(f"{problem}; nothing is in {data}") from error
     return len(documents)
 
 
@@ -216,8 +218,7 @@ def _opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
         try:
             yield connection
         except sqlite3.OperationalError as error:
-            code = getattr(error, "sqlite_errorcode", None)
-            if code == sqlite3.SQLITE_INTERRUPT:  # caused by Ctrl-C
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:  # by Ctrl-C
                 raise KeyboardInterrupt from error
             raise
 

@@ -5,12 +5,10 @@ import gc
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
 
 import structlog
 import uvloop
@@ -74,7 +72,8 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
 
         uvloop.run(main())
         if count := threads.left():
-            _leave(count)
+            logger.warning("ended_without_threads", threads=count)
+            threads.exit_now(0)  # all is stored
 
 
 @asynccontextmanager
@@ -91,14 +90,6 @@ async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncItera
             finally:
                 server.should_exit = True
                 await running
-
-
-def _leave(count: int) -> NoReturn:
-    """End the process, in which all is stored. Python would wait for threads that hang."""
-    logger.warning("ended_without_threads", threads=count)
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(0)
 
 
 def collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
