@@ -27,7 +27,8 @@ from stellwerk.workflows.views.workflow import MessageView
 
 _PAGE = 1000
 _TYPES = msgspec.json.encode((*TYPES, PACKED)).decode()
-_INDEXED_TYPES = msgspec.json.encode(("run_start", "message", "ask_user", "user_answer", "document")).decode()
+_INDEXED = ("run_start", "message", "ask_user", "user_answer", "document")
+_INDEXED_TYPES = msgspec.json.encode(_INDEXED).decode()
 _ATTEMPTS = 3
 
 
@@ -68,7 +69,7 @@ class MessageEraser:
         for _ in range(_ATTEMPTS):
             prepared = await self._prepare(request)
             try:
-                await self.services.log.retract(erase_many, prepared, request.workflow_id, lambda stored: stored)
+                await self.services.log.retract(erase_many, prepared, request.workflow_id, list)
             except log.Overtaken:
                 continue
             finally:  # the log may be rewritten although an error is raised
@@ -82,7 +83,8 @@ class MessageEraser:
         workflow = await self.cache.of(request.tenant, request.workflow_id)
         message = next((each for each in workflow.messages if each.id == request.message_id), None)
         if message is None:
-            raise NotFound("message", request.message_id, remedy="GET …/messages lists those of this workflow")
+            remedy = "GET …/messages lists those of this workflow"
+            raise NotFound("message", request.message_id, remedy=remedy)
         elsewhere = {f.document_id for m in workflow.messages if m is not message for f in m.documents}
         gone = [each for each in _files(message, request.document_id) if each not in elsewhere]
         head, status = await self.services.database.read(lambda tx: _erasable(tx, request))

@@ -51,13 +51,16 @@ class SummaryTexts:
 
     def number(self, value: object) -> object:
         """As people write it; anything else as it is."""
-        return f"{value:,}".translate(str.maketrans(",.", self.marks)) if isinstance(value, int | float) else value
+        if not isinstance(value, int | float):
+            return value
+        return f"{value:,}".translate(str.maketrans(",.", self.marks))
 
     def reason(self, code: str) -> str:
         return self.reasons.get(code, code)
 
 
-_TEXTS = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes(), type=dict[str, SummaryTexts])
+_FILE = Path(__file__).with_suffix(".toml")
+_TEXTS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, SummaryTexts])
 
 
 def texts_for(language: str) -> SummaryTexts:
@@ -76,6 +79,8 @@ _SHORT = 60
 _HEADING = re.compile(r"^(#{1,6})(?= )", re.MULTILINE)
 _WORD = re.compile(r"\w\S*")
 
+_Items = Sequence[ContentItem] | ExtractionError
+"""Of a document, or why it cannot be read."""
 _Documents = Annotated[str, Field(max_length=20_000, description="Their ids, with a space between.")]
 _Language = Annotated[str, Field(max_length=20, description="The language to write in, such as en or de.")]
 
@@ -90,7 +95,8 @@ async def digest_documents(
     texts, parts, unread, left = texts_for(language), list[str](), 0, _LONGEST_IN_ALL
     async for known, items in _read(documents):
         unread += isinstance(items, ExtractionError)
-        parts.append(await in_thread(_section, known, items, texts, 0 if brief else min(left, _LONGEST)))
+        longest = 0 if brief else min(left, _LONGEST)
+        parts.append(await in_thread(_section, known, items, texts, longest))
         left = max(0, left - len(parts[-1]))
     head = texts.counted(texts.there, len(parts)) if parts else texts.none
     if unread and len(parts) > 1:
@@ -116,26 +122,25 @@ async def collect_figures(documents: _Documents, language: _Language = "en") -> 
     return Table(columns=tuple(kinds[0 if several else 1 :]), rows=rows)
 
 
-async def _read(wanted: str) -> AsyncIterator[tuple[SessionDocument, Sequence[ContentItem] | ExtractionError]]:
+async def _read(wanted: str) -> AsyncIterator[tuple[SessionDocument, _Items]]:
     """One after the other, because each may be large."""
     documents = required_documents()
     for known in [await documents.find(each) for each in dict.fromkeys(wanted.split())]:
         try:
-            items: Sequence[ContentItem] | ExtractionError = await documents.items(known)
+            items: _Items = await documents.items(known)
         except ExtractionError as error:
             items = error
         yield known, items
 
 
-def _section(
-    known: SessionDocument, items: Sequence[ContentItem] | ExtractionError, texts: SummaryTexts, longest: int
-) -> str:
+def _section(known: SessionDocument, items: _Items, texts: SummaryTexts, longest: int) -> str:
     parts = [f"## {' '.join(known.name.split())}"]
     if isinstance(items, ExtractionError):
         return "\n\n".join([*parts, texts.refused.format(texts.reason(items.code))])
     for item in items:
         if len(items) > 1:
-            parts.append(f"### {f'{item.name}.{item.ext}' if item.ext and item.metadata.rows is None else item.name}")
+            is_file = item.ext and item.metadata.rows is None
+            parts.append(f"### {item.name}.{item.ext}" if is_file else f"### {item.name}")
         parts += _about(item, texts, longest // len(items))
     return "\n\n".join(parts)
 
@@ -145,7 +150,8 @@ def _about(item: ContentItem, texts: SummaryTexts, longest: int) -> Iterator[str
     if about.error is not None:
         yield texts.refused.format(texts.reason(about.error))
     elif about.rows is not None:
-        yield f"*{texts.counted(texts.columns, about.columns or 0)}, {texts.counted(texts.rows, about.rows)}*"
+        columns = texts.counted(texts.columns, about.columns or 0)
+        yield f"*{columns}, {texts.counted(texts.rows, about.rows)}*"
         counted = _figures(item)
         written = [[texts.number(value) for value in row] for row in counted]
         yield grid([texts.heads[1:], *written] if counted else _first_rows(item)).rstrip()
@@ -164,10 +170,13 @@ def _text(item: ContentItem, texts: SummaryTexts, longest: int) -> Iterator[str]
     if not longest:
         yield first_sentence(whole)
         return
-    text = whole if len(whole) <= longest else whole[:longest].rpartition("\n")[0] or whole[:longest]
+    text = whole[:longest]
+    if len(whole) > longest:
+        text = text.rpartition("\n")[0] or text
     cut = len(whole) - len(text)
     if item.content_type == "text/plain":
-        text = "\n".join(f"{line}  " if 0 < len(line) < _SHORT else line for line in text.splitlines()).rstrip()
+        lines = [f"{line}  " if 0 < len(line) < _SHORT else line for line in text.splitlines()]
+        text = "\n".join(lines).rstrip()
     elif item.content_type == "application/json":
         text = f"```\n{text}\n```"
     yield _HEADING.sub(lambda marks: ("##" + marks[1])[:6], text)

@@ -54,7 +54,10 @@ async def read_document(
     """Read a document: text as it is, a table as CSV. A long one comes in pages; each says where the next begins."""
     documents = required_documents()
     found = await documents.find(document)
-    whole = _as_text(await documents.data(found)) if original else readable(await documents.items(found))
+    if original:
+        whole = _as_text(await documents.data(found))
+    else:
+        whole = readable(await documents.items(found))
     end = page_end(whole, start, _PAGE)
     if end == len(whole):
         return Text(text=whole[start:])
@@ -95,7 +98,7 @@ async def table_figures(
 
 def _table_in(items: Sequence[ContentItem], name: str, sheet: str) -> ContentItem:
     tables = [item for item in items if item.metadata.rows is not None]
-    fitting = [item for item in tables if item.name.casefold() == sheet.casefold()] if sheet else tables
+    fitting = [item for item in tables if sheet.casefold() in ("", item.name.casefold())]
     if fitting:
         return fitting[0]
     there = ", ".join(item.name for item in tables) or "none"
@@ -172,7 +175,8 @@ def _place(head: Sequence[str], wanted: str) -> int:
         return head.index(wanted)
     alike = [n for n, name in enumerate(head) if name.casefold() == wanted.strip().casefold()]
     if len(alike) != 1:
-        raise InvalidField(f"there is no column {wanted!r}; there are: {', '.join(head)}", field="group_by")
+        problem = f"there is no column {wanted!r}; there are: {', '.join(head)}"
+        raise InvalidField(problem, field="group_by")
     return alike[0]
 
 
@@ -190,9 +194,11 @@ def _counted(head: Sequence[str], rows: Iterator[list[str]], group: int | None) 
                 sums[n] += number
     numeric = [n for n, column in enumerate(columns) if column.is_numeric and n != group]
     if not numeric:
-        raise InvalidField("there is no column of numbers in this table; read it instead", field="document")
+        problem = "there is no column of numbers in this table; read it instead"
+        raise InvalidField(problem, field="document")
     if group is None:
-        named = [Column(name=name, type="number") for name in ("count", "sum", "mean", "min", "max")]
+        names = ("count", "sum", "mean", "min", "max")
+        named = [Column(name=name, type="number") for name in names]
         figures_of = tuple((head[n], *columns[n].row()) for n in numeric)
         return Table(columns=(Column(name="column"), *named), rows=figures_of)
     named = [Column(name=f"sum of {head[n]}", type="number") for n in numeric]
@@ -201,7 +207,8 @@ def _counted(head: Sequence[str], rows: Iterator[list[str]], group: int | None) 
 
 
 def _plain(number: Decimal) -> int | float:
-    return int(number) if number == number.to_integral_value() and abs(number) < 10**15 else float(number)
+    is_whole = number == number.to_integral_value() and abs(number) < 10**15
+    return int(number) if is_whole else float(number)
 
 
 @tool(idempotent=True, output="file_ref", effects="write")

@@ -20,7 +20,8 @@ from stellwerk.views.status import SAME_TRACE, still_failed
 
 TYPES = (
     *("run_start", "run_end", "message", "ask_user", "user_answer"),
-    *("log", "warning", "error", "document", "llm_end", "tool_end", "subgraph_checkpoint", "subgraph_resume"),
+    *("log", "warning", "error", "document"),
+    *("llm_end", "tool_end", "subgraph_checkpoint", "subgraph_resume"),
 )
 """Envelope types that the view depends on."""
 NAME = 60
@@ -121,7 +122,8 @@ def lines(envelope: m.Envelope, *, is_explained: bool, cut_off: bool) -> list[Li
         case m.Error(payload=problem):
             return [_went_wrong(problem)]
         case m.AskUser(payload=asked):
-            return [Line(f"Waiting for an answer: {asked.question}" if asked.question else "Waiting for an answer")]
+            question = f": {asked.question}" if asked.question else ""
+            return [Line(f"Waiting for an answer{question}")]
         case m.RunEnd(payload=ended) if ended.status in _ENDS:
             return [Line(_ENDS[ended.status], progress=100)]
         case m.RunEnd(payload=ended) if ended.status == "failed":
@@ -327,7 +329,8 @@ class Workflow:
             self._places[entry.id] = len(self.logs)
             self.weight += _OVERHEAD + len(entry.message)
             self.last_activity = envelope.ts
-        self._is_explained = self._is_explained or (isinstance(envelope, m.Error) and envelope.payload.fatal)
+        if isinstance(envelope, m.Error) and envelope.payload.fatal:
+            self._is_explained = True
 
     def _tell(self, envelope: m.Envelope) -> None:
         match envelope:
@@ -422,8 +425,9 @@ class Workflow:
     def _drop_file(self, document_id: str, message: str | None) -> None:
         """Remove a file from one message, or from all if none is named."""
         self.changes += 1
+        ids = () if message is None else (message_id(message), f"msg_{digest_id('answer', message)}")
         for n, shown in enumerate(self.messages):
-            if message is None or shown.id in (message_id(message), f"msg_{digest_id('answer', message)}"):
+            if message is None or shown.id in ids:
                 left = tuple(file for file in shown.documents if file.document_id != document_id)
                 self.messages[n] = replace(shown, documents=left)
 

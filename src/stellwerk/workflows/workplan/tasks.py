@@ -1,7 +1,7 @@
 """Work that a workplan hands out: tasks to agents, and summaries of documents to its model.
 
-Each agent is a tool, from prompt and documents to reply and documents. It runs inside of that tool, in
-the workplan's graph run: its checkpoints, its questions and its events are the workplan's.
+Each agent is a tool, from prompt and documents to reply and documents. It runs inside of that tool,
+in the workplan's graph run: its checkpoints, its questions and its events are the workplan's.
 """
 
 import asyncio
@@ -54,8 +54,10 @@ def task_tool(agent: CompleteAgent, built: BuiltAgent, *, name: str, save: BaseT
         prompt: str, input_documents: list[str], output_documents: list[str], language: str, tool_call_id: str
     ) -> tuple[str, list[dict[str, Any]]]:
         documents = current_documents()
-        inputs = [] if documents is None else [await _line(documents, each) for each in input_documents]
-        lines, wish = [line for line, _ in inputs], prompt.strip()
+        wish, inputs = prompt.strip(), list[tuple[str, dict[str, Any]]]()
+        if documents is not None:
+            inputs = [await _line(documents, each) for each in input_documents]
+        lines = [line for line, _ in inputs]
         given = {"wish": len(wish), "documents": [each for _, each in inputs if each]}
         text = task_prompt(wish, lines, output_documents, language, can_save=can_save)
         asked = HumanMessage(text, response_metadata={INPUT_NOTE: given})
@@ -82,8 +84,10 @@ def task_tool(agent: CompleteAgent, built: BuiltAgent, *, name: str, save: BaseT
             logger.warning("task_failed", agent=name, exc_info=error)
             raise ToolException(one_line(error)) from error
         newest = {file["name"].casefold(): file for file in files}
-        return reply, {ARTIFACT_KEY: 1, "result": {"kind": "text", "text": reply}, FILES: list(newest.values())}
+        result = {"kind": "text", "text": reply}
+        return reply, {ARTIFACT_KEY: 1, "result": result, FILES: list(newest.values())}
 
+    about_agent = {"agent": agent.name, "signal": agent.config.completion_signal, "is_task": True}
     return StructuredTool(
         name=name,
         description=agent.description or f"Hands a task to the agent {agent.name}.",
@@ -91,7 +95,7 @@ def task_tool(agent: CompleteAgent, built: BuiltAgent, *, name: str, save: BaseT
         coroutine=call,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        metadata={ARTIFACT_KEY: {"agent": agent.name, "signal": agent.config.completion_signal, "is_task": True}},
+        metadata={ARTIFACT_KEY: about_agent},
     )
 
 
@@ -112,13 +116,14 @@ async def _line(documents: ReadableDocuments, wanted: str) -> tuple[str, dict[st
 
 def about(known: SessionDocument) -> dict[str, Any]:
     """Facts that scripts may use; without the name, which is untrusted."""
-    return {"id": known.document_id, "ext": known.ext, "made": (known.message_id or "").startswith(TASK)}
+    is_made = (known.message_id or "").startswith(TASK)
+    return {"id": known.document_id, "ext": known.ext, "made": is_made}
 
 
 async def _saved(save: BaseTool, name: str, reply: str) -> list[dict[str, Any]]:
     args = {"name": name, "content": reply}
-    message = await save.ainvoke({"type": "tool_call", "name": save.name, "args": args, "id": "answer"})
-    return list(_files([message]))
+    call = {"type": "tool_call", "name": save.name, "args": args, "id": "answer"}
+    return list(_files([await save.ainvoke(call)]))
 
 
 def _can_save(agent: CompleteAgent) -> bool:
@@ -182,11 +187,11 @@ class ModelSummaries:
             items = await documents.items(known)
         except (ExtractionError, NotFound):  # reported where the document is shown
             return
-        wanted = [item for item in items[:_ITEMS] if item.data_extracted and not item.metadata.ai_processed]
         made = dict[int, str]()
         try:
-            for item in wanted:
-                made[item.sequence_nr] = await self._summary(item)
+            for item in items[:_ITEMS]:
+                if item.data_extracted and not item.metadata.ai_processed:
+                    made[item.sequence_nr] = await self._summary(item)
         finally:  # what was paid for is kept
             if made:
                 await documents.sum_up(known, made)
@@ -205,7 +210,8 @@ class ModelSummaries:
 
     async def _ask(self, item: ContentItem) -> AIMessage:
         text = f"{SUM_UP}\n\n{item.name} ({item.summary})\n\n{item.data_extracted[:_READ]}"
-        asked = HumanMessage(text, response_metadata={INPUT_NOTE: {"wish": len(SUM_UP), "documents": []}})
+        note = {INPUT_NOTE: {"wish": len(SUM_UP), "documents": []}}
+        asked = HumanMessage(text, response_metadata=note)
         with model_call_entry(self.agent, self.model) as line:
             reply = await self.model.ainvoke([asked], {"tags": [NOSTREAM]})
             line.tokens(reply)
