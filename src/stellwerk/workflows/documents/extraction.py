@@ -101,15 +101,14 @@ class Extractor:
         return tuple(_named(item, named) for item in found.outline.items())
 
     async def sum_up(self, tenant: str, document_id: str, name: str, summaries: Mapping[int, str]) -> None:
-        """Replace the summaries of items, by their numbers, with those that a model wrote.
-
-        Raises:
-            NotFound: this tenant has no such document.
-            ExtractionError: it cannot be read.
-        """
+        """Replace the summaries of items, by their numbers, with those that a model wrote."""
         found, named = await self._extracted(tenant, document_id, name)
-        items = await _items(found, document_id, TextBudget())
-        data = await in_thread(packed, [_summed_up(item, summaries.get(item.sequence_nr)) for item in items])
+        items = list(await _items(found, document_id, TextBudget()))
+        for n, item in enumerate(items):
+            if summary := summaries.get(item.sequence_nr):
+                metadata = replace(item.metadata, ai_processed=True)
+                items[n] = replace(item, summary=summary, metadata=metadata)
+        data = await in_thread(packed, items)
         with suppress(StorageFull, StorageGone):  # a model can be asked again
             await self._store.derive(*_key(tenant, document_id, named), data)
 
@@ -121,15 +120,11 @@ class Extractor:
         key = _key(tenant, document_id, named)
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            found = await self._kept(key) or self._remembered(key) or await self._read(key, document)
+            found = await in_thread(_stored, self._store.derived(*key))
+            found = found or self._remembered(key) or await self._read(key, document)
         if found.outline.code is not None:
             raise ExtractionError(found.outline.code, message=found.outline.message)
         return found, named
-
-    async def _kept(self, key: _Key) -> _Found | None:
-        path = self._store.derived(*key)
-        outline = await in_thread(_stored_outline, path)
-        return None if outline is None else _Found(outline, path)
 
     def _remembered(self, key: _Key) -> _Found | None:
         until, outline = self._failed.get(key, (0.0, None))
@@ -155,28 +150,42 @@ class Extractor:
     async def _run_child(self, key: _Key, document: Document) -> _Found:
         limits = self._limits
         if document.size > limits.document:
-            return _refused("document_too_large", f"{document.size:,} bytes, and {limits.document:,} are taken")
+            sizes = f"{document.size:,} bytes, and {limits.document:,} are taken"
+            return _refused("document_too_large", sizes)
         tenant, document_id, ext = key
-        file = str(self._store.path(tenant, document_id).absolute())
-        allowed = {"memory": limits.memory, "seconds": limits.cpu_seconds}
-        request = {"module": _WORKER, "path": sys.path, "file": file, "ext": ext, **allowed}
+        request = {
+            "module": _WORKER,
+            "path": sys.path,
+            "file": str(self._store.path(tenant, document_id).absolute()),
+            "ext": ext,
+            "memory": limits.memory,
+            "seconds": limits.cpu_seconds,
+        }
         try:
             async with asyncio.timeout(limits.seconds):
                 reply = await run_request(request, _ENVIRONMENT, largest=limits.answer)
         except TimeoutError:
             return _refused("document_timed_out")
         made = await in_thread(parsed, reply, limits.answer)
-        about = {"items": len(made.outline.entries), "code": made.outline.code, "peak_mib": made.outline.peak >> 10}
-        logger.info("document_read", document=document_id, ended=reply.ending(), printed=reply.printed, **about)
+        logger.info(
+            "document_read",
+            document=document_id,
+            ended=reply.ending(),
+            printed=reply.printed,
+            items=len(made.outline.entries),
+            code=made.outline.code,
+            peak_mib=made.outline.peak >> 10,
+        )
         return made
 
 
-def _stored_outline(path: Path) -> Outline | None:
+def _stored(path: Path) -> _Found | None:
     try:
         with path.open("rb") as file:
-            return outline_in(file)
+            outline = outline_in(file)
     except FileNotFoundError:
         return None
+    return None if outline is None else _Found(outline, path)
 
 
 def _unknown(document_id: str) -> NotFound:
@@ -213,12 +222,6 @@ async def _items(found: _Found, document_id: str, room: TextBudget) -> tuple[Con
         return await in_thread(found.items, room)
     except FileNotFoundError as error:
         raise _unknown(document_id) from error
-
-
-def _summed_up(item: ContentItem, summary: str | None) -> ContentItem:
-    if not summary:
-        return item
-    return replace(item, summary=summary, metadata=replace(item.metadata, ai_processed=True))
 
 
 def _named(item: ContentItem, filename: str) -> ContentItem:

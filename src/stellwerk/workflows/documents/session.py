@@ -81,11 +81,6 @@ class ReadableDocuments:
         raise InvalidField(f"there is no document {wanted[:80]!r} here; there are: {there}", field="document")
 
     async def items(self, known: SessionDocument) -> Sequence[ContentItem]:
-        """Its content items.
-
-        Raises:
-            ExtractionError: it cannot be read.
-        """
         return await self._extractor.items(self._tenant, known.document_id, known.name)
 
     async def sum_up(self, known: SessionDocument, summaries: Mapping[int, str]) -> None:
@@ -132,10 +127,7 @@ def current_documents() -> ReadableDocuments | None:
 
 
 def required_documents() -> ReadableDocuments:
-    """
-    Raises:
-        SettingsError: there is no place for documents.
-    """
+    """Like ``current_documents``; raises SettingsError outside of a server."""
     found = current_documents()
     if found is None:
         raise SettingsError(

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from html import escape
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -67,9 +67,8 @@ def _rows(tokens: Sequence[Token], start: int) -> list[list[str]]:
 
 
 def _plain(inline: Token) -> str:
-    return "".join(
-        child.content if child.content else " " * child.type.endswith("break") for child in inline.children or ()
-    )
+    breaks = ("softbreak", "hardbreak")
+    return "".join(" " if child.type in breaks else child.content for child in inline.children or ())
 
 
 def grid(rows: Sequence[Sequence[object]]) -> str:
@@ -90,10 +89,6 @@ _MONOSPACE = "Courier New"
 
 
 def _docx(text: str) -> bytes:
-    """
-    Raises:
-        MissingPackage: python-docx is not installed.
-    """
     try:
         from docx import Document
     except ImportError as error:
@@ -138,19 +133,19 @@ class _DocxWriter:
             _write_runs(self._paragraph(), token.children or [])
 
     def _paragraph(self) -> "Paragraph":
+        style = "Quote" if self._quoted else None
         if self._heading is not None:
             style = f"Heading {self._heading}"
-            return self._document.add_paragraph(style=style)
-        if self._lists:
+        elif self._lists:
             deep = min(len(self._lists), _DEEPEST)
-            return self._document.add_paragraph(style=self._lists[-1] + (f" {deep}" if deep > 1 else ""))
-        return self._document.add_paragraph(style="Quote" if self._quoted else None)
+            style = f"{self._lists[-1]} {deep}" if deep > 1 else self._lists[-1]
+        return self._document.add_paragraph(style=style)
 
     def _table(self, rows: list[list[str]]) -> None:
         table = self._document.add_table(rows=len(rows), cols=len(rows[0]), style="Table Grid")
         cells = table._cells  # access by row and column has quadratic cost
-        for index, value in enumerate(value for row in rows for value in row):
-            cells[index].text = value
+        for cell, value in zip(cells, chain.from_iterable(rows), strict=True):
+            cell.text = value
         for cell in cells[: len(rows[0])]:
             for run in cell.paragraphs[0].runs:
                 run.bold = True
@@ -175,19 +170,17 @@ def _write_runs(paragraph: "Paragraph", children: Sequence[Token]) -> None:
 def _without_time(data: bytes) -> bytes:
     """The same package without timestamps."""
     out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as package, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as timeless:
+    package = zipfile.ZipFile(io.BytesIO(data))
+    with zipfile.ZipFile(out, "w") as timeless:
         for member in package.infolist():
-            timeless.writestr(zipfile.ZipInfo(member.filename, _ZIP_EPOCH), package.read(member), zipfile.ZIP_DEFLATED)
+            entry = zipfile.ZipInfo(member.filename, _ZIP_EPOCH)
+            timeless.writestr(entry, package.read(member), zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
 ROWS, COLUMNS = 1_048_576, 16_384
-_OPTIONS = {
-    "in_memory": True,
-    "strings_to_formulas": False,
-    "strings_to_urls": False,
-    "strings_to_numbers": False,
-}
+_AS_TEXT = ("strings_to_formulas", "strings_to_urls", "strings_to_numbers")
+_OPTIONS = {"in_memory": True, **dict.fromkeys(_AS_TEXT, False)}
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,10})?")
 """A number beyond doubt; with a leading zero it may be a code."""
 _CREATED = datetime(2000, 1, 1)
@@ -196,12 +189,7 @@ _WIDEST, _PROBE = 60, 200
 
 
 def to_xlsx(tables: Sequence[Sequence[Sequence[str]]]) -> bytes:
-    """A sheet for each table, whose first row is its head. Text stays text: no formula, no link.
-
-    Raises:
-        MissingPackage: XlsxWriter is not installed.
-        InvalidField: a table is larger than a sheet can be.
-    """
+    """A sheet for each table, whose first row is its head. Text stays text: no formula, no link."""
     try:
         from xlsxwriter import Workbook
     except ImportError as error:
@@ -254,9 +242,11 @@ def write_document(filename: str, content: str) -> Blob:
     """
     ext = filename.rpartition(".")[2].lower()
     if ext not in _WRITERS:
-        raise InvalidField(f"{filename[:80]!r} cannot be made; its extension must be one of {_ALL}", field="name")
+        problem = f"{filename[:80]!r} cannot be made; its extension must be one of {', '.join(_WRITERS)}"
+        raise InvalidField(problem, field="name")
     mime, make = _WRITERS[ext]
-    return make_blob(make(PAGE_MARK.sub("", _NEVER.sub("", clean_text(content)))), mime=mime, filename=filename)
+    text = PAGE_MARK.sub("", _NEVER.sub("", clean_text(content)))
+    return make_blob(make(text), mime=mime, filename=filename)
 
 
 def _csv(content: str) -> bytes:
@@ -299,4 +289,3 @@ _WRITERS: dict[str, tuple[str, Callable[[str], bytes]]] = {
     "docx": (OFFICE["docx"], _docx),
     "xlsx": (OFFICE["xlsx"], _xlsx),
 }
-_ALL = ", ".join(_WRITERS)
