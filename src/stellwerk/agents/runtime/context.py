@@ -60,8 +60,6 @@ class SessionDocuments:
     store: DocumentStore
     tenant: str
     session_id: str
-    extensions: dict[type, Any] = field(default_factory=dict)
-    """One object of each type that plug-ins keep for the length of a run."""
 
     async def size(self, document_id: str) -> int | None:
         """Bytes of a document; None if it is gone."""

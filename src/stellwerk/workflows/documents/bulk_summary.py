@@ -18,7 +18,7 @@ from stellwerk.envelope.results import Column, Table, Text
 from stellwerk.errors import REASONS, ExtractionError, InvalidField
 from stellwerk.threads import in_thread
 from stellwerk.workflows.documents.contents import PAGE_MARK, ContentItem, first_sentence
-from stellwerk.workflows.documents.session import SessionDocument, required_documents
+from stellwerk.workflows.documents.session import SessionDocument, find_in, required_documents
 from stellwerk.workflows.documents.tools import figures, rows_of
 from stellwerk.workflows.documents.writers import grid
 
@@ -125,7 +125,8 @@ async def collect_figures(documents: _Documents, language: _Language = "en") -> 
 async def _read(wanted: str) -> AsyncIterator[tuple[SessionDocument, _Items]]:
     """One after the other, because each may be large."""
     documents = required_documents()
-    for known in [await documents.find(each) for each in dict.fromkeys(wanted.split())]:
+    there = await documents.listed()
+    for known in [find_in(there, each) for each in dict.fromkeys(wanted.split())]:
         try:
             items: _Items = await documents.items(known)
         except ExtractionError as error:

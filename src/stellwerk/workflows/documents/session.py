@@ -34,51 +34,32 @@ class SessionDocument:
 
 
 class ReadableDocuments:
-    """One per run; it reads only what was added to the log since the last call."""
-
     def __init__(self, session: SessionDocuments) -> None:
-        self._database = session.database
-        self._store = session.store
+        self._session, self._tenant = session, session.tenant
         self._extractor = extractor_of(session.store)
-        self._tenant, self._session_id = session.tenant, session.session_id
-        self._read_to = 0
-        self._known: list[SessionDocument] = []
 
-    async def listed(self) -> Sequence[SessionDocument]:
+    async def listed(self) -> list[SessionDocument]:
         """In the order of the log; of several under one name the newest is last."""
         if (journal := run_context().journal) is not None:
             await journal.stored()  # so that documents made just now are in the log
-        place = (self._session_id, self._read_to, self._tenant)
-        rows = await self._database.read(lambda tx: tx.rows("documents_told", *place))
-        for position, body in rows:
-            if position > self._read_to:  # a concurrent call may have read it
-                self._read_to = position
-                filed = decode(body)
-                assert isinstance(filed, Document)
-                self._take(filed.payload)
-        return list(self._known)
-
-    def _take(self, filed: Filed) -> None:
-        if filed.action == "added":
-            fields = (filed.document_id, filed.name, filed.mime, filed.size, filed.message_id)
-            added = SessionDocument(*fields)
-            self._known = [each for each in self._known if each != added] + [added]
-        else:
-            self._known = [each for each in self._known if not _is_taken_back(each, filed)]
+        place = (self._session.session_id, 0, self._tenant)
+        rows = await self._session.database.read(lambda tx: tx.rows("documents_told", *place))
+        known = dict[SessionDocument, None]()
+        for _, body in rows:
+            envelope = decode(body)
+            assert isinstance(envelope, Document)
+            filed = envelope.payload
+            if filed.action == "added":
+                about = (filed.name, filed.mime, filed.size, filed.message_id)
+                added = SessionDocument(filed.document_id, *about)
+                known.pop(added, None)
+                known[added] = None
+            else:
+                known = {each: None for each in known if not _is_taken_back(each, filed)}
+        return list(known)
 
     async def find(self, wanted: str) -> SessionDocument:
-        """Find a document by id or name; of several with the same name the newest.
-
-        Raises:
-            InvalidField: there is none; names those that there are.
-        """
-        known = await self.listed()
-        exact = [each for each in known if wanted in (each.document_id, each.name)]
-        fitting = exact or [each for each in known if wanted.casefold() == each.name.casefold()]
-        if fitting:
-            return fitting[-1]
-        there = ", ".join(dict.fromkeys(each.name for each in known)) or "none"
-        raise InvalidField(f"there is no document {wanted[:80]!r} here; there are: {there}", field="document")
+        return find_in(await self.listed(), wanted)
 
     async def items(self, known: SessionDocument) -> Sequence[ContentItem]:
         return await self._extractor.items(self._tenant, known.document_id, known.name)
@@ -89,7 +70,7 @@ class ReadableDocuments:
 
     async def data(self, known: SessionDocument) -> bytes:
         """The original."""
-        return await self._store.read(self._tenant, known.document_id)
+        return await self._session.store.read(self._tenant, known.document_id)
 
     async def summaries(self, some: Iterable[SessionDocument]) -> list[tuple[SessionDocument, str]]:
         """Each document once under each of its names, with its summary."""
@@ -106,6 +87,20 @@ class ReadableDocuments:
         return f"{items[0].summary}{more}" if items else "empty"
 
 
+def find_in(known: Sequence[SessionDocument], wanted: str) -> SessionDocument:
+    """A document by id or name; of several with the same name the newest.
+
+    Raises:
+        InvalidField: there is none; names those that there are.
+    """
+    exact = [each for each in known if wanted in (each.document_id, each.name)]
+    fitting = exact or [each for each in known if wanted.casefold() == each.name.casefold()]
+    if fitting:
+        return fitting[-1]
+    there = ", ".join(dict.fromkeys(each.name for each in known)) or "none"
+    raise InvalidField(f"there is no document {wanted[:80]!r} here; there are: {there}", field="document")
+
+
 def listed(known: SessionDocument, summary: str) -> str:
     """A document in one line, as agents read it."""
     return f"- {' '.join(known.name.split())} ({known.document_id}): {' '.join(summary.split())}"
@@ -118,12 +113,7 @@ def _is_taken_back(known: SessionDocument, filed: Filed) -> bool:
 def current_documents() -> ReadableDocuments | None:
     """The documents of the current session; None outside of a server."""
     session = run_context().documents
-    if session is None:
-        return None
-    if ReadableDocuments not in session.extensions:
-        session.extensions[ReadableDocuments] = ReadableDocuments(session)
-    found: ReadableDocuments = session.extensions[ReadableDocuments]
-    return found
+    return None if session is None else ReadableDocuments(session)
 
 
 def required_documents() -> ReadableDocuments:
