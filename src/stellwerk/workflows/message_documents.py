@@ -28,6 +28,7 @@ PENDING = "document_pending"
 NOT_SHOWN = "document_not_shown"
 
 _Items = tuple[ContentItem, ...]
+_Outline = tuple[_Items, "DocumentProblem | None"]
 _Key = tuple[str, str, str | None]
 """Tenant, document, and its name in the message; None for the last name that it was given."""
 
@@ -61,7 +62,7 @@ class MessageDocuments:
     def __init__(self, store: DocumentStore, numbers: FileNumbers) -> None:
         self._store, self._numbers = store, numbers
         self._extractor = extractor_of(store)
-        self._reading: dict[_Key, asyncio.Task[_Items]] = {}
+        self._reading: dict[_Key, asyncio.Task[_Outline]] = {}
 
     def read_ahead(self, tenant: str, document_ids: Iterable[str]) -> None:
         """Start the extraction of documents that will be requested."""
@@ -116,16 +117,19 @@ class MessageDocuments:
         except StellwerkError:  # removed meanwhile: the link answers 404
             return None
 
-    def _begin(self, key: _Key) -> "asyncio.Task[_Items]":
+    def _begin(self, key: _Key) -> "asyncio.Task[_Outline]":
         if key not in self._reading:
-            self._reading[key] = task = asyncio.create_task(self._extractor.outline(*key))
-            task.add_done_callback(lambda done: self._done(key, done))
+            self._reading[key] = task = asyncio.create_task(self._outline(key))
+            task.add_done_callback(lambda _: self._reading.pop(key))
         return self._reading[key]
 
-    def _done(self, key: _Key, task: "asyncio.Task[_Items]") -> None:
-        del self._reading[key]
-        if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not report it
+    async def _outline(self, key: _Key) -> _Outline:
+        try:
+            return await self._extractor.outline(*key), None
+        except ExtractionError as error:
+            return (), DocumentProblem(error.code, error.message)
+        except StellwerkError as error:
+            return (), DocumentProblem(PENDING, error.message)
 
     async def close(self) -> None:
         for task in list(self._reading.values()):
@@ -137,14 +141,9 @@ def filename(file: FileReference) -> str:
     return f"{file.name}.{file.ext}" if file.ext else file.name
 
 
-def _outcome(task: "asyncio.Task[_Items]") -> tuple[_Items, DocumentProblem | None]:
-    try:
-        return task.result(), None
-    except asyncio.InvalidStateError:
+def _outcome(task: "asyncio.Task[_Outline]") -> _Outline:
+    if not task.done():
         return (), DocumentProblem(PENDING, "it is still being read; ask again in a few seconds")
-    except asyncio.CancelledError:
+    if task.cancelled():
         return (), DocumentProblem(PENDING, "the server is shutting down; ask again when it is back")
-    except ExtractionError as error:
-        return (), DocumentProblem(error.code, error.message)
-    except StellwerkError as error:
-        return (), DocumentProblem(PENDING, error.message)
+    return task.result()

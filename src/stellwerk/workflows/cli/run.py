@@ -3,8 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
 
 from stellwerk.cli.questions import Questions
@@ -101,21 +101,28 @@ class WorkflowRun(TerminalRun):
 
     async def _do(self, text: str, files: Sequence[Path]) -> int:
         self._view.note("starting")
-        async with self._server() as url, Client(url, self._key) as client, self._stopped_before_leaving():
-            ids = [await self._uploaded(client, file) for file in files]
-            session = await client.begin(self._system, workflow=True)
-            sent = await client.send(session.id, text, documents=ids)
-            self._session = (client, session.id)
+        async with self._server() as url, Client(url, self._key) as client:
+            try:
+                return await self._work(client, text, files)
+            finally:
+                if self._stopping is not None:  # the stream may end before the response to a stop
+                    await asyncio.wait([self._stopping])
+
+    async def _work(self, client: Client, text: str, files: Sequence[Path]) -> int:
+        ids = [await self._uploaded(client, file) for file in files]
+        session = await client.begin(self._system, workflow=True)
+        sent = await client.send(session.id, text, documents=ids)
+        self._session = (client, session.id)
+        ended, asks = await self._followed(client, session.id, sent.after)
+        while ended.status == "awaiting_user":
+            given = await self._questions.answers(asks)
+            if given is None:
+                return AWAITING
+            for ask_id, answer in given.items():
+                about = {"data": answer.data, "ask_id": ask_id, "refused": answer.refused}
+                sent = await client.answer(session.id, answer.text, **about)
             ended, asks = await self._followed(client, session.id, sent.after)
-            while ended.status == "awaiting_user":
-                given = await self._questions.answers(asks)
-                if given is None:
-                    return AWAITING
-                for ask_id, answer in given.items():
-                    about = {"data": answer.data, "ask_id": ask_id, "refused": answer.refused}
-                    sent = await client.answer(session.id, answer.text, **about)
-                ended, asks = await self._followed(client, session.id, sent.after)
-            return await self._over(client, ended)
+        return await self._over(client, ended)
 
     async def _uploaded(self, client: Client, file: Path) -> str:
         self._view.note(f"sending {one_line(file.name)}")
@@ -154,15 +161,6 @@ class WorkflowRun(TerminalRun):
             self.screen.say(f"saved {saved}", "good")
         return COMPLETED
 
-    @asynccontextmanager
-    async def _stopped_before_leaving(self) -> AsyncIterator[None]:
-        """Wait for the response to a stop: the stream may end before it, and the client closes then."""
-        try:
-            yield
-        finally:
-            if self._stopping is not None:
-                await asyncio.wait([self._stopping])
-
     def stop(self) -> None:
         self._view.note("stopping; Ctrl-C again ends at once")
         if self._session is not None and self._view.is_running:
@@ -172,7 +170,7 @@ class WorkflowRun(TerminalRun):
             self.work.cancel()
 
     async def _halt(self, client: Client, session_id: str) -> None:
-        """Cancel the work as well: a server in this process gets the signal, too, and ends its streams."""
+        """Cancel the work as well: a server in this process gets the signal and ends its streams."""
         try:
             await client.stop(session_id, reason="Ctrl-C")
         except StellwerkError as error:
