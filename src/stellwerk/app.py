@@ -247,7 +247,7 @@ async def _storage(
     log = DurableLog(database, wakes, operator_file.redactors_of(operator))
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
-    log.metrics.on_growth(quotas.log_grew)
+    log.metrics.on_growth = quotas.log_grew
     documents = DocumentStore(database, data / DOCUMENTS, parts.clock, quotas.files_changed)
     return SessionStorage(database, log, documents, Todolists(data), data, quotas, parts.timings)
 

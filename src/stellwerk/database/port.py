@@ -47,7 +47,6 @@ Operation = Callable[[Transaction, Sequence[P]], Sequence[R | Exception]]
 
 class Database(Protocol):
     commit_seconds: Histogram
-    """How long each took."""
 
     def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
         """Hand over one write. The future resolves after the commit, or fails with nothing written.
@@ -89,3 +88,32 @@ async def retry_storage(submit: Callable[[], Awaitable[R]], *, every: float, pat
                 raise
         waited += every
         await asyncio.sleep(every)
+
+
+class ReadBatcher:
+    """Reads of one turn of the event loop share one trip to a reader thread.
+
+    Under load a trip costs more than the query: two threads compete for the interpreter. A read
+    never waits for an earlier batch, and one that fails does not fail the others of its batch.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._pending: list[Callable[[Transaction], Any]] = []
+
+    async def read(self, query: Callable[[Transaction], R]) -> R:
+        if not self._pending:
+            self._batch = asyncio.create_task(self._read_pending())
+        batch = self._batch
+        place = len(self._pending)
+        self._pending.append(query)
+        await asyncio.wait([batch])
+        if batch.exception() is not None:
+            return await self._database.read(query)
+        found: R = batch.result()[place]
+        return found
+
+    async def _read_pending(self) -> list[Any]:
+        queries = self._pending
+        self._pending = []
+        return await self._database.read(lambda tx: [query(tx) for query in queries])

@@ -48,11 +48,8 @@ class LogMetrics:
         self.expired = Counter("stellwerk_expired_sessions_total", "Sessions that were deleted because of their age.")
         self._open: dict[str, dict[str, float]] = {}
         """By session: the calls that are open, and since when."""
-        self._listeners: list[Callable[[str, int], None]] = []
-
-    def on_growth(self, listener: Callable[[str, int], None]) -> None:
-        """Call the listener for each log that grows, with the session and the bytes."""
-        self._listeners.append(listener)
+        self.on_growth: Callable[[str, int], None] | None = None
+        """Called for each log that grows, with the session and the bytes."""
 
     def counters(self) -> tuple[Counter, ...]:
         return self.started, self.ended, self.tokens, self.appended, self.synthesized, self.saved, self.expired
@@ -60,9 +57,8 @@ class LogMetrics:
     def see(self, session_id: str, events: Sequence[Stored]) -> None:
         """What has just been committed."""
         self.appended.add(by=len(events))
-        size = sum(len(body) for _, body in events)
-        for listener in self._listeners:
-            listener(session_id, size)
+        if self.on_growth is not None:
+            self.on_growth(session_id, sum(len(body) for _, body in events))
         for _, body in events:
             kind = body[_TYPE : body.index(b'"', _TYPE)]
             if kind in _ENDS:

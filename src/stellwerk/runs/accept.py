@@ -21,7 +21,7 @@ from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, RunCom
 from stellwerk.runs.transactions import BegunRun, ClaimedRun
 from stellwerk.tenants.quotas import count_rows, refuse_another_run
 from stellwerk.tenants.tenants import refuse_locked
-from stellwerk.views.status import SAME_TRACE, Status
+from stellwerk.views.status import SAME_TRACE, State, Status
 
 
 class AcceptedRun(NamedTuple):
@@ -130,7 +130,7 @@ def _regenerate(tx: Transaction, command: Regenerate, status: Status) -> Accepte
     return _accepted(tx, command, start, begun, message_id=status.message_id)
 
 
-def _state_of(status: Status) -> Literal["idle", "running", "awaiting", "completed", "stopped", "failed"]:
+def _state_of(status: Status) -> State | Literal["awaiting"]:
     """Waiting for the user is a state here; clients see ``running``, ``awaiting_user_input``."""
     if status.status == "running" and status.awaiting_user_input:
         return "awaiting"
@@ -151,9 +151,8 @@ def _refuse_message(status: Status) -> None:
             )
         case "awaiting":
             asks = ", ".join(status.open_asks)
-            raise Conflict(
-                f"the session waits for answers to its questions; answer them first: {asks}", code="question_open"
-            )
+            said = f"the session waits for answers to its questions; answer them first: {asks}"
+            raise Conflict(said, code="question_open")
 
 
 def _refuse_unasked(ask_id: str, status: Status) -> None:
@@ -211,7 +210,7 @@ def _start(command: Command, status: Status, trigger: Any, **details: Any) -> Ru
     return transactions.run_start(started, run_id=command.run_id, trace_id=trace_id, at=command.at)
 
 
-def _begin(tx: Transaction, command: Command, status: Status, envelopes: Sequence[Envelope]) -> BegunRun:
+def _begin(tx: Transaction, command: Command, status: Status, envelopes: list[Envelope]) -> BegunRun:
     if not command.claim and count_rows(tx, "count_waiting", command.tenant) >= command.queue_limit:
         raise Overloaded("as many of your runs wait as this server takes; send this again in a few seconds")
     refuse_another_run(tx, command.limits, command.tenant)

@@ -163,7 +163,8 @@ def withdrawn_from(message: Message) -> Withdrawn:
 def withdrawal(message_id: str, *, at: float) -> Message:
     """Marks an enqueued message as removed: it will start nothing."""
     said = Said(message_id=message_id, role="user", content=[], status="first", action="removed")
-    return Message(ts=at, parent_id=None, call_id=digest_id("message removed", message_id), seq=1, payload=said)
+    call_id = digest_id("message removed", message_id)
+    return Message(ts=at, parent_id=None, call_id=call_id, seq=1, payload=said)
 
 
 def earlier_messages(send: Send) -> list[Envelope]:
@@ -171,7 +172,8 @@ def earlier_messages(send: Send) -> list[Envelope]:
     found: list[Envelope] = []
     for number, said in enumerate(send.earlier):
         message_id = f"{send.message_id}-{number}"
-        payload = Said(message_id=message_id, role=said.role, content=[TextPart(text=said.content)], status="step")
+        text = TextPart(text=said.content)
+        payload = Said(message_id=message_id, role=said.role, content=[text], status="step")
         call_id = digest_id("message", message_id)
         found.append(Message(ts=send.at, parent_id=None, call_id=call_id, seq=1, payload=payload))
     return found

@@ -58,8 +58,9 @@ def _only_enqueued(tx: Transaction, fork: Fork) -> list[str]:
     waiting = [one.message_id for one in said if one.status == "first" and one.action == "added"]
     if not waiting:
         return []
-    starts = tx.rows("turning_points", fork.new_id, '["run_start"]', fork.tenant)
-    begun = {e.payload.message_id for e in (decode(body) for (body,) in starts) if isinstance(e, RunStart)}
+    rows = tx.rows("turning_points", fork.new_id, '["run_start"]', fork.tenant)
+    starts = [decode(body) for (body,) in rows]
+    begun = {e.payload.message_id for e in starts if isinstance(e, RunStart)}
     gone = begun | {one.message_id for one in said if one.action == "removed"}
     return [message_id for message_id in waiting if message_id not in gone]
 
@@ -74,9 +75,8 @@ def _ends_of_runs(tx: Transaction, fork: Fork) -> list[int]:
     wanted = ends[-1] if fork.position is None else fork.position
     if wanted not in ends:
         nearest = min(ends, key=lambda end: abs(end - wanted))
-        raise Conflict(
-            f"position {wanted} is not the end of a run that is over; the nearest is {nearest}", code="not_a_run_end"
-        )
+        said = f"position {wanted} is not the end of a run that is over; the nearest is {nearest}"
+        raise Conflict(said, code="not_a_run_end")
     return ends[: ends.index(wanted) + 1]
 
 

@@ -324,7 +324,8 @@ class Systems:
 
     async def all_checklist_folders(self) -> set[str]:
         systems = await self._database.read(lambda tx: tx.rows("all_systems"))
-        return {folder for tenant, name in systems for folder in await self.checklist_folders(tenant, name)}
+        found = [await self.checklist_folders(tenant, name) for tenant, name in systems]
+        return set().union(*found)
 
     async def _load(self, tenant: str, text: str, source: str) -> tuple[LoadedSystem, Resolved, RunnableAgent | None]:
         loaded = await in_thread(load_system, text, source=source)

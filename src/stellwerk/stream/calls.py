@@ -222,7 +222,8 @@ class OpenCalls:
 def abandoned(start: CallStart, ts: float, run_id: str) -> Envelope:
     """Build the end of an interrupted call; it never claims success."""
     if isinstance(start, LlmStart):
-        model_ended = ModelEnded(message_id=start.payload.message_id, status="abandoned", synthesized=True)
+        message_id = start.payload.message_id
+        model_ended = ModelEnded(message_id=message_id, status="abandoned", synthesized=True)
         return replace(during(start, ts, LlmEnd, model_ended), run_id=run_id)
     called = start.payload
     tool_ended = ToolEnded(

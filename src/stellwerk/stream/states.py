@@ -109,8 +109,8 @@ class States:
         agent = paused.payload.title or paused.agent if paused else self.tree.agent_of(parent)
         payload, blobs = question_of(ask_id, fact)
         self.tree.blobs += blobs
-        ask = AskUser(**self.tree.place(fact.ts, parent, digest_id("ask", ask_id), agent), payload=payload)
-        self.asks[ask_id] = ask
+        place = self.tree.place(fact.ts, parent, digest_id("ask", ask_id), agent)
+        self.asks[ask_id] = ask = AskUser(**place, payload=payload)
         yield ask
 
     def tool_output(self, fact: f.ToolOutputDelta) -> Iterator[Envelope]:
@@ -142,10 +142,11 @@ class States:
         """Find the call that wrote: the named, else the only open one in its graph, else around."""
         if fact.run is not None:
             return self.tree.tools.get(self.tree.owner(fact.run))
-        here = [self.tree.tools[id_] for id_, space in self.tree.where.items() if graph_of(space) == fact.namespace]
+        tree = self.tree
+        here = [tree.tools[id_] for id_, space in tree.where.items() if graph_of(space) == fact.namespace]
         if fact.tool_call_id is not None:
             here = [call for call in here if call.payload.tool_call_id == fact.tool_call_id]
-        return here[0] if len(here) == 1 else self.tree.tools.get(self.tree.owner_of(fact.namespace))
+        return here[0] if len(here) == 1 else tree.tools.get(tree.owner_of(fact.namespace))
 
 
 def _split(delta: Any) -> tuple[Any, dict[str, Any]]:
@@ -204,8 +205,8 @@ def question_of(ask_id: str, fact: f.Interrupted) -> tuple[Asked, tuple[Blob, ..
         schema=schema if isinstance(schema, dict) else None,
         options=_options(known, schema),
         default=known.get("default"),
-        tool_call_id=known.get("tool_call_id") if isinstance(known.get("tool_call_id"), str) else None,
-        tool_name=known.get("name") if isinstance(known.get("name"), str) else None,
+        tool_call_id=_text(known, "tool_call_id"),
+        tool_name=_text(known, "name"),
         args=known.get("args"),
         data=None if "question" in known else value,
         sanitized=list(safe.notes) or None,
@@ -218,8 +219,13 @@ def words_of(value: Any, names: Iterable[str]) -> str:
     if isinstance(value, str):
         return value
     known = value if isinstance(value, dict) else {}
-    found = next((known[name] for name in names if known.get(name) and isinstance(known[name], str)), None)
+    found = next(filter(None, (_text(known, name) for name in names)), None)
     return found or msgspec.json.encode(value).decode()[:LONGEST]
+
+
+def _text(known: dict[str, Any], name: str) -> str | None:
+    found = known.get(name)
+    return found if isinstance(found, str) else None
 
 
 def _options(known: dict[str, Any], schema: Any) -> list[Any] | None:

@@ -24,8 +24,7 @@ from stellwerk.agents.checkpoints.chunking import Item, Parts, cut, encode
 from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure, prepare
 from stellwerk.agents.checkpoints.serde import MSGPACK, StrictSerializer
 from stellwerk.agents.runtime.context import run_context
-from stellwerk.database.port import Database, Transaction
-from stellwerk.database.read_batcher import ReadBatcher
+from stellwerk.database.port import Database, ReadBatcher, Transaction
 from stellwerk.errors import BlockedLoop
 from stellwerk.stream.facts import CheckpointSaved
 
