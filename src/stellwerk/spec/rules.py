@@ -61,11 +61,12 @@ class Findings:
     warnings: list[SpecProblem] = field(default_factory=list[SpecProblem])
     suggestions: Suggestions = field(default_factory=Suggestions)
 
-    def refuse(self, path: str, message: str) -> None:
-        _add(self.problems, path, message)
+    def refuse(self, path: str, *message: str) -> None:
+        """The message says what is wrong, and then how to correct it."""
+        _add(self.problems, path, *message)
 
-    def warn(self, path: str, message: str) -> None:
-        _add(self.warnings, path, message)
+    def warn(self, path: str, *message: str) -> None:
+        _add(self.warnings, path, *message)
 
     def agents(self) -> Iterator[tuple[str, AgentSpec]]:
         """Each agent with the path of its field."""
@@ -81,8 +82,8 @@ class Findings:
         return named | aliases | set(agent.tools.allow)
 
 
-def _add(found: list[SpecProblem], path: str, message: str) -> None:
-    problem = SpecProblem(message, path)
+def _add(found: list[SpecProblem], path: str, *message: str) -> None:
+    problem = SpecProblem("; ".join(message), path)
     if len(found) < PROBLEM_LIMIT and problem not in found:
         found.append(problem)
 
@@ -99,33 +100,33 @@ def _ids_are_unique(found: Findings) -> None:
     for path, agent in found.agents():
         as_well = f"is called {agent.id!r} as well"
         if agent.id in first:
-            found.refuse(f"{path}.id", f"{first[agent.id]} {as_well}; rename one of them")
+            found.refuse(f"{path}.id", f"{first[agent.id]} {as_well}", "rename one of them")
         first.setdefault(agent.id, path)
         if agent.id in found.catalogue.tools:
-            found.refuse(f"{path}.id", f"a tool {as_well}; give the agent another id")
+            found.refuse(f"{path}.id", f"a tool {as_well}", "give the agent another id")
 
 
 def _one_orchestrator(found: Findings) -> None:
     first = found.system.orchestrator()
     if first.role != "orchestrator":
-        remedy = "give one agent the role orchestrator"
-        found.refuse("agents", f"no agent receives the user's messages; {remedy}")
+        problem = "no agent receives the user's messages"
+        found.refuse("agents", problem, "give one agent the role orchestrator")
     for path, agent in found.agents():
         if agent.role == "orchestrator" and agent is not first:
             names_role = "role" in agent.model_fields_set
             both = f"{agent.id!r} is an orchestrator beside {first.id!r}"
             reason = "" if names_role else ", because it names no role"
             remedy = "there is one, so give the others role: sub-agent"
-            found.refuse(f"{path}.role" if names_role else path, f"{both}{reason}; {remedy}")
+            found.refuse(f"{path}.role" if names_role else path, both + reason, remedy)
 
 
 def _no_cycles(found: Findings) -> None:
     for cycle in found.graph.cycles:
         user, used = cycle[-2:]
         index = found.graph.agents[user].tools.allow.index(used)
-        circle = f"these agents call each other in a circle: {' → '.join(cycle)}"
         path = f"{found.path_of(user)}.tools.allow[{index}]"
-        found.refuse(path, f"{circle}; remove one of the steps")
+        problem = f"these agents call each other in a circle: {' → '.join(cycle)}"
+        found.refuse(path, problem, "remove one of the steps")
 
 
 def _bounded_nesting(found: Findings) -> None:
@@ -138,22 +139,22 @@ def _bounded_nesting(found: Findings) -> None:
         found.refuse(path, f"sub-agents are nested {depth} deep, {limit}")
     uses = found.graph.uses[root]
     if uses > USES_LIMIT:
-        limit = f"{USES_LIMIT} are allowed; let fewer use the same"
-        found.refuse(path, f"with each use counted, these are {uses} agents, and {limit}")
+        problem = f"with each use counted, these are {uses} agents, and {USES_LIMIT} are allowed"
+        found.refuse(path, problem, "let fewer use the same")
 
 
 def _graphs_are_known(found: Findings) -> None:
     for path, agent in found.agents():
         if agent.kind != "graph":
             if agent.graph is not None:
-                problem = f"an agent of kind {agent.kind} has no graph; write kind: graph"
-                found.refuse(f"{path}.graph", problem)
+                problem = f"an agent of kind {agent.kind} has no graph"
+                found.refuse(f"{path}.graph", problem, "write kind: graph")
         elif agent.graph is None:
-            found.refuse(path, "an agent of kind graph needs the name of one; add graph: <name>")
+            found.refuse(path, "an agent of kind graph needs the name of one", "add graph: <name>")
         elif agent.graph not in found.catalogue.graphs:
             hint = found.suggestions.did_you_mean(agent.graph, found.catalogue.graphs)
             problem = f"the operator has registered no graph {agent.graph!r} (--config)"
-            found.refuse(f"{path}.graph", f"{problem}; {hint}")
+            found.refuse(f"{path}.graph", problem, hint)
 
 
 def _workplans_have_agents(found: Findings) -> None:
@@ -164,10 +165,10 @@ def _workplans_have_agents(found: Findings) -> None:
         for n, name in enumerate(agent.tools.allow):
             if name in found.catalogue.tools and name not in found.graph.agents:
                 remedy = f"give the tool {name!r} to a sub-agent that needs it"
-                found.refuse(f"{path}.tools.allow[{n}]", f"{_ONLY_PLANS}; {remedy}")
+                found.refuse(f"{path}.tools.allow[{n}]", _ONLY_PLANS, remedy)
         if not found.graph.children[agent.id]:
-            remedy = "name sub-agents in tools.allow"
-            found.refuse(path, f"no agent does the tasks of this plan; {remedy}")
+            problem = "no agent does the tasks of this plan"
+            found.refuse(path, problem, "name sub-agents in tools.allow")
 
 
 def _agents_are_reachable(found: Findings) -> None:
@@ -175,7 +176,7 @@ def _agents_are_reachable(found: Findings) -> None:
     for path, agent in found.agents():
         if agent.id not in reached and agent.role != "orchestrator":
             remedy = "name it in the tools.allow of an agent that is reached"
-            found.warn(path, f"no agent reaches {agent.id!r}; {remedy}")
+            found.warn(path, f"no agent reaches {agent.id!r}", remedy)
 
 
 # Permissions.
@@ -199,7 +200,7 @@ def _tools_are_registered(found: Findings) -> None:
             else:
                 otherwise = "`stellwerk tools` lists what there is"
                 hint = found.suggestions.did_you_mean(name, known, otherwise=otherwise)
-                _add(found.unregistered, item, f"the tool {name!r} is not registered; {hint}")
+                _add(found.unregistered, item, f"the tool {name!r} is not registered", hint)
 
 
 def _terms_only_narrow(found: Findings) -> None:
@@ -208,10 +209,10 @@ def _terms_only_narrow(found: Findings) -> None:
             field = f"{path}.tools.agents.{name}"
             if name not in found.graph.agents:
                 hint = found.suggestions.did_you_mean(name, found.graph.agents)
-                found.refuse(field, f"there is no agent {name!r}; {hint}")
+                found.refuse(field, f"there is no agent {name!r}", hint)
             elif name not in agent.tools.allow:
                 problem = f"{agent.id!r} is not allowed to use {name!r}"
-                found.refuse(field, f"{problem}; add it to tools.allow")
+                found.refuse(field, problem, "add it to tools.allow")
             else:
                 _only_narrows(found, field, found.graph.agents[name], use)
 
@@ -226,8 +227,8 @@ def _only_narrows(found: Findings, path: str, agent: AgentSpec, use: SubAgentUse
     for n, tool in enumerate(use.allowed_tools or ()):
         if tool not in own:
             hint = found.suggestions.did_you_mean(tool, agent.tools.allow)
-            message = f"{agent.id!r} has no tool {tool!r}, and this list can only take away; {hint}"
-            found.refuse(f"{path}.allowed_tools[{n}]", message)
+            problem = f"{agent.id!r} has no tool {tool!r}, and this list can only take away"
+            found.refuse(f"{path}.allowed_tools[{n}]", problem, hint)
 
 
 def _settings_fit_tools(found: Findings) -> None:
@@ -242,13 +243,13 @@ def _settings_fit_tools(found: Findings) -> None:
 
 
 def _setting_without_tool(found: Findings, path: str, agent: AgentSpec, tool: str) -> None:
-    message = f"{agent.id!r} is not allowed the tool {tool!r}"
+    problem = f"{agent.id!r} is not allowed the tool {tool!r}"
     if agent.kind == "deep":
-        found.warn(path, f"{message}; this counts only if deep agents bring a tool of that name")
-        return
-    otherwise = "add it to tools.allow, or remove this"
-    hint = found.suggestions.did_you_mean(tool, agent.tools.allow, otherwise=otherwise)
-    found.refuse(path, f"{message}; {hint}")
+        found.warn(path, problem, "this counts only if deep agents bring a tool of that name")
+    else:
+        otherwise = "add it to tools.allow, or remove this"
+        hint = found.suggestions.did_you_mean(tool, agent.tools.allow, otherwise=otherwise)
+        found.refuse(path, problem, hint)
 
 
 class _Use(NamedTuple):
@@ -336,12 +337,12 @@ def _used_models(found: Findings) -> Iterator[tuple[str, ModelSpec]]:
 def _models_are_known_and_named(found: Findings) -> None:
     """Only the scripted model needs no name."""
     default = ("system.default_model", found.system.system.default_model)
-    for path, model in (default, *_used_models(found)):
+    for path, model in dict((default, *_used_models(found))).items():
         if found.catalogue.provider(model.provider) is None:
             hint = found.suggestions.did_you_mean(model.provider, found.catalogue.providers)
-            found.refuse(f"{path}.provider", f"there is no provider {model.provider!r}; {hint}")
+            found.refuse(f"{path}.provider", f"there is no provider {model.provider!r}", hint)
         elif model.provider != _SCRIPTED and "model" not in model.model_fields_set:
-            found.refuse(f"{path}.model", f"this is missing; name the model of {model.provider!r}")
+            found.refuse(f"{path}.model", "this is missing", f"name the model of {model.provider!r}")
 
 
 def _keys_and_packages_are_there(found: Findings) -> None:
@@ -356,7 +357,7 @@ def _keys_and_packages_are_there(found: Findings) -> None:
             remedy = f"store the secret {secret}"
             if found.catalogue.environment:
                 remedy += f", or start the server with {secret.upper()} set"
-            found.warn(f"{path}.provider", f"there is no key for {model.provider!r}; {remedy}")
+            found.warn(f"{path}.provider", f"there is no key for {model.provider!r}", remedy)
         package = found.catalogue.packages.get(name)
         if package is not None and package not in reported:
             reported.add(package)
