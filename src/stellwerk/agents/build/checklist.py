@@ -129,8 +129,6 @@ def shared_checklist(state: Mapping[str, Any], tool_call_id: str) -> dict[str, A
 
 @dataclass(frozen=True)
 class _ToolForm:
-    """A checklist tool, independent of the agent."""
-
     name: str
     description: str
     properties: Mapping[str, Any]

@@ -62,7 +62,6 @@ class AgentFactory:
         self._resources = resources
 
     async def admitted(self, loaded: LoadedSystem) -> Resolved:
-        """The resolved system."""
         return admit(loaded, await self._resources.catalogue(_named(loaded)))
 
     async def resolved(self, loaded: LoadedSystem) -> Resolved:

@@ -62,7 +62,6 @@ class KindParts:
     guards: Sequence[Middleware] = ()
     """Middleware without the settings for its answer, for agents that share its tools and limits."""
     below: Sequence[tuple[AgentAsTool, BuiltAgent]] = ()
-    """The agents that it may use."""
     effects: frozenset[Effect] = ALL_EFFECTS
     """Effects of the tools that it may have."""
     asked: frozenset[Effect] = frozenset()
@@ -114,7 +113,6 @@ def name_of(use: AgentAsTool) -> str:
 
 
 def build_deep(agent: CompleteAgent, parts: KindParts) -> Graph:
-    """Build the graph of a deep agent."""
     try:
         from deepagents import create_deep_agent
         from deepagents.backends import StateBackend

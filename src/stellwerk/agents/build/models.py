@@ -177,7 +177,6 @@ def _served_model(spec: ModelSpec, provider: Provider, key: SecretStr) -> BaseCh
 
 
 def image_input(spec: ModelSpec, model: BaseChatModel) -> ImageInput:
-    """How an agent of ours with this model takes images."""
     if takes_images(model):
         return ImageInput("reference")
     is_known = "image_inputs" in (model.profile or {})

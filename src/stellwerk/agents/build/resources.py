@@ -40,7 +40,6 @@ class Resources:
     saver: BaseCheckpointSaver[Any] | None = None
     store: BaseStore = field(default_factory=InMemoryStore)
     keep: SaveFiles | None = None
-    """Stores the files that tools return."""
     exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     """Closes what factories of graphs have opened."""
 

@@ -41,9 +41,7 @@ class StateErasure:
     known: frozenset[str] = frozenset()
     """Message ids that the log contains."""
     question_call: str | None = None
-    """The tool call whose arguments are removed."""
     result_call: str | None = None
-    """The tool call whose result is removed."""
 
     @property
     def search_terms(self) -> list[bytes]:
@@ -125,7 +123,6 @@ class RewrittenStates:
     finished_checkpoints: set[Row] = field(default_factory=set)
     """Checkpoints that no run resumes from."""
     finished_writes: list[Row] = field(default_factory=list)
-    """Writes that no run resumes with."""
     items: dict[str, Item] = field(default_factory=dict)
 
 

@@ -101,7 +101,6 @@ def _not_allowed(event: SerdeEvent) -> CorruptStore:
 
 
 def without_secrets(typed: tuple[str, bytes], redactor: Redactor) -> tuple[str, bytes]:
-    """Redact known secrets in a serialised value."""
     format_, data = typed[0], bytes(typed[1])
     if not redactor or not redactor.finds(data.decode(errors="replace")):
         return typed

@@ -43,7 +43,6 @@ class Tools:
                     raise InvalidTool(spec.name, _name_clash(name, spec, other))
 
     def find(self, name: str) -> ToolSpec:
-        """The tool of this name or alias."""
         if name not in self._by_name:
             raise UnknownTool(name, known=self._by_name)
         return self._by_name[name]
@@ -119,7 +118,6 @@ def as_text(tools: Sequence[DescribedTool]) -> str:
 
 
 def describe(specs: Iterable[ToolSpec]) -> list[DescribedTool]:
-    """The public description of registered tools."""
     fields = DescribedTool.__annotations__
     described = [{name: getattr(spec, name) for name in fields} for spec in specs]
     return [cast("DescribedTool", each | {"aliases": list(each["aliases"])}) for each in described]
