@@ -72,7 +72,7 @@ class ChecklistState(AgentState[Any], total=False):
 
     checklist: Annotated[dict[str, Any], merged_json]
     checklist_branch: str
-    """The branch of a sub-agent among parallel ones, such as ``s2``; the outermost agent has none."""
+    """The branch of a sub-agent among parallel ones, such as ``s2``."""
 
 
 class ChecklistMiddleware(AgentMiddleware[ChecklistState, Any, Any]):

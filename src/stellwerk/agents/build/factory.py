@@ -32,10 +32,6 @@ from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect
 from stellwerk.spec.resolve import Resolved, admit, resolve
 from stellwerk.spec.rules import BY_TOOL, effect_refused
 
-_NO_IMAGES = (
-    "the graph {name!r} is not said to take images; if its models do, name it under graph_images in the operator's file"
-)
-
 
 class _Rights(NamedTuple):
     """What an agent may do, as narrowed by the agents above it."""
@@ -78,8 +74,13 @@ class AgentFactory:
         options = RunOptions(images=built.images)
         if system is not None:
             options = RunOptions(system.coalescing_window, system.quotas, system.store_prompts, built.images)
-        as_tool = partial(self._as_tool, agent)
-        return RunnableAgent(agent.name, built.graph, graph_input=built.graph_input, options=options, as_tool=as_tool)
+        return RunnableAgent(
+            agent.name,
+            built.graph,
+            graph_input=built.graph_input,
+            options=options,
+            as_tool=partial(self._as_tool, agent),
+        )
 
     def _as_tool(
         self, agent: CompleteAgent, name: str | None, allowed_tools: Sequence[str] | None, mission: str | None
@@ -112,13 +113,14 @@ class _Building:
         await asyncio.sleep(0)  # large systems take a while
         if agent.kind == "graph":
             return await self._adopted(agent, rights.effects, saver)
-        agent = _with_resolved_aliases(agent, resources.tools.names())
+        registered = resources.tools.names()
+        agent = _with_resolved_aliases(agent, registered)
         rights = rights.narrowed(agent.config)
         below = [(use, await self._below(use, rights)) for use in agent.agents_as_tools]
         model = models.chat_model(agent.model, providers=resources.providers, keys=resources.keys)
         names = [schema.name for schema in agent.tool_schemas if schema.name not in CHECKLIST_TOOLS]
         tools = [await self._tool(name, agent, rights.effects) for name in names]
-        aliases = {alias: name for alias, name in resources.tools.names().items() if alias != name and name in names}
+        aliases = {alias: name for alias, name in registered.items() if alias != name and name in names}
         known = _known(tools, below)
         untrusted = any(each.untrusted for each in known.values())
         config = agent.config.model_copy(update={"approvals_after_reading": sorted(rights.asked)})
@@ -157,11 +159,14 @@ class _Building:
         opened = await self._resources.opened(entry)
         graph = adopted(opened, name=agent.name, saver=saver, store=self._resources.store)
         graph_input = find_input(graph, name=entry.name, key=entry.input_key)
-        images = ImageInput("none", _NO_IMAGES.format(name=entry.name))
         if graph_input.form != "messages":
             images = ImageInput("none", f"the graph {entry.name!r} takes text only")
         elif entry.images:
             images = ImageInput("content")
+        else:
+            remedy = "if its models do, name it under graph_images in the operator's file"
+            why_not = f"the graph {entry.name!r} is not said to take images; {remedy}"
+            images = ImageInput("none", why_not)
         return BuiltAgent(graph, graph_input, untrusted=True, images=images)
 
     async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:

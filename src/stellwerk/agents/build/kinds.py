@@ -60,7 +60,7 @@ class KindParts:
     tools: Sequence[BaseTool] = ()
     middleware: Sequence[Middleware] = ()
     guards: Sequence[Middleware] = ()
-    """Middleware without the settings for its answer, for agents that share its tools and limits."""
+    """Middleware without the answer settings, for agents that share its tools and limits."""
     below: Sequence[tuple[AgentAsTool, BuiltAgent]] = ()
     effects: frozenset[Effect] = ALL_EFFECTS
     """Effects of the tools that it may have."""

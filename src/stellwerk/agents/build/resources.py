@@ -1,4 +1,4 @@
-"""Resources: everything that agents are built from: tools, graphs, MCP servers, providers, keys, saver, store."""
+"""Resources: everything that agents are built from, such as tools, graphs and MCP servers."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
@@ -11,8 +11,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from stellwerk.agents.build import models
 from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_tools
-from stellwerk.agents.build.models import EnvironmentSecrets, SecretSource, known_providers, missing_packages
 from stellwerk.agents.graphs.input import Graph, output_schema
 from stellwerk.agents.graphs.registry import Builder, GraphEntry, Graphs, open_graph
 from stellwerk.agents.mcp.servers import McpServers
@@ -34,7 +34,7 @@ class Resources:
     graphs: Graphs = field(default_factory=Graphs)
     mcp: McpServers = field(default_factory=lambda: McpServers({}))
     providers: Mapping[str, Provider] = field(default_factory=dict)
-    keys: SecretSource = field(default_factory=lambda: EnvironmentSecrets(provider_keys()))
+    keys: models.SecretSource = field(default_factory=lambda: models.EnvironmentSecrets(provider_keys()))
     environment: bool = True
     """Whether environment variables of the process can be API keys."""
     saver: BaseCheckpointSaver[Any] | None = None
@@ -66,29 +66,35 @@ class Resources:
 
     async def inventory(self) -> list[DescribedTool]:
         """Registered tools, checklist tools, and the tools of all reachable MCP servers."""
-        return inventory(self.tools.specs(), [*checklist_tools("agent"), *self.free(await self.mcp.all_tools())])
+        offered = self.free(await self.mcp.all_tools())
+        return inventory(self.tools.specs(), [*checklist_tools("agent"), *offered])
 
     async def catalogue(self, named: Collection[str] = ()) -> Catalogue:
-        """What an agent system may name here; only MCP servers of ``named`` tools are asked for their tools."""
+        """What an agent system may name here; only the MCP servers of ``named`` tools are asked."""
         servers = sorted({server for name in named if (server := self.mcp.server_of(name))})
-        asked = await asyncio.gather(*(self.mcp.tools(server) for server in servers), return_exceptions=True)
-        gone = [server for server, tools in zip(servers, asked, strict=True) if isinstance(tools, McpUnreachable)]
-        offered = self.free(tool for tools in asked if isinstance(tools, list) for tool in tools)
+        asking = (self.mcp.tools(server) for server in servers)
+        asked = dict(zip(servers, await asyncio.gather(*asking, return_exceptions=True), strict=True))
+        gone = [server for server, tools in asked.items() if isinstance(tools, McpUnreachable)]
+        offered = self.free(t for tools in asked.values() if isinstance(tools, list) for t in tools)
         own = {name: name for name in (*(tool.name for tool in offered), *CHECKLIST_TOOLS)}
         effects = {tool.name: effect_of(tool) for tool in offered}
-        providers = known_providers(self.providers)
-        keyed = [name for name, secret in providers.items() if secret is None or self.keys.find(secret)]
+        providers = models.known_providers(self.providers)
+        find = self.keys.find
+        keyed = [name for name, secret in providers.items() if secret is None or find(secret)]
         return Catalogue(
             tools={**own, **self.tools.names()},
             mcp_servers=gone,
             graphs=self.graphs.names(),
-            output_schema=lambda name: output_schema(self._opened.get(name) or self.graphs.find(name).source),
+            output_schema=self._output_schema,
             providers=list(providers),
             keys=keyed,
             environment=self.environment,
             effects=effects | {spec.name: spec.effects for spec in self.tools.specs()},
-            packages=missing_packages(self.providers),
+            packages=models.missing_packages(self.providers),
         )
+
+    def _output_schema(self, graph: str) -> dict[str, Any] | None:
+        return output_schema(self._opened.get(graph) or self.graphs.find(graph).source)
 
 
 def effect_of(tool: BaseTool) -> str:

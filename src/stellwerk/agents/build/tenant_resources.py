@@ -1,4 +1,4 @@
-"""Tenant resources: isolates tenants. Each has its own MCP connections, opened graphs, LangGraph store and saver.
+"""Tenant resources isolate tenants: MCP connections, opened graphs, LangGraph's store, the saver.
 
 Tools, graphs and providers of the operator are shared.
 """
@@ -32,7 +32,7 @@ from stellwerk.tenants.tenants import folder_of
 
 @dataclass(frozen=True, slots=True)
 class TenantSecrets:
-    """Secrets of an agent system, of its tenant, or, for the operator's tenant, of the environment."""
+    """Secrets of a system, of its tenant, or, for the operator's tenant, of the environment."""
 
     secrets: Secrets
     tenant: str
@@ -78,7 +78,8 @@ class TenantResources:
         return await (await self.of(tenant)).inventory()
 
     def _keys(self, tenant: str, system: str = "") -> TenantSecrets:
-        return TenantSecrets(self.secrets, tenant, system, self.environment if tenant == LOCAL_TENANT else {})
+        environment = self.environment if tenant == LOCAL_TENANT else {}
+        return TenantSecrets(self.secrets, tenant, system, environment)
 
     async def _resources(self, tenant: str) -> Resources:
         keys = self._keys(tenant)

@@ -30,10 +30,6 @@ class Channel(msgspec.Struct, frozen=True, array_like=True):
     type: str | None = None
     parts: list[Any] = []
 
-    @property
-    def is_stored(self) -> bool:
-        return self.type is not None and self.type != REPLAYED
-
 
 decode_channels = msgspec.msgpack.Decoder(dict[str, Channel]).decode
 
@@ -278,5 +274,5 @@ def _needed(checkpoints: Mapping[str, tuple[str | None, dict[str, Channel]]], fi
         parent_id, channels = checkpoints[current]
         if replayed is None:
             replayed = {name for name, channel in channels.items() if channel.type == REPLAYED}
-        replayed -= {name for name, channel in channels.items() if channel.is_stored}
+        replayed -= {name for name, channel in channels.items() if channel.type not in (None, REPLAYED)}
         current = parent_id if replayed else None

@@ -38,6 +38,8 @@ logger = get_logger(__name__)
 SaveFiles = Callable[[ToolResult, Sequence[Blob]], Awaitable[ToolResult]]
 """Stores the files of a result. It runs within the call, before the result is visible."""
 
+ContentAndArtifact = tuple[str, dict[str, Any]]
+
 _GRACE = 3.0
 """Seconds that a timed-out call has to clean up; a process is killed within them."""
 _abandoned: set["asyncio.Task[Any]"] = set()
@@ -54,15 +56,15 @@ ConvertedResult = tuple[ToolResult, tuple[str, ...], tuple[Blob, ...]]
 
 
 def langchain_tool(spec: ToolSpec, *, keep: SaveFiles | None = None) -> BaseTool:
-    """``spec`` as a LangChain tool. Without ``keep`` the bytes of files are lost; a note says it."""
+    """``spec`` as a LangChain tool. Without ``keep`` the bytes of files are lost, with a note."""
 
-    async def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
+    async def call(**arguments: Any) -> ContentAndArtifact:
         injected = {"runtime": arguments.pop("runtime")} if spec.takes_runtime else {}
         checked = spec.arguments.model_validate(arguments)
         converted = await _with_timeout(spec.timeout, spec.name, _run(spec, checked, injected))
         return await content_and_artifact(converted, keep)
 
-    async def call_with_runtime(runtime: ToolRuntime[Any, Any], **arguments: Any) -> tuple[str, dict[str, Any]]:
+    async def call_with_runtime(runtime: ToolRuntime[Any, Any], **arguments: Any) -> ContentAndArtifact:
         return await call(runtime=runtime, **arguments)
 
     ours = {
@@ -94,7 +96,7 @@ async def _run(spec: ToolSpec, checked: BaseModel, injected: dict[str, Any]) -> 
         raise ToolFailed(spec.name, "ended by SystemExit; it should return or raise") from error
 
 
-async def content_and_artifact(converted: ConvertedResult, keep: SaveFiles | None) -> tuple[str, dict[str, Any]]:
+async def content_and_artifact(converted: ConvertedResult, keep: SaveFiles | None) -> ContentAndArtifact:
     """The text for the model, and the artifact with the typed result; ``keep`` stores files."""
     result, notes, blobs = converted
     if keep is None:
@@ -132,7 +134,7 @@ def _forget(task: "asyncio.Task[Any]") -> None:
 
 
 async def _in_thread(spec: ToolSpec, arguments: dict[str, Any]) -> Any:
-    """Run in a daemon thread of its own: a hanging tool neither fills a pool nor blocks a shutdown."""
+    """Run in a daemon thread: a hanging tool neither fills a pool nor blocks a shutdown."""
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     outcome: asyncio.Future[Any] = loop.create_future()
 
@@ -190,7 +192,7 @@ async def run_in_process(
 
 
 def _reference(spec: ToolSpec) -> str:
-    """``module:name`` if the package is importable; ``file:name`` for what was loaded from a file."""
+    """``module:name`` if the package is importable, else ``file:name``."""
     name = spec.function.__module__
     installed = name != "__main__" and PathFinder.find_spec(name.partition(".")[0]) is not None
     return f"{name if installed else sys.modules[name].__file__}:{spec.function.__name__}"

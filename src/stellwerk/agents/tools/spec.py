@@ -1,4 +1,4 @@
-"""The tool decorator and ToolSpec: a typed function with its schema, timeout, effects and place to run.
+"""The tool decorator and ToolSpec: a typed function with its schema, timeout and effects.
 
 A model reads the function's own name, docstring and annotations. This module does not import
 LangChain, so that a tool process starts quickly.

@@ -1,4 +1,4 @@
-"""The worker of a tool process: imports one function, calls it, writes the result as MessagePack."""
+"""The worker of a tool process: imports a function, calls it, writes the result as MessagePack."""
 
 import traceback
 from typing import Any, NoReturn
