@@ -21,7 +21,7 @@ from stellwerk.agents.runtime import context, runnable, tracing
 from stellwerk.agents.tools import registry as tools
 from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems
 from stellwerk.api.routes import all, files, operations, pages
-from stellwerk.api.schema import openapi
+from stellwerk.api.schema import openapi, responses
 from stellwerk.api.services import Services, server_plugins
 from stellwerk.api.streams.reader import StreamSource
 from stellwerk.database.folder import DATABASE, DOCUMENTS, locked, refuse_lost_database
@@ -104,7 +104,6 @@ def create_app(
             app.state.credentials = services.credentials
             app.state.audit = services.audit
             app.state.quotas = services.quotas
-            app.state.clock = services.clock
             enter = running.enter_async_context
             plugged_in = [await enter(plugin.opened(app, services)) for plugin in plugins]
             for router in all.routers(services, plugged_in, frame_limit=chosen.body_limit):
@@ -131,7 +130,7 @@ def create_app(
     app.state.has_dependencies = bool(dependencies)
     app.state.parameters = auth.parameters_of(dependencies)
     problems.install(app)
-    openapi.install(app, [schema for plugin in plugins for schema in plugin.schemas])
+    openapi.install(app, [*responses.PUBLISHED, *(schema for plugin in plugins for schema in plugin.schemas)])
     pages.install_docs(app)
     pages.install_console(app)
     app.state.own_endpoints = cors.endpoints(app.routes)

@@ -20,7 +20,7 @@ import stellwerk
 from stellwerk.agents.build import models
 from stellwerk.agents.tools import registry
 from stellwerk.api.routes.stream import StreamAgentRequest
-from stellwerk.api.schema.requests import NewAnswer, NewMessage
+from stellwerk.api.schema.shared import NewAnswer, NewMessage
 from stellwerk.spec.model import AgentSystem, ModelSpec
 from stellwerk.spec.operator import Provider
 from stellwerk.workflows.routes.workflows import UserInputRequest
@@ -32,7 +32,6 @@ OUTGOING = {
     "agents/mcp/transports.py": "MCP servers of the operator's file",
     "agents/mcp/session.py": "MCP servers of the operator's file",
     "client/client.py": "commands, which are no part of the server",
-    "client/responses.py": "commands, which are no part of the server",
     "api/http/server.py": "the socket it listens on",
 }
 ADDRESSES = ("url", "uri", "host", "endpoint", "proxy", "address", "base", "header", "webhook", "port")

@@ -58,10 +58,10 @@ async def test_each_model_call_of_a_graph_counts_and_the_one_beyond_the_quota_is
         envelopes = await session.send("go")
         (spent,) = [each.payload.usage for each in envelopes if isinstance(each, LlmEnd)]
         assert spent is not None
-        assert (meter.steps, meter.tokens) == (1, spent.input_tokens + spent.output_tokens)
+        assert (meter.session.steps, meter.session.tokens) == (1, spent.input_tokens + spent.output_tokens)
         (end,) = [each.payload for each in await session.send("again") if isinstance(each, RunEnd)]
     assert (end.status, end.code) == ("failed", "quota_exceeded")
-    assert meter.steps == 1
+    assert meter.session.steps == 1
 
 
 async def test_a_tool_call_beyond_the_quota_does_not_start() -> None:

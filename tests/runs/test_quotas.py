@@ -8,8 +8,7 @@ import pytest
 from stellwerk.envelope.model import LlmEnd, RunEnd, encode
 from stellwerk.errors import LimitReached, Overloaded, StellwerkError
 from stellwerk.tenants.principals import LOCAL_TENANT
-from stellwerk.tenants.quotas import Limits
-from stellwerk.tenants.usage import UsageRow
+from stellwerk.tenants.quotas import Limits, UsageRow
 from stellwerk.views import usage
 from stellwerk.views.usage import UsageTotals
 from tests.runs.in_process import Gates, InProcessServer

@@ -12,8 +12,7 @@ from stellwerk.cli.render.session_view import SessionView
 from stellwerk.cli.render.text import one_line
 from stellwerk.cli.shared import StandardOutput
 from stellwerk.cli.terminal import keep_ticking
-from stellwerk.client.client import Client
-from stellwerk.client.responses import Event
+from stellwerk.client.client import Client, Event
 from stellwerk.errors import InvalidInput
 from stellwerk.ids import SystemClock
 

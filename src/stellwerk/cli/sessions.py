@@ -11,8 +11,7 @@ from typer import Argument, BadParameter, Option, Typer
 from stellwerk.cli.shared import WHERE, AsJson, LogAsJson, StandardOutput, Url, local_time, print_rows, refuse, talk
 
 if TYPE_CHECKING:
-    from stellwerk.client.client import Client
-    from stellwerk.client.responses import Event, Session
+    from stellwerk.client.client import Client, Event, Session
 
 _TO_THE_MINUTE = "%Y-%m-%d %H:%M"
 _SESSIONS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE")

@@ -96,8 +96,7 @@ def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, T]]) ->
     """Do the work of a command with a client of the server."""
     import asyncio
 
-    from stellwerk.client.client import Client
-    from stellwerk.client.responses import Problem
+    from stellwerk.client.client import Client, Problem
     from stellwerk.settings import Settings
 
     settings = Settings()

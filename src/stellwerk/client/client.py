@@ -7,28 +7,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import httpx2
 import msgspec
+from msgspec import Struct
 
-from stellwerk.client.responses import (
-    Accepted,
-    Event,
-    EventPage,
-    Problem,
-    Session,
-    SessionPage,
-    Stopped,
-    Unreachable,
-    problem_of,
-    reason_of,
-)
+from stellwerk.envelope.model import Envelope
 from stellwerk.envelope.ndjson import LineBuffer, LineTooLong
-from stellwerk.errors import InvalidInput
+from stellwerk.envelope.payloads import FilePart
+from stellwerk.errors import InvalidInput, StellwerkError
 
 URL = "http://127.0.0.1:8000"
 Profile = Literal["user", "debug"]
@@ -40,9 +31,136 @@ _STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=10.0)
 """A server sends a heartbeat every 15 seconds: one that misses three is taken to be gone."""
 _LONGEST_PAUSE = 5.0
 _NDJSON = {"Accept": "application/x-ndjson"}
+_Kind = TypeVar("_Kind")
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A session and its status."""
+
+    id: str
+    agent_system_id: str
+    title: str | None = None
+    """The beginning of the first message, in one line."""
+    created_at: float
+    last_activity_at: float | None = None
+    """None from an older server."""
+    position: int
+    """The last position of its log."""
+    status: str
+    round: int
+    awaiting_user_input: bool = False
+    user_id: str | None = None
+
+
+class Withdrawn(Struct, frozen=True, kw_only=True):
+    """An enqueued message that a stop withdrew: it starts nothing, and may be sent again."""
+
+    message_id: str
+    text: str
+    documents: tuple[FilePart, ...] = ()
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """A message or an answer that is stored in the log."""
+
+    round: int
+    run_id: str
+    position: int
+    after: int
+    """The cursor that shows the run whole."""
+    status: str
+    """accepted, enqueued behind another round, or noted while other questions are open."""
+    message_id: str | None = None
+    ask_id: str | None = None
+    open_asks: tuple[str, ...] = ()
+    withdrawn: tuple[Withdrawn, ...] = ()
+    """The enqueued messages that were withdrawn because this one interrupted a round."""
+
+
+class Stopped(Struct, frozen=True, kw_only=True):
+    """A session without a current run."""
+
+    status: str
+    round: int
+    position: int
+    run_id: str | None = None
+    withdrawn: tuple[Withdrawn, ...] = ()
+
+
+class EventPage(Struct, frozen=True, kw_only=True):
+    events: list[msgspec.Raw]
+    next: int
+
+
+class SessionPage(Struct, frozen=True, kw_only=True):
+    sessions: list[Session]
+    next: str | None = None
+
+
+class _Head(Struct, frozen=True):
+    position: int
+    type: str
+
+
+_PLACE = ("position", "origin", "session_id")
+"""Fields that are not part of the stored envelope."""
+_HEADS = msgspec.json.Decoder(_Head)
+
+
+class Event:
+    """One envelope with its position; decoded when it is first used."""
+
+    def __init__(self, line: bytes) -> None:
+        self.line = line
+        """The JSON object as it came."""
+        head = _HEADS.decode(line)
+        self.position = head.position
+        self.type = head.type
+
+    @cached_property
+    def envelope(self) -> Envelope:
+        """Raises ``msgspec.ValidationError`` if the server is newer, and the type is unknown here."""
+        stored = {name: value for name, value in self.data.items() if name not in _PLACE}
+        known: Envelope = msgspec.convert(stored, Envelope)
+        return known
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """The envelope as a dictionary, also if its type is unknown."""
+        found: dict[str, Any] = msgspec.json.decode(self.line)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Event({self.position}, {self.type!r})"
+
+
+class Problem(StellwerkError):
+    """The server rejected a request. ``code`` and ``detail`` are those of its response."""
+
+    def __init__(self, status: int, code: str, detail: str, *, field: str | None = None) -> None:
+        super().__init__(detail, field=field)
+        self.status = status
+        self.code = code
+        self.detail = detail
+
+    @property
+    def passing(self) -> bool:
+        """Whether it may be gone in a moment, because the server is starting or shutting down."""
+        return self.status in (502, 503, 504)
+
+
+class Unreachable(StellwerkError):
+    """No response, or one that is not Stellwerk's."""
+
+    code = "unreachable"
+
+    def __init__(self, url: str, reason: str) -> None:
+        remedy = "is it running? `stellwerk serve` starts one"
+        super().__init__(f"no server answers at {url}: {reason}; {remedy}")
+
+
 Lost = Callable[[Unreachable | Problem], None]
 """Called for every attempt to reconnect that fails."""
-_Kind = TypeVar("_Kind")
 
 
 class Client:
@@ -55,32 +173,30 @@ class Client:
 
     def __init__(self, url: str = URL, key: str | None = None, *, first_pause: float = 0.2) -> None:
         self.url = url.rstrip("/")
-        self._first_pause = first_pause
+        self.first_pause = first_pause
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT)
+        self.http = httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self.http.aclose()
 
     async def sessions(self, *, limit: int = 50) -> list[Session]:
         """List sessions, the one with the latest activity first."""
         found: list[Session] = []
-        before: dict[str, Any] = {}
+        query: dict[str, Any] = {}
         while len(found) < limit:
-            query = {"limit": min(limit - len(found), 500), **before}
+            query["limit"] = min(limit - len(found), 500)
             page = await self.ask(SessionPage, "GET", "/sessions", params=query)
             found += page.sessions
             if page.next is None:
                 break
-            before = {"before": page.next}
+            query["before"] = page.next
         return found
 
     async def session(self, session_id: str) -> Session:
@@ -88,11 +204,7 @@ class Client:
 
     async def begin(self, system: str = "demo", *, user: str | None = None, workflow: bool = False) -> Session:
         """Create a session, which is listed as a chat or as a ``workflow``."""
-        body: dict[str, Any] = {"agent_system_id": system}
-        if user is not None:
-            body["user_id"] = user
-        if workflow:
-            body["workflow"] = True
+        body = {"agent_system_id": system, "user_id": user, "workflow": workflow}
         return await self.ask(Session, "POST", "/sessions", json=body)
 
     async def send(
@@ -108,8 +220,9 @@ class Client:
 
         With an idempotency ``key`` it may be sent again if it is unknown whether it arrived.
         """
-        body = {"text": text, "if_busy": if_busy} | ({"documents": list(documents)} if documents else {})
-        return await self.ask(Accepted, "POST", f"/sessions/{part(session_id)}/messages", json=body, key=key)
+        body = {"text": text, "if_busy": if_busy, "documents": list(documents)}
+        path = f"/sessions/{part(session_id)}/messages"
+        return await self.ask(Accepted, "POST", path, json=body, key=key)
 
     async def answer(
         self,
@@ -123,10 +236,12 @@ class Client:
     ) -> Accepted:
         """Answer a question; the only one if ``ask_id`` is left out."""
         body = {"text": text, "data": data, "ask_id": ask_id, "refused": refused}
-        return await self.ask(Accepted, "POST", f"/sessions/{part(session_id)}/answers", json=body, key=key)
+        path = f"/sessions/{part(session_id)}/answers"
+        return await self.ask(Accepted, "POST", path, json=body, key=key)
 
     async def stop(self, session_id: str, *, reason: str | None = None) -> Stopped:
-        return await self.ask(Stopped, "POST", f"/sessions/{part(session_id)}/stop", json={"reason": reason})
+        path = f"/sessions/{part(session_id)}/stop"
+        return await self.ask(Stopped, "POST", path, json={"reason": reason})
 
     async def upload(self, file: Path) -> str:
         """Upload a file and return its id, for a message."""
@@ -170,8 +285,7 @@ class Client:
         ``contextlib.aclosing``.
         """
         query = {"profile": profile} if until is None else {"profile": profile, "until": until}
-        stream = _ReconnectingStream(self, self._http, session_id, query, lost, self._first_pause)
-        return stream.events(after)
+        return _ReconnectingStream(self, session_id, query, lost).events(after)
 
     async def ask(self, kind: type[_Kind], method: str, path: str, *, key: str | None = None, **more: Any) -> _Kind:
         """Send any request, and decode the response as this type."""
@@ -185,7 +299,7 @@ class Client:
     async def request(self, method: str, path: str, **more: Any) -> httpx2.Response:
         """Send any request; ``more`` is for httpx."""
         try:
-            response = await self._http.request(method, self.url + path, **more)
+            response = await self.http.request(method, self.url + path, **more)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             raise Unreachable(self.url, reason_of(error)) from error
         if not response.is_success:
@@ -194,11 +308,7 @@ class Client:
 
 
 def part(text: str) -> str:
-    """Quote one part of a path, whatever was typed.
-
-    Raises:
-        InvalidInput: the path would name something else.
-    """
+    """Quote one part of a path. Raises ``InvalidInput`` if the path would name something else."""
     if text in ("", ".", ".."):
         raise InvalidInput(f"{text!r} names nothing; say the id or the name of what you mean")
     return quote(text, safe="")
@@ -207,17 +317,14 @@ def part(text: str) -> str:
 @dataclass(slots=True)
 class _ReconnectingStream:
     client: Client
-    http: httpx2.AsyncClient
     session_id: str
     query: Mapping[str, str]
     lost: Lost | None
-    first_pause: float
-    """Seconds before the first attempt to reconnect; each further one waits twice as long."""
     connected: bool = False
     """The first attempt has succeeded: from then on the stream reconnects."""
 
     async def events(self, after: int) -> AsyncGenerator[Event, None]:
-        pause = self.first_pause
+        pause = self.client.first_pause
         while True:
             try:
                 async with aclosing(self._connection(after)) as connection:
@@ -226,7 +333,7 @@ class _ReconnectingStream:
                             continue
                         yield event
                         after = event.position
-                        pause = self.first_pause
+                        pause = self.client.first_pause
                         if event.type == self.query.get("until"):
                             return
                 if await self._all_read(after):
@@ -243,8 +350,9 @@ class _ReconnectingStream:
         lines = LineBuffer()
         url = f"{self.client.url}/sessions/{part(self.session_id)}/stream"
         query = {**self.query, "after": str(after)}
+        stream = self.client.http.stream("GET", url, params=query, headers=_NDJSON, timeout=_STREAM_TIMEOUT)
         try:
-            async with self.http.stream("GET", url, params=query, headers=_NDJSON, timeout=_STREAM_TIMEOUT) as response:
+            async with stream as response:
                 if not response.is_success:
                     await response.aread()
                     raise problem_of(response)
@@ -261,3 +369,24 @@ class _ReconnectingStream:
             return False
         session = await self.client.session(self.session_id)
         return session.status != "running" and session.position <= after
+
+
+class _Body(Struct, frozen=True):
+    code: str
+    detail: str
+    field: str | None = None
+
+
+def problem_of(response: httpx2.Response) -> Problem:
+    """The problem in a response; that of a proxy, without our body, is described by its status."""
+    status = response.status_code
+    try:
+        body = msgspec.json.decode(response.content, type=_Body)
+    except msgspec.DecodeError:
+        request = response.request
+        return Problem(status, "bad_answer", f"{request.method} {request.url} was answered with {status}")
+    return Problem(status, body.code, body.detail, field=body.field)
+
+
+def reason_of(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,9 +1,8 @@
-"""The audit log, tamper-evident: who did what, when, from where, and with which outcome; never message texts.
+"""The audit log, tamper-evident: who did what, when, from where, with which outcome; never message texts.
 
-One chain for each tenant, apart from the logs of sessions, so that it outlives
-them. Each hash covers an entry and the hash before it: a changed, removed or
-inserted entry breaks the chain from there on. An entry is committed in the
-transaction of what it records, or by itself where nothing was stored.
+Each tenant has one hash chain, which outlives its sessions: a changed, removed or inserted
+entry breaks it from there on. An entry is committed in the transaction of what it records,
+or by itself where nothing was stored.
 """
 
 import asyncio
@@ -24,35 +23,26 @@ from stellwerk.ids import Clock
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.tenants.principals import Principal
 
-Made = Callable[[Any], str]
-"""The id of what an operation makes of an item."""
+Made = Callable[[Any], str]  # the id of what an operation makes of an item
 
 logger = structlog.get_logger(__name__)
 
 OPERATOR = "operator"
-_BEGIN = bytes(32)
-_PAGE = 500
-_LONGEST = 200
-"""Characters of an id: a request can name anything."""
-_REJECTED = 400
-_FORBIDDEN = 403
 REFUSALS = 60
 """Rejections of a tenant that are recorded in a minute, so that they cannot fill the disk."""
-_MINUTE = 60
+_BEGIN = bytes(32)
+_PAGE = 500
+_LONGEST = 200  # characters of an id: a request can name anything
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     at: float
-    who: str
-    """The user, or the key if it has none."""
+    who: str  # the user, or the key if it has none
     what: str
     """Method and route: ``DELETE /sessions/{sid}``."""
-    outcome: int
-    """The status of the answer."""
-    on: dict[str, str] = {}
-    """The ids that it was about."""
-    origin: str = ""
-    """The address that asked."""
+    outcome: int  # the status of the answer
+    on: dict[str, str] = {}  # the ids that it was about
+    origin: str = ""  # the address that asked
     key_id: str | None = None
 
 
@@ -73,8 +63,7 @@ class Action:
     """The tenant that is affected, if it may be another than the principal's."""
 
 
-Entries = Sequence[tuple[str, Entry]]
-"""Each with the tenant in whose chain it is."""
+Entries = Sequence[tuple[str, Entry]]  # each with the tenant in whose chain it is
 
 
 class PendingEntry:
@@ -82,28 +71,19 @@ class PendingEntry:
 
     def __init__(self, compose: Callable[[Mapping[str, str]], Entries]) -> None:
         self._compose = compose
-        self.ids: dict[str, str] = {}
-        """The ids that it is about, as far as they are known."""
-        self._is_taken = self._is_over = False
+        self.ids: dict[str, str] = {}  # the ids that it is about, as far as they are known
+        self.is_taken = False  # a write includes it
         self.is_written = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a write may still include it."""
-        return not self._is_taken and not self._is_over
+        self.is_over = False  # the request has ended
 
     def take(self) -> Entries:
-        self._is_taken = True
+        self.is_taken = True
         return self._compose(self.ids)
 
     def settle(self, done: "asyncio.Future[Any]") -> None:
         """A rejected write has not included the entry; a commit whose request was cancelled has."""
         self.is_written = done.cancelled() or (done.exception() is None and done.result() is not False)
-        self._is_taken = self.is_written
-
-    def end(self) -> None:
-        """Later writes do not include it."""
-        self._is_over = True
+        self.is_taken = self.is_written
 
 
 _due: ContextVar[PendingEntry | None] = ContextVar("audit_due", default=None)
@@ -118,7 +98,7 @@ def recording(due: PendingEntry | None) -> Iterator[None]:
     finally:
         _due.reset(before)
         if due is not None:
-            due.end()
+            due.is_over = True
 
 
 def without_audit() -> AbstractContextManager[None]:
@@ -127,8 +107,9 @@ def without_audit() -> AbstractContextManager[None]:
 
 
 def about(**ids: str) -> None:
-    """The ids that the entry of this request is about, in addition to those of its address."""
-    if (due := _due.get()) is not None:
+    """The entry of this request is about these ids, in addition to those of its address."""
+    due = _due.get()
+    if due is not None:
         due.ids.update(ids)
 
 
@@ -142,26 +123,28 @@ class _Joined:
 class AuditedDatabase:
     """A database whose writes include the pending audit entry.
 
-    ``recorded`` are the operations that do so, each with a function that gives the id of what it creates, if any.
+    ``recorded`` are the operations that do so, each with a function that gives the id of what it creates.
     """
 
     def __init__(self, database: Database, recorded: Mapping[Operation[Any, Any], Made | None]) -> None:
-        self._database, self._recorded = database, recorded
+        self._database = database
+        self._recorded = recorded
         self.commit_seconds = database.commit_seconds
-        self.when_free, self.truncate, self.close = database.when_free, database.truncate, database.close
+        self.read = database.read
+        self.when_free = database.when_free
+        self.truncate = database.truncate
+        self.close = database.close
 
     def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
         due = _due.get()
-        if due is None or not due.is_open or operation not in self._recorded:
+        if due is None or due.is_taken or due.is_over or operation not in self._recorded:
             return self._database.submit(operation, item, urgent=urgent)
-        if (made := self._recorded[operation]) is not None:
+        made = self._recorded[operation]
+        if made is not None:
             due.ids["made"] = made(item)
         future = self._database.submit(_join_many, _Joined(operation, item, due.take()), urgent=urgent)
         future.add_done_callback(due.settle)
         return future
-
-    async def read(self, query: Callable[[Transaction], R]) -> R:
-        return await self._database.read(query)
 
 
 def _join_many(tx: Transaction, items: Sequence[_Joined]) -> list[Any]:
@@ -176,40 +159,39 @@ def _join_many(tx: Transaction, items: Sequence[_Joined]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ChainCheck:
-    """Of the chain of a tenant: how far it holds."""
+    """How far the chain of a tenant holds."""
 
     tenant: str
-    entries: int
-    """Whose order and hashes are right, from the first one."""
-    hash: bytes
-    """Of the last of them."""
-    whole: bool
-    """False if others follow, of which the first was changed or moved."""
+    entries: int  # how many are right, from the first one
+    hash: bytes  # of the last of them
+    whole: bool  # False if others follow, of which the first was changed or moved
 
 
 class Audit:
     def __init__(self, database: Database, clock: Clock, redactors: Redactors | None = None) -> None:
-        self._database, self._clock, self._redactors = database, clock, redactors or Redactors()
+        self._database = database
+        self._clock = clock
+        self._redactors = redactors or Redactors()
         self._refusals: dict[str, tuple[int, int]] = {}
         """By tenant: a minute, and how many there were in it."""
 
     async def record(self, action: Action, outcome: int) -> None:
         """Called before the response is sent, where no write has included the entry."""
-        if outcome == _FORBIDDEN and not self._is_new(action.who.tenant):
+        if outcome == 403 and not self._counts_refusal(action.who.tenant):
             return
         entries = self.entries(action, outcome)
         try:
             await self._database.submit(_append_many, entries, urgent=True)
-        except (StorageFull, StorageGone) as error:  # what was done is done; the operator's log has it at least
-            about_it = {"what": action.what, "outcome": outcome, "who": entries[0][1].who}
-            logger.error("audit_not_written", error=error.message, **about_it)
+        except (StorageFull, StorageGone) as error:  # the operator's log has it at least
+            who = entries[0][1].who
+            logger.error("audit_not_written", error=error.message, what=action.what, outcome=outcome, who=who)
 
     def due(self, action: Action, outcome: int) -> PendingEntry:
         """An entry that is written with what it records (``recording``)."""
         return PendingEntry(lambda ids: self.entries(replace(action, on={**action.on, **ids}), outcome))
 
     def entries(self, action: Action, outcome: int) -> Entries:
-        """The entry in the chain of the principal; and one in the chain of the affected tenant, if that is another.
+        """One in the chain of the principal, and one in that of the affected tenant, if that is another.
 
         Who the operator was, and from where, is in the operator's own chain only.
         """
@@ -217,7 +199,7 @@ class Audit:
         if tenant is None or tenant == own:
             return [(own, self._entry(action, outcome))]
         entry = self._entry(replace(action, on={"tenant": tenant, **action.on}), outcome)
-        if outcome >= _REJECTED:
+        if outcome >= 400:
             return [(own, entry)]
         anonymous = replace(action, who=Principal(tenant, "admin", OPERATOR), origin="")
         return [(own, entry), (tenant, self._entry(anonymous, outcome))]
@@ -235,22 +217,29 @@ class Audit:
             key_id=who.key_id,
         )
 
-    def _is_new(self, tenant: str) -> bool:
-        minute = int(self._clock.now() // _MINUTE)
+    def _counts_refusal(self, tenant: str) -> bool:
+        """Whether it is one of the first in its minute."""
+        minute = int(self._clock.now() // 60)
         before, count = self._refusals.get(tenant, (minute, 0))
-        self._refusals[tenant] = minute, count + 1 if before == minute else 1
-        return self._refusals[tenant][1] <= REFUSALS
+        count = count + 1 if before == minute else 1
+        self._refusals[tenant] = minute, count
+        return count <= REFUSALS
 
     async def page(self, tenant: str, *, after: int, limit: int) -> list[AuditRecord]:
         rows = await self._database.read(lambda tx: tx.rows("audit_page", tenant, after, limit))
-        return [_recorded(row) for row in rows]
+        found = []
+        for number, body, hashed in rows:
+            entry = msgspec.structs.asdict(msgspec.json.decode(body, type=Entry))
+            found.append(AuditRecord(**entry, number=number, hash=hashed.hex()))
+        return found
 
 
 def check_chain(tx: Transaction, tenant: str) -> ChainCheck:
     before, last = _BEGIN, 0
     for number, entry, hashed in _chain(tx, tenant):
-        sound = number == last + 1 and isinstance(entry, bytes)  # a direct write to the database may change types, too
-        if not sound or _hash(tenant, number, before, entry) != hashed:
+        # A direct write to the database may change types, too.
+        follows = number == last + 1 and isinstance(entry, bytes)
+        if not follows or _hash(tenant, number, before, entry) != hashed:
             return ChainCheck(tenant, last, before, whole=False)
         before, last = hashed, number
     return ChainCheck(tenant, last, before, whole=last > 0)  # that a tenant was made is its first entry
@@ -278,9 +267,3 @@ def _append(tx: Transaction, entries: Entries) -> None:
 
 def _hash(tenant: str, number: int, before: bytes, entry: bytes) -> bytes:
     return hashlib.sha256(b"%b\0%d\0%b%b" % (tenant.encode(), number, before, entry)).digest()
-
-
-def _recorded(row: Row) -> AuditRecord:
-    number, body, hashed = row
-    entry = msgspec.json.decode(body, type=Entry)
-    return AuditRecord(**msgspec.structs.asdict(entry), number=number, hash=hashed.hex())

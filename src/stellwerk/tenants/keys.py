@@ -1,7 +1,7 @@
 """API keys: ``sw_<id>_<secret>``. The id finds the key, the secret proves it; only its digest is kept.
 
-A secret is 256 bits of chance, so a plain SHA-256 of it is enough: there is
-nothing to guess. All keys are held in memory, because every request asks.
+A secret has 256 random bits, so a plain SHA-256 of it is enough. All keys are held in memory,
+because every request needs one.
 """
 
 import hashlib
@@ -11,17 +11,16 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Row, Transaction
 from stellwerk.errors import Conflict, NotFound
 from stellwerk.ids import Clock, random_token
-from stellwerk.tenants.principals import Principal, Role, Scope
+from stellwerk.tenants.principals import Principal, Role, Scope, unknown_tenant
+from stellwerk.tenants.quotas import count_rows
 
 _TOKEN = re.compile(r"sw_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})")
 _NO_KEY = hashlib.sha256(b"").digest()
-_VALID_AT_ONCE = 2
-"""Of one name: the one in use, and the one that takes its place."""
-AT_MOST = 1000
-"""Of one tenant, as all are held in memory; of those that are valid no longer, the oldest make room."""
+_VALID_AT_ONCE = 2  # of one name: the one in use, and the one that takes its place
+AT_MOST = 1000  # of one tenant; of those that are no longer valid, the oldest makes room
 
 
 class KeyInfo(Struct, frozen=True):
@@ -48,7 +47,8 @@ class KeyInfo(Struct, frozen=True):
 
 class ApiKeys:
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._database, self._clock = database, clock
+        self._database = database
+        self._clock = clock
         self._known: dict[str, KeyInfo] = {}
         self._digests: dict[str, bytes] = {}
         self._used: dict[str, float] = {}
@@ -63,7 +63,7 @@ class ApiKeys:
 
     @property
     def asked_for(self) -> bool:
-        """Whether requests need a key: from the first one that was made, even if it is no longer valid."""
+        """Whether requests need a key: from the first one on, even if it is no longer valid."""
         return bool(self._known)
 
     def principal(self, token: str) -> Principal | None:
@@ -78,7 +78,7 @@ class ApiKeys:
         return key.principal()
 
     def holds(self, principal: Principal) -> bool:
-        """Whether what was shown when a stream began would still be taken."""
+        """Whether the credential of an open stream is still valid."""
         now = self._clock.now()
         if principal.key_id is None:
             return principal.until is None or now < principal.until
@@ -106,15 +106,10 @@ class ApiKeys:
         scopes: tuple[Scope, ...] | None = None,
         expires_in: float | None = None,
     ) -> tuple[KeyInfo, str]:
-        """A new key, and its token, which is shown only now.
-
-        Raises:
-            Conflict: two of this name are valid already, or as many as a tenant may have.
-            NotFound: there is no such tenant.
-        """
+        """A new key, and its token, which is shown only now."""
         id, secret, now = random_token(12), random_token(43), self._clock.now()
         until = None if expires_in is None else now + expires_in
-        made = KeyInfo(id, tenant, name, user, role, scopes, now, until, revoked_at=None, last_used=None)
+        made = KeyInfo(id, tenant, name, user, role, scopes, now, until, None, None)
         digest = _digest(secret)
         gone = await self._database.submit(insert_many, (made, digest))
         is_first = not self._known
@@ -127,11 +122,7 @@ class ApiKeys:
         return made, f"sw_{id}_{secret}"
 
     async def revoke(self, tenant: str, key_id: str) -> None:
-        """From now on it opens nothing, and what it has opened is closed. Once more changes nothing.
-
-        Raises:
-            NotFound: this tenant has no such key.
-        """
+        """From now on it opens nothing, and its streams are closed."""
         key = self._known.get(key_id)
         if key is None or key.tenant != tenant:
             raise NotFound("key", key_id, remedy="GET /keys lists the keys")
@@ -142,7 +133,7 @@ class ApiKeys:
             self._notify()
 
     def when_revoked(self, listener: Callable[[], None]) -> None:
-        """Also called when the first key is made, which closes the server to requests without one."""
+        """Also called for the first key, which closes the server to requests without one."""
         self._listeners.append(listener)
 
     def _notify(self) -> None:
@@ -167,19 +158,20 @@ def insert_many(tx: Transaction, items: Sequence[tuple[KeyInfo, bytes]]) -> list
 
 
 def _insert(tx: Transaction, key: KeyInfo, digest: bytes) -> list[str] | Exception:
-    """Which ones made room for it."""
-    valid = tx.row("valid_keys_named", key.tenant, key.name, key.created_at)
-    if valid is not None and valid[0] >= _VALID_AT_ONCE:
-        said = f"two keys named {key.name!r} are valid already; revoke the older one, or choose another name"
-        return Conflict(said, code="two_keys_valid")
+    """Returns the ids of those that made room for it."""
+    if count_rows(tx, "valid_keys_named", key.tenant, key.name, key.created_at) >= _VALID_AT_ONCE:
+        remedy = "revoke the older one, or choose another name"
+        return Conflict(f"two keys named {key.name!r} are valid already; {remedy}", code="two_keys_valid")
+    gone: Sequence[Row] = ()
+    if count_rows(tx, "count_keys", key.tenant) >= AT_MOST:
+        gone = tx.rows("drop_invalid_key", key.tenant, key.created_at)
+        if not gone:
+            said = f"a tenant has at most {AT_MOST} keys; revoke unused ones"
+            return Conflict(said, code="too_many_keys")
     scopes = None if key.scopes is None else ",".join(key.scopes)
-    values = (key.id, key.tenant, key.name, key.user, key.role, scopes, digest, key.created_at, key.expires_at)
-    count = tx.row("count_keys", key.tenant)
-    gone = tx.rows("drop_invalid_key", key.tenant, key.created_at) if count and count[0] >= AT_MOST else []
-    if not gone and count is not None and count[0] >= AT_MOST:
-        return Conflict(f"a tenant has at most {AT_MOST} keys; revoke unused ones", code="too_many_keys")
-    if not tx.run("insert_key", *values):
-        return NotFound("tenant", key.tenant, remedy="GET /tenants lists the tenants")
+    owner = (key.id, key.tenant, key.name, key.user, key.role, scopes)
+    if not tx.run("insert_key", *owner, digest, key.created_at, key.expires_at):
+        return unknown_tenant(key.tenant)
     return [old for (old,) in gone]
 
 

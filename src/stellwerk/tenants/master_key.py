@@ -1,7 +1,7 @@
 """Master keys encrypt secrets at rest. They are in a file beside the data, or a command prints them.
 
-The first is used to seal, and all of them to open. A key is named by the
-beginning of its digest, so that a sealed value names the key that opens it.
+The first encrypts, all of them decrypt. A key is named by the beginning of its digest, so
+that an encrypted value names its key.
 """
 
 import hashlib
@@ -22,7 +22,6 @@ from stellwerk.errors import SettingsError
 
 _BYTES = 32
 _NONCE = 12
-_PATIENCE = 30.0
 _FORM = "32 bytes in base64 on each line, the one to seal with first"
 
 
@@ -50,10 +49,6 @@ class MasterKeys:
         return self.current, nonce + AESGCM(self.keys[0]).encrypt(nonce, value.encode(), about)
 
     def open(self, key: str, sealed: bytes, about: bytes) -> str:
-        """
-        Raises:
-            Unopened: it cannot be.
-        """
         known = next((each for each in self.keys if name_of(each) == key), None)
         if known is None:
             raise Unopened(f"it is sealed with the key {key}, which is not here")
@@ -72,11 +67,7 @@ class KeyFile:
     path: Path
 
     def read(self, *, may_make: bool) -> MasterKeys:
-        """The keys as they are now; ``may_make`` says that nothing is sealed yet, so that there need not be any.
-
-        Raises:
-            SettingsError: there are none that can be used.
-        """
+        """The keys as they are now; with ``may_make``, as nothing is sealed yet, the first one is made."""
         try:
             mode = self.path.stat().st_mode
             text = self.path.read_text("ascii")
@@ -86,9 +77,11 @@ class KeyFile:
             said = f"the secrets in the database were sealed with {self.path}, which is gone; put it back"
             raise SettingsError(said) from error
         except (OSError, ValueError) as error:
-            raise SettingsError(f"cannot read the master key {self.path}; it must be yours, and text") from error
+            said = f"cannot read the master key {self.path}; it must be yours, and text"
+            raise SettingsError(said) from error
         if stat.S_IMODE(mode) & 0o077:
-            raise SettingsError(f"others may read the master key {self.path}; take that away: chmod 600 {self.path}")
+            said = f"others may read the master key {self.path}"
+            raise SettingsError(f"{said}; take that away: chmod 600 {self.path}")
         return _parsed(text, str(self.path))
 
     def places(self) -> tuple[Path, Path]:
@@ -96,8 +89,9 @@ class KeyFile:
         return self.path, self.path.with_suffix(".new")
 
     def begin(self) -> MasterKeys:
-        """The keys to rotate to: the first seals from now on, and what is sealed already can still be opened."""
-        return self._write(MasterKeys((secrets.token_bytes(_BYTES), *self.read(may_make=False).keys)))
+        """The keys to rotate to: a new one that seals from now on, and the present ones."""
+        present = self.read(may_make=False).keys
+        return self._write(MasterKeys((secrets.token_bytes(_BYTES), *present)))
 
     def finish(self, keys: MasterKeys) -> None:
         """Everything is sealed with the first one now."""
@@ -108,7 +102,8 @@ class KeyFile:
         _, new = self.places()
         try:
             new.unlink(missing_ok=True)
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            opened = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(opened, "w", encoding="ascii") as file:
                 file.writelines(f"{b64encode(key).decode()}\n" for key in keys.keys)
                 file.flush()
                 os.fsync(file.fileno())
@@ -131,9 +126,8 @@ class KeyCommand:
 
     def read(self, *, may_make: bool) -> MasterKeys:
         try:
-            done = subprocess.run(
-                shlex.split(self.command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=True
-            )
+            words = shlex.split(self.command)
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             reason = type(error).__name__  # neither its words nor its output: they may hold a key
             said = f"the command that tells the master key failed ({reason}); try it by hand"
@@ -156,9 +150,8 @@ def key_source(data: Path, command: str | None) -> KeySource:
 
 
 def _parsed(text: str, where: str) -> MasterKeys:
-    lines = filter(None, map(str.strip, text.splitlines()))
     try:
-        keys = tuple(b64decode(line, validate=True) for line in lines)
+        keys = tuple(b64decode(line, validate=True) for line in text.split())
     except ValueError:
         keys = ()
     if not keys or any(len(key) != _BYTES for key in keys):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from stellwerk.errors import NotFound
+
 Role = Literal["reader", "member", "admin"]
 Scope = Literal["read", "run", "register", "administer", "metrics"]
 
@@ -25,11 +27,9 @@ class Principal:
     tenant: str
     role: Role
     user: str | None = None
-    scopes: frozenset[Scope] | None = None
-    """None is everything that the role may."""
+    scopes: frozenset[Scope] | None = None  # None is everything that the role may
     key_id: str | None = None
-    until: float | None = None
-    """When the credential expires, if it has an expiry of its own."""
+    until: float | None = None  # when the credential expires, if it has an expiry of its own
 
     def may(self, scope: Scope) -> bool:
         return scope in SCOPES[self.role] and (self.scopes is None or scope in self.scopes)
@@ -42,3 +42,7 @@ class Principal:
 
 LOCAL = Principal(LOCAL_TENANT, "admin")
 """The operator of a server that has no keys: a request from the same machine that no proxy passed on."""
+
+
+def unknown_tenant(name: str) -> NotFound:
+    return NotFound("tenant", name, remedy="GET /tenants lists the tenants")

@@ -1,8 +1,8 @@
-"""Quotas, rate limits and usage: what each tenant uses is counted in memory, and rejected where a limit is reached.
+"""Quotas, rate limits and usage: counted per tenant in memory, and rejected where a limit is reached.
 
-Today's usage is read from the database at the start, so a restart forgets
-nothing. There is no lock: everything happens on the event loop. Usage by day, user,
-system and model is counted when runs end, and outlives their sessions.
+Today's usage is read from the database at the start, so a restart forgets nothing. There is
+no lock: everything happens on the event loop. Usage by day, user, system and model is counted
+when runs end, and outlives their sessions.
 """
 
 from collections import Counter, deque
@@ -16,16 +16,14 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from stellwerk.database.port import Database, Transaction
-from stellwerk.errors import LimitReached, NotFound, QuotaExceeded
+from stellwerk.errors import LimitReached, QuotaExceeded
 from stellwerk.ids import Clock
-from stellwerk.tenants.usage import UsageRow
+from stellwerk.tenants.principals import unknown_tenant
 
 DAY = 86_400
 MINUTE = 60.0
-_RETRY_SOON = 5
-"""Retry-After, in seconds, where it is unknown when there will be room."""
-_RETRY_LATE = 3600
-"""Retry-After, in seconds, where only a higher limit makes room."""
+_RETRY_SOON = 5  # Retry-After, in seconds, where it is unknown when there will be room
+_RETRY_LATE = 3600  # Retry-After, in seconds, where only a higher limit makes room
 _PRUNE_ABOVE = 1000
 """Sessions with counted requests above which the quiet ones are dropped for the first time."""
 _DAYS_KEPT = 3
@@ -51,25 +49,29 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def on_sessions(self) -> bool:
         """Whether the total usage of a session is limited."""
-        return not self.session_steps == self.session_tokens == self.session_seconds == self.session_bytes is None
+        limits = (self.session_steps, self.session_tokens, self.session_seconds, self.session_bytes)
+        return any(limit is not None for limit in limits)
 
 
 NO_LIMITS = Limits()
+_TOMORROW = "there are new ones from midnight UTC on"
+_ANOTHER = "begin another session"
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "requests": ("requests that your tenant may send in a minute", "wait a little"),
     "runs": ("runs that your tenant may have at the same time", "wait until one has ended, or stop one"),
     "streams": ("streams that your tenant may have open", "close one"),
     "bytes": ("bytes that the files and sessions of your tenant may have", "delete some"),
-    "steps": ("model calls that your tenant may make in a day", "there are new ones from midnight UTC on"),
-    "tokens": ("tokens that your tenant may use in a day", "there are new ones from midnight UTC on"),
-    "seconds": ("seconds that runs of your tenant may take in a day", "there are new ones from midnight UTC on"),
+    "steps": ("model calls that your tenant may make in a day", _TOMORROW),
+    "tokens": ("tokens that your tenant may use in a day", _TOMORROW),
+    "seconds": ("seconds that runs of your tenant may take in a day", _TOMORROW),
     "session_requests": ("requests that may be sent to a session in a minute", "wait a little"),
     "session_streams": ("streams that a session may have open", "close one"),
-    "session_bytes": ("bytes that the log and the files of a session may have", "begin another session"),
-    "session_steps": ("model calls that a session may make", "begin another session"),
-    "session_tokens": ("tokens that a session may use", "begin another session"),
-    "session_seconds": ("seconds that the runs of a session may take", "begin another session"),
+    "session_bytes": ("bytes that the log and the files of a session may have", _ANOTHER),
+    "session_steps": ("model calls that a session may make", _ANOTHER),
+    "session_tokens": ("tokens that a session may use", _ANOTHER),
+    "session_seconds": ("seconds that the runs of a session may take", _ANOTHER),
 }
+"""What is limited, and what to do."""
 _OF_A_DAY = ("steps", "tokens", "seconds")
 _FOR_EVER = ("session_bytes", "session_steps", "session_tokens", "session_seconds")
 
@@ -79,8 +81,7 @@ class ExceededLimit:
     name: str
     used: float
     allowed: float
-    retry_after: float
-    """Seconds until there is room again, as far as that is known."""
+    retry_after: float  # seconds until there is room again, as far as that is known
 
     def rejection(self) -> LimitReached:
         """For a request."""
@@ -100,16 +101,15 @@ def _exceeded(limits: Limits, now: float, **used: float) -> ExceededLimit | None
     for name, amount in used.items():
         allowed: int | None = getattr(limits, name)
         if allowed is not None and amount >= allowed:
-            later = _RETRY_LATE if name in _FOR_EVER else _RETRY_SOON
-            return ExceededLimit(name, amount, allowed, DAY - now % DAY if name in _OF_A_DAY else later)
+            retry_after: float = _RETRY_LATE if name in _FOR_EVER else _RETRY_SOON
+            if name in _OF_A_DAY:
+                retry_after = DAY - now % DAY
+            return ExceededLimit(name, amount, allowed, retry_after)
     return None
 
 
 def refuse_another_run(tx: Transaction, limits: Limits, tenant: str) -> None:
-    """
-    Raises:
-        LimitReached: the tenant has as many runs, running or waiting, as it may have.
-    """
+    """Running and waiting ones count."""
     if limits.runs is not None:
         used = count_rows(tx, "count_runs_of", tenant)
         if used >= limits.runs:
@@ -117,11 +117,7 @@ def refuse_another_run(tx: Transaction, limits: Limits, tenant: str) -> None:
 
 
 def refuse_bytes(tx: Transaction, limits: Limits, size: int, tenant: str, session_id: str | None = None) -> None:
-    """Checked in the transaction that stores the bytes, so that no other write comes in between.
-
-    Raises:
-        LimitReached: the tenant, or the session, may not store so many bytes more.
-    """
+    """Checked in the transaction that stores the bytes, so that no other write comes in between."""
     if limits.bytes is not None:
         used = count_rows(tx, "bytes_of", tenant)
         if used + size > limits.bytes:
@@ -133,30 +129,25 @@ def refuse_bytes(tx: Transaction, limits: Limits, size: int, tenant: str, sessio
 
 
 def set_many(tx: Transaction, items: Sequence[tuple[str, Limits]]) -> list[None | Exception]:
-    unknown = "GET /tenants lists the tenants"
-    return [
-        None
-        if tx.run("set_limits", tenant, msgspec.json.encode(limits))
-        else NotFound("tenant", tenant, remedy=unknown)
-        for tenant, limits in items
-    ]
+    stored = [tx.run("set_limits", tenant, msgspec.json.encode(limits)) for tenant, limits in items]
+    return [None if done else unknown_tenant(tenant) for done, (tenant, _) in zip(stored, items, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionUsage:
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    bytes: int = 0
-    """Stored now, in the log and the files."""
+    bytes: int = 0  # stored now, in the log and the files
 
-    def exceeded(self, limits: Limits, now: float) -> ExceededLimit | None:
+    def exceeded(self, limits: Limits, now: float, running: float = 0) -> ExceededLimit | None:
+        """``running`` are the seconds of a run that has not ended."""
         return _exceeded(
             limits,
             now,
             session_steps=self.steps,
             session_tokens=self.tokens,
-            session_seconds=round(self.seconds, 1),
+            session_seconds=round(self.seconds + running, 1),
             session_bytes=self.bytes,
         )
 
@@ -184,13 +175,8 @@ class RunUsage:
     """The usage of one run. It counts for the session and the tenant, too."""
 
     tenant: "TenantUsage"
-    before: SessionUsage
-    """The usage of the session before the run."""
-    began: float
-    """By the monotonic clock."""
-    steps: int = 0
-    tokens: int = 0
-    bytes: int = 0
+    session: SessionUsage  # what the session has used, with this run except for its seconds
+    began: float  # by the monotonic clock
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -207,46 +193,33 @@ class RunUsage:
         return min(clock.steady() - self.began, clock.now() % DAY)
 
     def check(self) -> None:
-        """Called before each model and tool call.
-
-        Raises:
-            QuotaExceeded: the run ends as failed.
-        """
-        exceeded = self.tenant.exceeded() or self._exceeded_in_session()
+        """Called before each model and tool call; ``QuotaExceeded`` ends the run as failed."""
+        clock, limits = self.tenant.clock, self.tenant.limits
+        running = clock.steady() - self.began
+        exceeded = self.tenant.exceeded() or self.session.exceeded(limits, clock.now(), running)
         if exceeded is not None:
             raise exceeded.run_error()
 
     def step(self) -> None:
         """Count a model call."""
-        self.steps += 1
+        self.session.steps += 1
         self.tenant.today().steps += 1
 
     def spend(self, tokens: int) -> None:
-        self.tokens += tokens
+        self.session.tokens += tokens
         self.tenant.today().tokens += tokens
 
     def grow(self, size: int) -> None:
         """Count bytes that were appended to the log of the session."""
-        self.bytes += size
+        self.session.bytes += size
         self.tenant.bytes += size
-
-    def _exceeded_in_session(self) -> ExceededLimit | None:
-        clock = self.tenant.clock
-        usage = SessionUsage(
-            self.before.steps + self.steps,
-            self.before.tokens + self.tokens,
-            self.before.seconds + clock.steady() - self.began,
-            self.before.bytes + self.bytes,
-        )
-        return usage.exceeded(self.tenant.limits, clock.now())
 
 
 @dataclass
 class _DayUsage:
     steps: int = 0
     tokens: int = 0
-    seconds: float = 0.0
-    """Of the runs that have ended."""
+    seconds: float = 0.0  # of the runs that have ended
 
 
 @dataclass
@@ -259,8 +232,7 @@ class TenantUsage:
     streams: Counter[str] = field(default_factory=Counter)
     """Open streams by session; under the empty string where the session has no id yet."""
     runs: set[RunUsage] = field(default_factory=set)
-    bytes: int = 0
-    """In logs and files: what the database said last, and the growth since."""
+    bytes: int = 0  # in logs and files: what the database said last, and the growth since
     _prune_above: int = _PRUNE_ABOVE
     _days: dict[int, _DayUsage] = field(default_factory=dict)
     """By days since the epoch. A few earlier days are kept, as the clock may be set back."""
@@ -280,9 +252,14 @@ class TenantUsage:
     def exceeded(self) -> ExceededLimit | None:
         """The limit of a day, or of storage, that is reached."""
         today = self.today()
-        seconds = 0 if self.limits.seconds is None else round(self.seconds(), 1)
-        now = self.clock.now()
-        return _exceeded(self.limits, now, steps=today.steps, tokens=today.tokens, seconds=seconds, bytes=self.bytes)
+        return _exceeded(
+            self.limits,
+            self.clock.now(),
+            steps=today.steps,
+            tokens=today.tokens,
+            seconds=0 if self.limits.seconds is None else round(self.seconds(), 1),
+            bytes=self.bytes,
+        )
 
     def rate_windows(self, session_id: str | None) -> Iterator[tuple[str, int, deque[float]]]:
         """The rate limits that apply to a request, each with the requests that count against it."""
@@ -290,12 +267,15 @@ class TenantUsage:
             yield "requests", self.limits.requests, self.requests
         if self.limits.session_requests is not None and session_id is not None:
             if len(self.session_requests) > self._prune_above:
-                now = self.clock.steady()
-                recent = {sid: sent for sid, sent in self.session_requests.items() if _drop_old(sent, now)}
-                self.session_requests = recent
-                self._prune_above = max(_PRUNE_ABOVE, 2 * len(recent))
+                self._prune()
             sent = self.session_requests.setdefault(session_id, deque())
             yield "session_requests", self.limits.session_requests, sent
+
+    def _prune(self) -> None:
+        now = self.clock.steady()
+        recent = {sid: sent for sid, sent in self.session_requests.items() if _drop_old(sent, now)}
+        self.session_requests = recent
+        self._prune_above = max(_PRUNE_ABOVE, 2 * len(recent))
 
 
 def _drop_old(sent: deque[float], now: float) -> bool:
@@ -303,6 +283,21 @@ def _drop_old(sent: deque[float], now: float) -> bool:
     while sent and sent[0] <= now - MINUTE:
         sent.popleft()
     return bool(sent)
+
+
+class UsageRow(msgspec.Struct, frozen=True):
+    """Of one day (UTC). ``model`` is null where no model is meant: runs, seconds, tool calls."""
+
+    day: str
+    user: str | None
+    system: str
+    model: str | None
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+    tool_calls: int
+    runs: int
+    seconds: float
 
 
 class QuotaUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -361,24 +356,14 @@ class TenantQuotas:
         return self._usage(tenant).limits
 
     async def limit(self, tenant: str, limits: Limits) -> None:
-        """Set the limits of a tenant.
-
-        A run above them ends at its next call. A graph of the operator's own that began without any limit ends with
-        its run.
-
-        Raises:
-            NotFound: there is no such tenant.
-        """
+        """A run above its new limits ends at its next call; a graph of the operator that began without any
+        limit ends with its run."""
         await self._database.submit(set_many, (tenant, limits))
         self._usage(tenant).limits = limits
         await self._refresh_bytes(tenant)
 
     def request(self, tenant: str, session_id: str | None) -> None:
-        """Count a request.
-
-        Raises:
-            LimitReached: there were too many in the last minute; this one does not count.
-        """
+        """Count a request. One above the limit does not count."""
         now = self._clock.steady()
         windows = list(self._usage(tenant).rate_windows(session_id))
         for name, allowed, sent in windows:
@@ -388,11 +373,7 @@ class TenantQuotas:
             sent.append(now)
 
     def stream(self, tenant: str, session_id: str | None = None) -> AbstractContextManager[None]:
-        """Count a stream as open until the caller has entered and left the result.
-
-        Raises:
-            LimitReached: as many streams are open as may be.
-        """
+        """Count a stream as open until the caller has entered and left the result."""
         usage = self._usage(tenant)
         used = {"streams": usage.streams.total()}
         if session_id is not None:
@@ -408,11 +389,7 @@ class TenantQuotas:
         return lambda tx, size: refuse_bytes(tx, limits, size, tenant)
 
     def admit(self, tenant: str, stored: StoredUsage) -> None:
-        """Whether a run may begin.
-
-        Raises:
-            LimitReached: a quota of the tenant or of the session is used up.
-        """
+        """Raises ``LimitReached`` if no run may begin: a quota of the tenant or the session is used up."""
         usage = self._usage(tenant)
         if stored.bytes is not None:
             usage.bytes = stored.bytes
@@ -423,13 +400,14 @@ class TenantQuotas:
     async def run_usage(self, tenant: str, session_id: str) -> RunUsage:
         """Begin to count a run."""
         usage = self._usage(tenant)
-        before = SessionUsage()
-        if usage.limits.bytes is not None or usage.limits.on_sessions:
-            limits = usage.limits
+        session = SessionUsage()
+        limits = usage.limits
+        if limits.bytes is not None or limits.on_sessions:
             stored = await self._database.read(lambda tx: stored_usage(tx, limits, tenant, session_id))
-            usage.bytes = usage.bytes if stored.bytes is None else stored.bytes
-            before = stored.session
-        run = self._runs[session_id] = RunUsage(usage, before, self._clock.steady())
+            session = stored.session
+            if stored.bytes is not None:
+                usage.bytes = stored.bytes
+        run = self._runs[session_id] = RunUsage(usage, session, self._clock.steady())
         return run
 
     def log_grew(self, session_id: str, size: int) -> None:
@@ -438,13 +416,14 @@ class TenantQuotas:
             run.grow(size)
 
     async def files_changed(self, tenant: str, session_id: str) -> None:
-        """Read the stored bytes again: a file was stored for a session, which may have had the same one before."""
+        """Read the stored bytes again: the session may have had the same file before."""
         run = self._runs.get(session_id)
         limits = self.limits(tenant)
-        if run is not None and not limits.bytes == limits.session_bytes is None:
+        is_limited = limits.bytes is not None or limits.session_bytes is not None
+        if run is not None and is_limited:
             await self._refresh_bytes(tenant)
             usage = await self._database.read(lambda tx: _session_usage(tx, tenant, session_id))
-            run.bytes = usage.bytes - run.before.bytes
+            run.session.bytes = usage.bytes
 
     async def used(self, tenant: str) -> QuotaUsage:
         usage = self._usage(tenant)

@@ -1,13 +1,13 @@
 """Secrets of a tenant or of one of its agent systems: stored encrypted, used, and never shown.
 
-Each is sealed for its tenant, system and name, so a row that was moved cannot be
-opened. All are held in memory, because redaction searches every text for them.
+Each is sealed for its tenant, system and name, so that a moved row cannot be opened. All are
+held in memory, because redaction searches every text for them.
 """
 
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,29 +20,26 @@ from stellwerk.errors import Conflict, InvalidField, NotFound
 from stellwerk.ids import Clock
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.tenants.master_key import KeySource, MasterKeys, Unopened
+from stellwerk.tenants.quotas import count_rows
 from stellwerk.threads import in_thread
 
 logger = structlog.get_logger(__name__)
 R = TypeVar("R")
 
-MOST = 100
-"""Secrets of one tenant: whatever is written is searched for each of them."""
+MOST = 100  # secrets of one tenant: whatever is written is searched for each of them
 MOST_CHARACTERS = 65_536
 """Of all secrets of one tenant together: each is held in memory in up to twenty forms."""
 SHORTEST, LONGEST = 8, 8192
 """Characters. A shorter one would be found in texts that mean something else."""
-_REMEMBERED = 20
-"""Values that were replaced or deleted, and are still kept out of what is written: a run may be using them."""
+_REMEMBERED = 20  # replaced or deleted values that are still redacted: a run may be using them
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLAIN_WORD = re.compile(r"[a-z_. -]{1,24}")
 """Words that occur in every log, such as ``tool_start``: they cannot be redacted."""
-_NO_NAME = "small letters, digits and underscores, a letter first, 64 at most"
 
 
 class SecretName(NamedTuple):
     tenant: str
-    system: str
-    """Empty for one that all agent systems of the tenant use."""
+    system: str  # empty for one that all agent systems of the tenant use
     name: str
 
     def about(self) -> bytes:
@@ -53,22 +50,18 @@ class SecretInfo(Struct, frozen=True):
     """A secret without its value, which is never shown."""
 
     name: str
-    agent_system_id: str | None
-    """None if all agent systems of the tenant use it."""
+    agent_system_id: str | None  # None if all agent systems of the tenant use it
     created_at: float
     updated_at: float
-    readable: bool
-    """False if no master key of the server decrypts it; store it again."""
+    readable: bool  # False if no master key of the server decrypts it; store it again
 
 
 class SecretsRotated(Struct, frozen=True):
-    key: str
-    """The id of the master key that encrypts from now on."""
+    key: str  # the id of the master key that encrypts from now on
     sealed: int
     left: int
     """Those that could not be decrypted; as long as there are any, the old keys are needed."""
-    changed: bool
-    """False if the command printed the same master key as before."""
+    changed: bool  # False if the command printed the same master key as before
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +78,11 @@ class Secrets:
     def __init__(
         self, database: Database, source: KeySource, keys: MasterKeys, redactors: Redactors, clock: Clock
     ) -> None:
-        self._database, self._source, self._keys = database, source, keys
-        self._redactors, self._clock = redactors, clock
+        self._database = database
+        self._source = source
+        self._keys = keys
+        self._redactors = redactors
+        self._clock = clock
         self.most_characters = MOST_CHARACTERS
         self._values: dict[SecretName, SecretStr] = {}
         self._gone: dict[str, deque[SecretStr]] = {}
@@ -102,17 +98,20 @@ class Secrets:
             except Unopened as error:
                 logger.error("secret_not_opened", tenant=tenant, system=system, name=name, reason=str(error))
         for tenant in {place.tenant for place in self._values}:
-            self._redactors.set_secrets(tenant, self._known(tenant))
+            self._redact(tenant)
 
     def find(self, tenant: str, system: str, name: str) -> str | None:
         """That of the system, or else that of the tenant."""
-        found = self._values.get(SecretName(tenant, system, name)) or self._values.get(SecretName(tenant, "", name))
-        return None if found is None else found.get_secret_value()
+        for place in (SecretName(tenant, system, name), SecretName(tenant, "", name)):
+            if place in self._values:
+                return self._values[place].get_secret_value()
+        return None
 
-    def _known(self, tenant: str) -> Iterator[str]:
-        """What must not be written anywhere; also what was stored until a short while ago."""
+    def _redact(self, tenant: str) -> None:
+        """Redact what is stored, and what was until a short while ago."""
         held = [value for place, value in self._values.items() if place.tenant == tenant]
-        yield from (value.get_secret_value() for value in (*held, *self._gone.get(tenant, ())))
+        gone = self._gone.get(tenant, ())
+        self._redactors.set_secrets(tenant, [value.get_secret_value() for value in (*held, *gone)])
 
     def when_changed(self, listener: Callable[[str], None]) -> None:
         """The listener gets the name of the tenant."""
@@ -122,17 +121,12 @@ class Secrets:
         async with self._changing:  # one that was just stored is not known yet
             rows = await self._database.read(lambda tx: tx.rows("secrets_of", tenant))
             return [
-                SecretInfo(name, system or None, created, updated, SecretName(tenant, system, name) in self._values)
+                SecretInfo(name, system or None, created, updated, (tenant, system, name) in self._values)
                 for system, name, created, updated in rows
             ]
 
     async def put(self, tenant: str, name: str, value: str, *, system: str | None = None) -> None:
-        """Store it, in the place of what is stored there.
-
-        Raises:
-            InvalidField: it cannot be called so, or is too short or too long.
-            Conflict: the tenant has too many, or they are too long together.
-        """
+        """Store it, in the place of what is stored there."""
         place = SecretName(tenant, system or "", _checked_name(name))
         await self._whole(self._put(place, _checked_value(value)))
 
@@ -144,20 +138,16 @@ class Secrets:
             self._replace(place, SecretStr(value))
 
     def _refuse_too_long(self, place: SecretName, value: str) -> None:
-        """One that takes the place of another may always be as long as that: an earlier version took more."""
-        held = {at: len(each.get_secret_value()) for at, each in self._values.items() if at.tenant == place.tenant}
-        before = sum(held.values())
-        after = before - held.get(place, 0) + len(value)
-        most = self.most_characters
-        if after > max(most, before):
-            said = f"the secrets of a tenant have at most {most} characters together, and with this one {after}"
-            raise Conflict(f"{said}; delete one that is not used", code="too_many_secrets")
+        """One that replaces another may always be as long as that: an earlier version took more."""
+        sizes = {at: len(each) for at, each in self._values.items() if at.tenant == place.tenant}
+        before = sum(sizes.values())
+        after = before - sizes.get(place, 0) + len(value)
+        if after > max(self.most_characters, before):
+            limit = f"the secrets of a tenant have at most {self.most_characters} characters together"
+            remedy = "delete one that is not used"
+            raise Conflict(f"{limit}, and with this one {after}; {remedy}", code="too_many_secrets")
 
     async def delete(self, tenant: str, name: str, *, system: str | None = None) -> None:
-        """
-        Raises:
-            NotFound: there is no such secret.
-        """
         await self._whole(self._delete(SecretName(tenant, system or "", name)))
 
     async def _delete(self, place: SecretName) -> None:
@@ -169,22 +159,20 @@ class Secrets:
     async def rotate(self) -> SecretsRotated:
         """Seal every secret again, with a new master key, or with the first one that the command prints now.
 
-        Whatever interrupts this, everything can be opened afterwards, and it can be done again.
-
-        Raises:
-            SettingsError: there is no new key, or it cannot be kept.
+        After an interruption everything can still be opened, and the rotation can be repeated.
         """
         return await self._whole(self._rotate())
 
     async def _rotate(self) -> SecretsRotated:
         async with self._changing:
-            keys, before = await in_thread(self._source.begin), self._keys
-            self._keys = keys
+            before = self._keys.current
+            self._keys = keys = await in_thread(self._source.begin)
             sealed, left = await self._database.submit(rewrap_many, keys)
             if not left:
                 await in_thread(self._source.finish, keys)
             await self._database.truncate()
-            return SecretsRotated(keys.current, sealed, left, sealed > 0 or keys.current != before.current)
+            is_changed = sealed > 0 or keys.current != before
+            return SecretsRotated(keys.current, sealed, left, is_changed)
 
     async def _whole(self, change: Coroutine[Any, Any, R]) -> R:
         """In a task of its own: a cancelled caller must not leave memory and database different."""
@@ -199,17 +187,13 @@ class Secrets:
             self._gone.setdefault(place.tenant, deque(maxlen=_REMEMBERED)).append(before)
         if value is not None:
             self._values[place] = value
-        self._redactors.set_secrets(place.tenant, self._known(place.tenant))
+        self._redact(place.tenant)
         for listener in self._listeners:
             listener(place.tenant)
 
 
 async def open_secrets(database: Database, source: KeySource, redactors: Redactors, clock: Clock) -> Secrets:
-    """All that are stored; from now on the redactors know them.
-
-    Raises:
-        SettingsError: there is no master key that could be used.
-    """
+    """All that are stored; from now on the redactors know them."""
     rows = await database.read(lambda tx: tx.rows("sealed_secrets"))
     keys = await in_thread(source.read, may_make=not rows)
     secrets = Secrets(database, source, keys, redactors, clock)
@@ -219,20 +203,22 @@ async def open_secrets(database: Database, source: KeySource, redactors: Redacto
 
 def _checked_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
-        raise InvalidField(f"name: {name[:80]!r} cannot be a secret's; {_NO_NAME}", field="name")
+        said = "small letters, digits and underscores, a letter first, 64 at most"
+        raise InvalidField(f"name: {name[:80]!r} cannot be a secret's; {said}", field="name")
     return name
 
 
 def _checked_value(value: str) -> str:
-    """Without the white space around it."""
     value = value.strip()
     if not SHORTEST <= len(value) <= LONGEST:
         said = f"a secret has {SHORTEST} to {LONGEST} characters, without the white space around it"
         raise InvalidField(f"value: {said}; a shorter one would be found everywhere", field="value")
     if _PLAIN_WORD.fullmatch(value):
-        raise InvalidField("value: this is a plain word; take one with digits or capitals in it", field="value")
+        said = "value: this is a plain word; take one with digits or capitals in it"
+        raise InvalidField(said, field="value")
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-        raise InvalidField("value: there is a character in it that no text has; take it out", field="value")
+        said = "value: there is a character in it that no text has; take it out"
+        raise InvalidField(said, field="value")
     return value
 
 
@@ -241,8 +227,7 @@ def put_many(tx: Transaction, items: Sequence[_Sealed]) -> list[None | Exception
 
 
 def _put(tx: Transaction, item: _Sealed) -> Exception | None:
-    others = tx.row("count_other_secrets", *item.place)
-    if others is not None and others[0] >= MOST:
+    if count_rows(tx, "count_other_secrets", *item.place) >= MOST:
         said = f"a tenant has at most {MOST} secrets; delete an unused one"
         return Conflict(said, code="too_many_secrets")
     tx.run("put_secret", *item.place, item.key, item.sealed, item.at)
@@ -259,7 +244,8 @@ def rewrap_many(tx: Transaction, items: Sequence[MasterKeys]) -> list[tuple[int,
 
 def _rewrap(tx: Transaction, keys: MasterKeys) -> tuple[int, int]:
     """How many were sealed again, and how many left as they are."""
-    renewed, left = list[tuple[object, ...]](), 0
+    renewed: list[tuple[object, ...]] = []
+    left = 0
     for tenant, system, name, key, sealed in tx.rows("sealed_secrets"):
         place = SecretName(tenant, system, name)
         try:

@@ -1,7 +1,7 @@
-"""Tickets authenticate a stream by its URL: EventSource can send no header, and URLs are logged.
+"""Stream tickets: they stand in the URL of an EventSource, which can send no header with a key.
 
-So the URL has a ticket instead of a key: for one session, for one use, for half
-a minute. All are in memory; a restart forgets them.
+URLs are logged, so a ticket is for one session, for one use, for half a minute. All are
+in memory; a restart forgets them.
 """
 
 from collections import Counter
@@ -12,8 +12,7 @@ from stellwerk.ids import Clock, random_token
 from stellwerk.tenants.principals import Principal
 
 LASTS = 30.0
-AT_ONCE = 1000
-"""Of one tenant, so that one tenant cannot use up those of others."""
+AT_ONCE = 1000  # of one tenant, so that one tenant cannot use up those of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +28,7 @@ class Ticket:
 class Tickets:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._issued: dict[str, Ticket] = {}
-        """The oldest first, as all last equally long."""
+        self._issued: dict[str, Ticket] = {}  # the oldest first, as all last equally long
         self._of_tenants: Counter[str] = Counter()
 
     def issue(self, holder: Principal, session_id: str) -> Ticket:
@@ -38,7 +36,8 @@ class Tickets:
         while self._issued and (oldest := next(iter(self._issued.values()))).ends <= now:
             self._forget(oldest)
         if self._of_tenants[holder.tenant] >= AT_ONCE:
-            raise Overloaded("your tenant has too many tickets that are not used; send this again in a few seconds")
+            said = "your tenant has too many tickets that are not used; send this again in a few seconds"
+            raise Overloaded(said)
         ticket = Ticket(random_token(43), session_id, holder, self._clock.now() + LASTS, now + LASTS)
         self._issued[ticket.value] = ticket
         self._of_tenants[holder.tenant] += 1
@@ -50,7 +49,8 @@ class Tickets:
         if ticket is None:
             return None
         self._forget(ticket)
-        return ticket.holder if ticket.session_id == session_id and self._clock.steady() < ticket.ends else None
+        is_valid = ticket.session_id == session_id and self._clock.steady() < ticket.ends
+        return ticket.holder if is_valid else None
 
     def _forget(self, ticket: Ticket) -> None:
         del self._issued[ticket.value]

@@ -1,8 +1,8 @@
 """The audit log of requests: a change is recorded in the transaction that makes it.
 
-A request that stores nothing, because it was rejected or done before, is recorded before its response is sent. So
-is a request without the right for it, reads included. What the operator does to a tenant is also in the chain of that
-tenant.
+A request that stores nothing, because it was rejected or done before, is recorded before its
+response is sent. So is a request without the right for it, reads included. What the operator
+does to a tenant is also in the chain of that tenant.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,8 @@ from stellwerk.tenants import keys, quotas, secrets, tenants
 from stellwerk.tenants.audit import Action, Audit, Made, PendingEntry, recording
 
 _ONLY_READ = frozenset({"GET", "HEAD", "OPTIONS"})
-_REFUSED = 400
 _CONCERNED = "stellwerk.concerned"
-_NAMED = "stellwerk.named"
-_MADE = "made"
-HANDSHAKE = "WS"
-"""In the place of a method, which a WebSocket does not have."""
+HANDSHAKE = "WS"  # in the place of a method, which a WebSocket does not have
 RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     log.create_many: lambda session: session.session_id,
     log.delete_many: None,
@@ -47,11 +43,11 @@ RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     tenants.lock_many: None,
     quotas.set_many: None,
 }
-"""Operations that store the audit entry of their request, and how the id of a created object is read."""
+"""Operations that store the audit entry of their request, with how the id of a created object is read."""
 
 
 class AuditMiddleware:
-    """Pure ASGI, because the stream of ``/stream-test`` passes through here. WebSockets record their own frames."""
+    """Pure ASGI, because streams pass through here. WebSockets record their own frames."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -86,12 +82,13 @@ async def _record(scope: Scope, answer: Message, ids: Mapping[str, str]) -> None
     """In a transaction of its own."""
     if "principal" not in scope:  # not authenticated
         return
-    outcome = answer["status"]
-    known = {name: id for name, id in ids.items() if name != _MADE or outcome < _REFUSED}
+    known = dict(ids)
+    if answer["status"] >= 400:
+        known.pop("made", None)
     place = Headers(raw=answer.get("headers", [])).get("location")
     if place is not None:
-        known[_MADE] = place.rpartition("/")[2]
-    await _audit(scope).record(_action(scope, known), outcome)
+        known["made"] = place.rpartition("/")[2]
+    await _audit(scope).record(_action(scope, known), answer["status"])
 
 
 def _audit(scope: Scope) -> Audit:
@@ -101,7 +98,7 @@ def _audit(scope: Scope) -> Audit:
 
 def _action(scope: Scope, ids: Mapping[str, str]) -> Action:
     what = f"{scope.get('method', HANDSHAKE)} {scope['route'].path}"
-    on = {**scope["path_params"], **scope.get(_NAMED, {}), **ids}
+    on = {**scope["path_params"], **ids}
     return Action(scope["principal"], what, on, origin_of(scope), tenant=scope.get(_CONCERNED))
 
 
@@ -112,11 +109,6 @@ def _success(scope: Scope) -> int:
 def concerns(request: Request, tenant: str) -> None:
     """The request affects this tenant, which may be another than the principal's."""
     request.scope[_CONCERNED] = tenant
-
-
-def names(request: Request, **ids: str) -> None:
-    """The request affects these ids, which are in its body and not in its path."""
-    request.scope[_NAMED] = ids
 
 
 def origin_of(scope: Scope) -> str:

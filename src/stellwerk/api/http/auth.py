@@ -1,7 +1,7 @@
-"""Authentication: an API key, JWT or ticket becomes a principal, or 401. Each route declares the scope it requires.
+"""Authentication: an API key, JWT or ticket becomes a principal, or 401. Each route declares its scope.
 
-The matched route decides, never the text of the address. An app that embeds the
-server may identify its users itself. Unknown query parameters are rejected here, too.
+The matched route decides, never the text of the address. An embedding app may identify its
+users itself. Unknown query parameters are rejected here, too.
 """
 
 import asyncio
@@ -27,12 +27,10 @@ from stellwerk.tenants.tickets import Tickets
 
 Identify = Callable[[HTTPConnection], Awaitable[Principal]]
 """Given by an embedding app: returns the principal of a request, or raises the error to answer with."""
-_BEARER = "bearer "
-_SHOWN = 60
-"""Characters of an unknown parameter name that an error quotes."""
 _NO_KEYS = (
-    "this server has no keys yet and takes only requests of its own machine, without a proxy in between; "
-    "create the first key there with `stellwerk keys create me --role admin`, and send it as Authorization: Bearer sw_…"
+    "this server has no keys yet and takes only requests of its own machine, without a proxy in "
+    "between; create the first key there with `stellwerk keys create me --role admin`, and send "
+    "it as Authorization: Bearer sw_…"
 )
 _NO_TENANT = "there is no such tenant on this server; its operator creates one with POST /tenants"
 
@@ -44,8 +42,7 @@ class Credentials:
     tickets: Tickets
     tokens: Tokens | None = None
     identify: Identify | None = None
-    checked_before: bool = False
-    """An embedding app has its own checks in front of every route."""
+    checked_before: bool = False  # an embedding app has its own checks in front of every route
     _revoking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @property
@@ -53,10 +50,7 @@ class Credentials:
         return self.identify is not None or self.tokens is not None or self.keys.asked_for
 
     async def principal(self, connection: HTTPConnection) -> Principal:
-        """
-        Raises:
-            Unauthorized: there is no credential, or it is not valid.
-        """
+        """Raises ``Unauthorized`` without a valid credential."""
         if self.identify is not None:
             who = await self.identify(connection)
         elif self.asked_for:
@@ -71,11 +65,9 @@ class Credentials:
         return who
 
     async def revoke(self, tenant: str, key_id: str, *, last: bool) -> None:
-        """Revoke one key at a time, so that of two concurrent revocations the second knows that it is the last.
+        """One at a time, so that of two concurrent revocations the second knows that it is the last.
 
-        Raises:
-            Conflict: this is the tenant's last key that can create keys, and ``last`` does not allow it.
-            NotFound: this tenant has no such key.
+        Without ``last``, the last key by which the tenant can create keys is not revoked.
         """
         async with self._revoking:
             if self.identify is None and not last and self.keys.is_last(tenant, key_id):
@@ -85,7 +77,8 @@ class Credentials:
     def with_ticket(self, ticket: str, session_id: str, connection: HTTPConnection) -> Principal:
         found = self.tickets.redeem(ticket, session_id)
         if found is None or not self.is_valid(found):
-            raise Unauthorized("this ticket is not valid: it was used, or is too old; get another one")
+            said = "this ticket is not valid: it was used, or is too old; get another one"
+            raise Unauthorized(said)
         return self._operator(connection) if found is LOCAL else found
 
     def is_valid(self, who: Principal) -> bool:
@@ -96,34 +89,26 @@ class Credentials:
         return self.keys.holds(who) and not (tenant is not None and tenant.locked)
 
     def check_valid(self, who: Principal) -> None:
-        """
-        Raises:
-            Unauthorized: the credential is no longer valid.
-        """
         if not self.is_valid(who):
             raise Unauthorized("this key was revoked, or has expired; ask for a new one")
 
     def _operator(self, connection: HTTPConnection) -> Principal:
-        """
-        Raises:
-            Unauthorized: the server has no keys, and the request may come from another machine.
-        """
+        """Without keys, only requests that cannot come from another machine are the operator's."""
         if not self.checked_before and not is_local(connection.scope):
             raise Unauthorized(_NO_KEYS)
         return LOCAL
 
     def _bearer(self, header: str) -> Principal:
-        """
-        Raises:
-            Unauthorized: there is no key or token in the header, or it is not valid.
-        """
-        if header[: len(_BEARER)].lower() != _BEARER:
-            raise Unauthorized("this server asks who you are; send your key as Authorization: Bearer sw_…")
-        token = header[len(_BEARER) :].strip()
+        scheme, space, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not space:
+            said = "this server asks who you are; send your key as Authorization: Bearer sw_…"
+            raise Unauthorized(said)
+        token = token.strip()
         tokens = self.keys if token.startswith("sw_") or self.tokens is None else self.tokens
         found = tokens.principal(token)
         if found is None:
-            raise Unauthorized("this key is not valid: it was revoked, has expired, or never was; ask for a new one")
+            said = "this key is not valid: it was revoked, has expired, or never was; ask for a new one"
+            raise Unauthorized(said)
         return found
 
 
@@ -131,7 +116,8 @@ def last_admin_key(tenant: str) -> Conflict:
     another = "stellwerk keys create NAME --role admin"
     loss = f"no key can create keys for it until the operator runs `{another} --tenant {tenant}`"
     if tenant == LOCAL_TENANT:
-        loss = f"no key can administer the server until it is stopped and `{another} --data FOLDER` creates one"
+        stopped = f"it is stopped and `{another} --data FOLDER` creates one"
+        loss = f"no key can administer the server until {stopped}"
     problem = f"this is the last valid admin key of {tenant!r}; without it {loss}"
     remedy = "create another first, or send last=true (`stellwerk keys revoke --last`)"
     return Conflict(f"{problem}; {remedy}", code="last_admin_key")
@@ -139,7 +125,8 @@ def last_admin_key(tenant: str) -> Conflict:
 
 def require(scope: Scope | None) -> Callable[[HTTPConnection], Awaitable[Principal]]:
     async def principal(connection: HTTPConnection) -> Principal:
-        return _known(connection, await connection.app.state.credentials.principal(connection), scope)
+        credentials: Credentials = connection.app.state.credentials
+        return _known(connection, await credentials.principal(connection), scope)
 
     return principal
 
@@ -157,8 +144,9 @@ async def _follower(connection: HTTPConnection, ticket: Ticket = None) -> Princi
 
 
 def _known(connection: HTTPConnection, who: Principal, scope: Scope | None) -> Principal:
-    asked_for = connection.path_params.get("sid") or connection.path_params.get("workflow_id")
-    connection.app.state.quotas.request(who.tenant, asked_for)  # first, so that a flood writes no audit entries
+    session_id = connection.path_params.get("sid") or connection.path_params.get("workflow_id")
+    # First, so that a flood writes no audit entries.
+    connection.app.state.quotas.request(who.tenant, session_id)
     connection.scope["principal"] = who  # for the audit
     if scope is not None:
         require_scope(who, scope)
@@ -167,25 +155,19 @@ def _known(connection: HTTPConnection, who: Principal, scope: Scope | None) -> P
 
 
 def require_scope(who: Principal, scope: Scope) -> Principal:
-    """
-    Raises:
-        Forbidden: the principal lacks the scope.
-    """
     if not who.may(scope):
-        raise Forbidden(f"this needs the scope {scope!r}, which your key does not have; ask an admin of your tenant")
+        said = f"this needs the scope {scope!r}, which your key does not have"
+        raise Forbidden(f"{said}; ask an admin of your tenant")
     return who
 
 
 def on_behalf(who: Principal, user: str | None) -> str | None:
-    """The owner of a new session: any user if an admin or a principal without a name asks, else the principal.
-
-    Raises:
-        Forbidden: the principal names another user.
-    """
+    """The owner of a new session. Admins and principals without a name may choose any user."""
     if who.user is None or who.role == "admin":
         return user or who.user
     if user not in (None, who.user):
-        raise Forbidden(f"you are {who.user!r}, and only an admin may do this for another; leave the user out")
+        said = f"you are {who.user!r}, and only an admin may do this for another"
+        raise Forbidden(f"{said}; leave the user out")
     return who.user
 
 
@@ -193,24 +175,21 @@ def reject_unknown(connection: HTTPConnection) -> None:
     """Unknown query parameters are errors, so that no filter is lost to a typo.
 
     Known are those that the route, its authentication and the dependencies of a host app declare.
-
-    Raises:
-        InvalidField: the address has a parameter that its route does not know.
     """
     if not connection.query_params:
         return
     known = list(_parameters(connection.scope["route"].dependant))
     for name in connection.query_params:
         if name not in known and name not in connection.app.state.parameters:
-            raise unknown_parameter(name[:_SHOWN], known)
+            raise _unknown_parameter(name[:60], known)
 
 
-def unknown_parameter(name: str, known: Sequence[str]) -> InvalidField:
+def _unknown_parameter(name: str, known: Sequence[str]) -> InvalidField:
     near = get_close_matches(name, known, n=1)
     meant = f", did you mean {near[0]!r}?" if near else ";"
-    return InvalidField(
-        f"{name}: there is no such parameter here{meant} known: {', '.join(known) or 'none'}", field=name
-    )
+    listed = ", ".join(known) or "none"
+    said = f"{name}: there is no such parameter here{meant} known: {listed}"
+    return InvalidField(said, field=name)
 
 
 def parameters_of(dependencies: Sequence[params.Depends]) -> frozenset[str]:

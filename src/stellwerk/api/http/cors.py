@@ -1,9 +1,9 @@
 """CORS and security headers: which origins may read a response, and what a browser may do with it.
 
-Only origins that the operator lists in STELLWERK_ORIGINS may read responses. Cookies
-are never used, so credentials are not allowed. Pure ASGI, because streams pass through
-here; outside of the guard, so that its refusals can be read as well. The
-Content-Security-Policy is set on our own responses only: a host app decides for its pages.
+Only origins in STELLWERK_ORIGINS may read responses. Cookies are never used, so credentials
+are not allowed. Pure ASGI, because streams pass through here; outside of the guard, so that
+its refusals can be read as well. The Content-Security-Policy is set on our own responses
+only: a host app decides for its pages.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,13 +29,14 @@ _PREFLIGHT = {
 
 
 def endpoints(routes: Iterable[BaseRoute]) -> frozenset[int]:
-    """The identities of the endpoints of these routes: functions, and mounted apps, which need not be hashable."""
+    """The identities of functions and of mounted apps, which need not be hashable."""
     return frozenset(id(getattr(route, "endpoint", None) or getattr(route, "app", None)) for route in routes)
 
 
 class CorsMiddleware:
     def __init__(self, app: ASGIApp, *, origins: Collection[str]) -> None:
-        self._app, self._origins = app, frozenset(origins)
+        self._app = app
+        self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -43,7 +44,7 @@ class CorsMiddleware:
             return
         asked = Headers(scope=scope)
         own_endpoints = scope["app"].state.own_endpoints
-        before = scope.get("endpoint")  # this app, if a host has mounted it; routing writes another one
+        before = scope.get("endpoint")  # this app, if a host has mounted it
         allowed_origin = asked["origin"] if asked.get("origin") in self._origins else None
 
         async def with_headers(message: Message) -> None:

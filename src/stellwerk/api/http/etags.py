@@ -1,15 +1,14 @@
-"""ETags and conditional requests: an answer that the client already has is 304 and is not sent again."""
+"""ETags and conditional requests: what the client already has is answered with 304."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-_FORM = 2
-"""To be raised when the same facts are answered in another form."""
+_FORM = 2  # to be raised when the same facts are answered in another form
 _POLLED = {"Cache-Control": "private, no-cache"}
 
 
 def tag_of(*facts: object) -> str:
-    """The facts that an answer follows from, as an ETag; weak, because only its meaning is promised."""
+    """An ETag of the facts behind a response; weak, because only its meaning is promised."""
     return f'W/"{".".join(map(str, (_FORM, *facts)))}"'
 
 
@@ -20,7 +19,7 @@ def unchanged(request: Request, tag: str) -> Response | None:
 
 
 def names(known: str, tag: str) -> bool:
-    """Whether an If-None-Match has this tag in it; a proxy may have removed its mark of weakness."""
+    """Whether an If-None-Match has this tag in it; a proxy may have removed the ``W/``."""
     return tag.removeprefix("W/") in known or known.strip() == "*"
 
 
@@ -29,7 +28,7 @@ def not_modified(tag: str) -> Response:
 
 
 def answered(body: bytes, tag: str | None, next_page: str | None = None) -> Response:
-    """JSON with its ETag; without one if the answer is not final. ``next_page`` is the address of the next one."""
+    """JSON with its ETag; without one if it is not final. ``next_page`` is an address."""
     headers = dict(_POLLED)
     if tag is not None:
         headers["ETag"] = tag

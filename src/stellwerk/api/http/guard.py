@@ -20,22 +20,18 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 _FORWARDED = (b"forwarded", b"x-forwarded", b"x-real-ip", b"via")
 """Prefixes of the headers that a proxy adds."""
 _BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS")
-HEAD_LIMIT = 64 * 1024
-"""Bytes of a request's headers, its address included."""
-ANY = "*"
-"""Any Host; for an embedding app with checks of its own."""
+HEAD_LIMIT = 64 * 1024  # bytes of a request's headers, its address included
+ANY = "*"  # any Host; for an embedding app with checks of its own
 
 
 def is_local(scope: Scope) -> bool:
-    """Whether a request comes from this machine, asks for it by a name of loopback, and was passed on by no proxy.
+    """Whether a request comes from this machine, by a loopback name, and was passed on by no proxy.
 
     A server may replace the address of the peer by the one that a proxy names; the proxy's header stays.
     """
-    headers: list[tuple[bytes, bytes]] = scope["headers"]
-    if any(name.lower().startswith(_FORWARDED) for name, _ in headers):
+    if any(name.lower().startswith(_FORWARDED) for name, _ in scope["headers"]):
         return False
-    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-    return _is_loopback(scope.get("client")) and len(hosts) == 1 and _name_of(hosts[0]) in LOOPBACK
+    return _is_loopback(scope.get("client")) and _host_of(scope)[1] in LOOPBACK
 
 
 def _is_loopback(peer: tuple[str, int] | None) -> bool:
@@ -47,17 +43,23 @@ def _is_loopback(peer: tuple[str, int] | None) -> bool:
     return (mapped or address).is_loopback
 
 
-def _name_of(host: str) -> str | None:
-    """The name in a Host header, without its port; None if it is not one."""
-    found = _HOST.fullmatch(host)
-    return None if found is None else found[1].strip("[]").lower()
+def _host_of(scope: Scope) -> tuple[str, str | None]:
+    """The Host header, and the name in it; no name if it is invalid or not the only one."""
+    hosts = _values(scope, b"host")
+    found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    return ("", None) if found is None else (hosts[0], found[1].strip("[]").lower())
+
+
+def _values(scope: Scope, header: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == header]
 
 
 def _check_head(scope: Scope) -> None:
-    said = (scope["path"], scope["query_string"], *(part for header in scope["headers"] for part in header))
-    size = sum(map(len, said))
+    size = len(scope["path"]) + len(scope["query_string"])
+    size += sum(len(name) + len(value) for name, value in scope["headers"])
     if size > HEAD_LIMIT:
-        raise HeadersTooLarge(f"address and headers have more than {HEAD_LIMIT} bytes; send less of them")
+        said = f"address and headers have more than {HEAD_LIMIT} bytes"
+        raise HeadersTooLarge(f"{said}; send less of them")
 
 
 class Guard:
@@ -70,8 +72,11 @@ class Guard:
         body_limit: int,
         path_limits: Mapping[str, int] | None = None,
     ) -> None:
-        """``path_limits`` maps paths to body limits of their own; their bodies are never held in memory."""
-        self._app, self._hosts, self._origins, self._limit = app, frozenset(hosts), frozenset(origins), body_limit
+        """``path_limits`` are body limits of single paths, whose bodies are never held in memory."""
+        self._app = app
+        self._hosts = frozenset(hosts)
+        self._origins = frozenset(origins)
+        self._limit = body_limit
         self._path_limits = path_limits or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,7 +85,7 @@ class Guard:
             return
         try:
             _check_head(scope)
-            self._check_caller(scope["headers"])
+            self._check_caller(scope)
             limited = await self._limited(scope, receive) if scope["type"] == "http" else receive
         except StellwerkError as error:
             await problem_response(error)(scope, receive, send)
@@ -88,27 +93,22 @@ class Guard:
         if limited is not None:
             await self._app(scope, limited, send)
 
-    def _check_caller(self, headers: list[tuple[bytes, bytes]]) -> None:
-        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        named = _name_of(hosts[0]) if len(hosts) == 1 else None
-        if named is None or not {ANY, named} & self._hosts:
+    def _check_caller(self, scope: Scope) -> None:
+        host, name = _host_of(scope)
+        if name is None or not {ANY, name} & self._hosts:
             raise Refused(
-                "the Host header names a machine that this server is not; use 127.0.0.1 or localhost, "
-                "or let its operator add the name to STELLWERK_HOSTS"
+                "the Host header names a machine that this server is not; use 127.0.0.1 or "
+                "localhost, or let its operator add the name to STELLWERK_HOSTS"
             )
-        origins = {value.decode("latin-1") for name, value in headers if name == b"origin"}
-        if not origins <= {f"http://{hosts[0]}", f"https://{hosts[0]}", *self._origins}:
+        allowed = {f"http://{host}", f"https://{host}", *self._origins}
+        if not allowed.issuperset(_values(scope, b"origin")):
             raise Refused(
-                "this Origin may not use the server; serve the page through a proxy under the server's address, "
-                "or let its operator add the origin to STELLWERK_ORIGINS"
+                "this Origin may not use the server; serve the page through a proxy under the "
+                "server's address, or let its operator add the origin to STELLWERK_ORIGINS"
             )
 
     async def _limited(self, scope: Scope, receive: Receive) -> Receive | None:
-        """The channel to read the body from; None if the client left before sending it.
-
-        Raises:
-            TooLarge: the body has more bytes than it may.
-        """
+        """The channel to read the body from; None if the client left before sending it."""
         headers = dict(scope["headers"])
         path_limit = self._path_limits.get(scope["path"].removeprefix(scope.get("root_path", "")))
         limit = self._limit if path_limit is None else path_limit
@@ -116,9 +116,12 @@ class Guard:
         if not length.isdigit() or int(length) > limit:
             raise self._too_large(limit)
         # HTTP/2 streams a body without a length and without a transfer encoding.
-        if b"transfer-encoding" not in headers and (b"content-length" in headers or scope["method"] in _BODILESS):
+        has_length = b"content-length" in headers or scope["method"] in _BODILESS
+        if has_length and b"transfer-encoding" not in headers:
             return receive
-        return await self._measured(receive) if path_limit is None else self._counted(receive, limit)
+        if path_limit is None:
+            return await self._measured(receive)
+        return self._counted(receive, limit)
 
     def _counted(self, receive: Receive, limit: int) -> Receive:
         """The same body, rejected once it exceeds the limit."""
@@ -154,5 +157,7 @@ class Guard:
 
     def _too_large(self, limit: int) -> TooLarge:
         size = f"{limit / 2**20:g} MiB" if limit >= 2**20 else f"{limit:,} bytes"
-        remedy = "a long text goes in several messages or as a file" if limit == self._limit else "send it in parts"
+        remedy = "send it in parts"
+        if limit == self._limit:
+            remedy = "a long text goes in several messages or as a file"
         return TooLarge(f"the body has more than {size}; {remedy}", field="body")

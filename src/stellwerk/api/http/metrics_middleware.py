@@ -1,9 +1,8 @@
-"""Request metrics and the log of authentication failures: each request by route, status and duration; open streams.
+"""Request metrics (by route, status and duration; open streams) and the log of authentication failures.
 
-It is the outermost middleware, so that it sees refusals and bugs as well. A stream
-counts as answered when it begins. Requests with an invalid credential, or without the
-right for what they ask, are logged up to a bound per minute, so that they cannot fill a
-disk; the metrics count all of them.
+The outermost middleware, so that it sees refusals and bugs as well. A stream counts as answered
+when it begins. Authentication failures are logged up to a bound per minute, so that they
+cannot fill a disk; the metrics count all of them.
 """
 
 import asyncio
@@ -25,34 +24,37 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STREAMS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
 _STARTS = frozenset({"http.response.start", "websocket.http.response.start", "websocket.accept"})
-_ROUTE = ("method", "route")
-_AUTH_FAILURES = frozenset({401, 403})
 _KEY = re.compile(r"bearer sw_([0-9A-Za-z]{12})_", re.IGNORECASE)
-_MINUTE = 60.0
 LOGGED_PER_MINUTE = 60
 
 
 class RequestMetrics:
     def __init__(self) -> None:
-        self.answered = Counter("stellwerk_requests_total", "Requests, by how they were answered.", *_ROUTE, "status")
-        self.seconds = Histogram("stellwerk_request_seconds", "Seconds until an answer began.", *_ROUTE, bounds=_BOUNDS)
+        about = "Requests, by how they were answered."
+        self.answered = Counter("stellwerk_requests_total", about, "method", "route", "status")
+        about = "Seconds until an answer began."
+        self.seconds = Histogram("stellwerk_request_seconds", about, "method", "route", bounds=_BOUNDS)
         self.readers: Multiset[str] = Multiset(dict.fromkeys((*_STREAMS.values(), "websocket"), 0))
         """Open streams, by their form."""
 
 
 class MetricsMiddleware:
     def __init__(self, app: ASGIApp, *, requests: RequestMetrics) -> None:
-        self._app, self._requests, self._failures = app, requests, AuthFailureLog()
+        self._app = app
+        self._requests = requests
+        self._failures = AuthFailureLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        began, reading = asyncio.get_running_loop().time(), list[str]()
+        now = asyncio.get_running_loop().time
+        began = now()
+        reading: list[str] = []
 
         async def measured(message: Message) -> None:
             if message["type"] in _STARTS:
-                self._answered(scope, message.get("status", 101), asyncio.get_running_loop().time() - began)
+                self._answered(scope, message.get("status", 101), now() - began)
                 reading.extend(_kinds(message))
                 self._requests.readers.update(reading)
             await send(message)
@@ -64,10 +66,11 @@ class MetricsMiddleware:
 
     def _answered(self, scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["type"] == "http" else HANDSHAKE
-        labels = method if method in _METHODS else "other", getattr(scope.get("route"), "path", "none")
+        path = getattr(scope.get("route"), "path", "none")
+        labels = (method if method in _METHODS else "other", path)
         self._requests.answered.add(*labels, str(status))
         self._requests.seconds.add(seconds, *labels)
-        if status in _AUTH_FAILURES:
+        if status in (401, 403):
             self._failures.record(scope, status)
 
 
@@ -83,11 +86,13 @@ class AuthFailureLog:
     """Rejected requests in the operator's log, up to a bound per minute."""
 
     def __init__(self) -> None:
-        self._since, self._logged, self._left_out = 0.0, 0, 0
+        self._since = 0.0
+        self._logged = 0
+        self._left_out = 0
 
     def record(self, scope: Scope, status: int) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._since >= _MINUTE:
+        if now - self._since >= 60:
             self._since, self._logged = now, 0
         if self._logged >= LOGGED_PER_MINUTE:
             self._left_out += 1
@@ -102,7 +107,8 @@ class AuthFailureLog:
             route=route and NotSecret(route),
             origin=_address(origin_of(scope)),
         )
-        self._logged, self._left_out = self._logged + 1, 0
+        self._logged += 1
+        self._left_out = 0
 
 
 def _address(origin: str) -> str:

@@ -8,8 +8,8 @@ streams before it ends any lifespan, so streams end at the signal.
 import asyncio
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from types import FrameType
 
 from fastapi import FastAPI
@@ -19,13 +19,12 @@ from stellwerk.api.http.problems import ProblemResponse
 from stellwerk.log.notify import WakeUps
 
 _ENDS = (signal.SIGINT, signal.SIGTERM)
+_OPEN_IT = "open it in the lifespan of the app it is mounted in: FastAPI(lifespan=lambda _: stellwerk.opened(…))"
 
 
-@asynccontextmanager
-async def opened(agents: FastAPI) -> AsyncIterator[None]:
+def opened(agents: FastAPI) -> AbstractAsyncContextManager[object]:
     """Open an app of ``create_app`` for the lifespan of its host."""
-    async with agents.router.lifespan_context(agents):
-        yield
+    return agents.router.lifespan_context(agents)
 
 
 @contextmanager
@@ -65,7 +64,5 @@ class NotOpenedMiddleware:
         if scope["type"] == "lifespan" or scope["app"].state.opened:
             await self._app(scope, receive, send)
             return
-        remedy = "open it in the lifespan of the app it is mounted in: FastAPI(lifespan=lambda _: stellwerk.opened(…))"
-        await ProblemResponse(503, "not_opened", f"the server was mounted, but not opened; {remedy}")(
-            scope, receive, send
-        )
+        problem = ProblemResponse(503, "not_opened", f"the server was mounted, but not opened; {_OPEN_IT}")
+        await problem(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Problems: every error becomes one problem+json answer (RFC 9457) with a stable code and a remedy."""
+"""Problems: every error becomes a problem+json response (RFC 9457) with a stable code and a remedy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -97,27 +97,30 @@ class ProblemResponse(Response):
 
 
 def problem_response(error: StellwerkError) -> ProblemResponse:
-    problems = spec_problems(error.problems, source=error.source) if isinstance(error, SpecError) else None
-    about = (error.status, error.code, error.message)
-    return ProblemResponse(*about, field=error.field, headers=error.headers(), problems=problems)
+    problems = None
+    if isinstance(error, SpecError):
+        problems = spec_problems(error.problems, source=error.source)
+    return ProblemResponse(
+        error.status, error.code, error.message, field=error.field, headers=error.headers(), problems=problems
+    )
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(StellwerkError, _foreseen)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    for kind in (StellwerkError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer)
 
 
-async def _foreseen(request: Request, error: Exception) -> Response:
-    assert isinstance(error, StellwerkError)
+async def _answer(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        if not isinstance(error.__cause__, StellwerkError):
+            return _http_problem(request, error)
+        error = error.__cause__  # raised while FastAPI read the body
+    if isinstance(error, RequestValidationError):
+        error = invalid_request(request, error)
     if isinstance(error, Forbidden):
         request.scope[FORBIDDEN] = True
+    assert isinstance(error, StellwerkError)
     return problem_response(error)
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return problem_response(invalid_request(request, error))
 
 
 def invalid_request(request: Request, error: RequestValidationError) -> StellwerkError:
@@ -133,17 +136,17 @@ def validation_error(first: Mapping[str, Any], *, what: str) -> StellwerkError:
     """The first error that Pydantic found in a body or a frame."""
     where = [str(part) for part in first["loc"] if not isinstance(part, int)] or ["type"]
     if first["type"] == "json_invalid":
-        place = "".join(f" at character {part + 1}" for part in first["loc"] if isinstance(part, int))
-        return MalformedJson(f"the {what} is not JSON: {first['ctx']['error']}{place}", field=what)
+        places = [f" at character {part + 1}" for part in first["loc"] if isinstance(part, int)]
+        said = f"{first['ctx']['error']}{''.join(places)}"
+        return MalformedJson(f"the {what} is not JSON: {said}", field=what)
     field = ".".join(where[1:]) or where[0]
-    said = _REMEDIES[first["type"]].format_map(first.get("ctx", {})) if first["type"] in _REMEDIES else first["msg"]
+    said = first["msg"]
+    if first["type"] in _REMEDIES:
+        said = _REMEDIES[first["type"]].format_map(first.get("ctx", {}))
     return InvalidField(f"{field}: {said}", field=field)
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if isinstance(error.__cause__, StellwerkError):  # raised while FastAPI read the body
-        return problem_response(error.__cause__)
+def _http_problem(request: Request, error: HTTPException) -> Response:
     method = request.scope.get("method", "")[:20]  # a WebSocket has none
     known = {
         400: ("malformed_json", "the body cannot be read as JSON; it is broken, or nested too deep"),
@@ -178,7 +181,5 @@ class UnexpectedErrors:
             logger.exception("request_failed", path=scope.get("path"))
             if started or scope["type"] != "http":
                 raise
-            problem = ProblemResponse(
-                500, "internal", "something went wrong here that is not your fault; it was logged"
-            )
-            await problem(scope, receive, send)
+            said = "something went wrong here that is not your fault; it was logged"
+            await ProblemResponse(500, "internal", said)(scope, receive, send)

@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn with read timeouts, WebSocket pings, TCP keepalive and a shutdown that ends streams."""
+"""The HTTP server: uvicorn with read timeouts, pings, TCP keepalive and a shutdown that ends streams."""
 
 import asyncio
 import socket
@@ -17,20 +17,17 @@ from stellwerk.errors import SettingsError
 from stellwerk.log.notify import WakeUps
 from stellwerk.timings import Timings
 
-_SEND_BUFFER = 128 * 1024
-"""The kernel's send buffer per connection, which it doubles."""
+_SEND_BUFFER = 128 * 1024  # the kernel's send buffer per connection, which it doubles
 _FAREWELL = 0.5
-_LAST_BYTES = 1.5
-"""Seconds that slow readers get beyond that at a shutdown."""
+_LAST_BYTES = 1.5  # seconds that slow readers get beyond that at a shutdown
 
 
 class ReadTimeoutProtocol(HttpToolsProtocol):
     """A connection that is closed if its request does not arrive in time (slowloris).
 
-    uvicorn has neither a timeout nor a limit for headers: a thousand connections that send
-    a byte now and then would block a thousand connections at no cost. Each request has a
-    number of seconds for its headers and for its body, plus one for every few kilobytes
-    received, because a slow line is not an attack.
+    uvicorn has neither a timeout nor a limit for headers. Each request has a number of seconds
+    for its headers and for its body, plus one for every few kilobytes received, because a slow
+    line is not an attack.
     """
 
     # Instances with more than 30 attributes outside of slots take 1.3 KB more in CPython.
@@ -41,8 +38,7 @@ class ReadTimeoutProtocol(HttpToolsProtocol):
         self._timings: Timings = self.config.app.state.timings  # type: ignore[union-attr]
         self._timer: asyncio.TimerHandle | None = None
         self._in_head = True
-        self._came = 0
-        """Bytes of the headers, or of the body, that have come so far."""
+        self._came = 0  # bytes of the headers, or of the body, that have come so far
         self._since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -83,22 +79,24 @@ class ReadTimeoutProtocol(HttpToolsProtocol):
 
     def _begin(self, seconds: float, *, in_head: bool) -> None:
         self._done()
-        self._in_head, self._came, self._since = in_head, 0, self.loop.time()
-        self._timer = self.loop.call_later(seconds, self._look)
+        self._in_head = in_head
+        self._came = 0
+        self._since = self.loop.time()
+        self._timer = self.loop.call_later(seconds, self._check)
 
     def _done(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self.flow.read_paused:  # the server is slow, not the client
             self._begin(self._timings.request_body, in_head=self._in_head)
             return
         granted = self._timings.request_body + self._came / self._timings.body_pace
         left = 0.0 if self._in_head else self._since + granted - self.loop.time()
         if left > 0:
-            self._timer = self.loop.call_later(left, self._look)
+            self._timer = self.loop.call_later(left, self._check)
         else:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
 
@@ -107,8 +105,9 @@ class ReadTimeoutProtocol(HttpToolsProtocol):
         self._done()
         begun = self._came > 0 if self._in_head else not self.cycle.response_started
         if begun:
-            said = f"content-type: text/plain\r\ncontent-length: {len(status.phrase)}\r\nconnection: close\r\n\r\n"
-            self.transport.write(STATUS_LINE[status] + said.encode() + status.phrase.encode())
+            head = f"content-type: text/plain\r\ncontent-length: {len(status.phrase)}\r\n"
+            rest = f"{head}connection: close\r\n\r\n{status.phrase}"
+            self.transport.write(STATUS_LINE[status] + rest.encode())
         self.transport.close()
 
 
@@ -126,13 +125,13 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, ready: Callable[[], None], *, body_limit: int) -> None:
         timings: Timings = app.state.timings
-        # The lifespan is entered by `serving`, so that what prevents a start is raised and not only logged.
+        # The lifespan is entered by `serving`: what prevents a start is raised, not only logged.
         super().__init__(
             uvicorn.Config(
                 app,
                 http=ReadTimeoutProtocol,
                 ws=WebSocketProtocol,
-                ws_max_size=2 * body_limit,  # so that one which is only a little too large gets an answer
+                ws_max_size=2 * body_limit,  # one that is only a little too large gets an answer
                 ws_ping_interval=timings.websocket_ping,
                 ws_ping_timeout=timings.websocket_pong,
                 ws_per_message_deflate=False,
@@ -157,7 +156,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._wakes.close()
-        if self.server_state.tasks:  # readers end by themselves; uvicorn would close sockets in the middle of a frame
+        # Readers end by themselves; uvicorn would close sockets in the middle of a frame.
+        if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=_FAREWELL)
         cut = asyncio.get_running_loop().call_later(_LAST_BYTES, self._abort_slow_readers)
         await super().shutdown(sockets)
@@ -184,5 +184,6 @@ def listener(host: str, port: int, timings: Timings = Timings()) -> socket.socke
         made.bind((host, port))
     except OSError as error:
         made.close()
-        raise SettingsError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port") from error
+        said = f"cannot listen on {host}:{port}: {error.strerror}"
+        raise SettingsError(f"{said}; choose another with --port") from error
     return made

@@ -1,4 +1,4 @@
-"""/me, /tenants (locks, quotas), /keys, /secrets, /usage and /audit: administration of tenants.
+"""/me, /tenants (locks, limits), /keys, /secrets, /usage and /audit: administration of tenants.
 
 Secrets are written and used, never read.
 """
@@ -6,93 +6,83 @@ Secrets are written and used, never read.
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import structs
 from pydantic import Field, SecretStr
-from starlette.responses import Response
 
 from stellwerk.api.http.audit import concerns
 from stellwerk.api.http.auth import RequireAdmin, RequireAuth, RequireRead
 from stellwerk.api.schema.openapi import BODY, STORED, documented_router, returns
-from stellwerk.api.schema.requests import Limit, RequestBody
-from stellwerk.api.schema.responses import (
-    AuditPage,
-    Json,
-    KeyList,
-    Me,
-    NewKey,
-    SecretList,
-    TenantList,
-    UsagePage,
-    address,
-)
+from stellwerk.api.schema.responses import AuditPage, KeyList, Me, NewKey, SecretList, TenantList, UsagePage
+from stellwerk.api.schema.shared import Json, Limit, RequestBody, address
 from stellwerk.api.services import Services
 from stellwerk.errors import Forbidden, InvalidField, NotFound
-from stellwerk.tenants.principals import LOCAL_TENANT, SCOPES, Principal, Role, Scope
+from stellwerk.tenants.principals import LOCAL_TENANT, SCOPES, Principal, Role, Scope, unknown_tenant
 from stellwerk.tenants.quotas import Limits
 from stellwerk.tenants.secrets import LONGEST, SHORTEST, SecretsRotated
 from stellwerk.tenants.tenants import TenantInfo
 
+_ANOTHER = "another tenant than yours; only for the operator"
+_NEXT = "the `next` of the page before"
+_SYSTEM_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 TenantName = Annotated[str, Path(description="of the tenant", examples=["acme"])]
-Another = Annotated[str | None, Query(description="another tenant than yours; only for the operator")]
-_Name = Annotated[str, Field(min_length=1, max_length=64, examples=["ci"])]
+KeyId = Annotated[str, Path(description="its id", examples=["4fJq0aZ81xYb"])]
+Last = Annotated[bool, Query(description="also the last admin key, without which no other can be created")]
+Another = Annotated[str | None, Query(description=_ANOTHER)]
+_User = Annotated[str | None, Field(min_length=1, max_length=128)]
+_Number = Annotated[int | None, Field(ge=0, le=10**15)]
+_Rate = Annotated[int | None, Field(ge=1, le=100_000)]
+_System = Annotated[str, Field(min_length=1, max_length=64, pattern=_SYSTEM_NAME)]
+_SecretName = Annotated[str, Path(description="its name", examples=["openai_api_key"])]
 
 
 class NewTenant(RequestBody):
-    name: Annotated[str, Field(max_length=63, examples=["acme"])]
+    name: str = Field(max_length=63, examples=["acme"])
 
 
 class KeyRequest(RequestBody):
-    name: _Name
+    name: str = Field(min_length=1, max_length=64, examples=["ci"])
     role: Role = "member"
-    user: Annotated[
-        str | None, Field(min_length=1, max_length=128, description="the user it belongs to", examples=["ada"])
-    ] = None
-    scopes: Annotated[list[Scope] | None, Field(min_length=1, max_length=5, description="fewer than its role")] = None
-    expires_in: Annotated[int | None, Field(ge=1, le=10 * 366 * 86400, description="seconds")] = None
-    tenant: Annotated[str | None, Field(description="another tenant than yours; only for the operator")] = None
+    user: _User = Field(None, description="the user it belongs to", examples=["ada"])
+    scopes: list[Scope] | None = Field(None, min_length=1, max_length=5, description="fewer than its role")
+    expires_in: int | None = Field(None, ge=1, le=10 * 366 * 86400, description="seconds")
+    tenant: str | None = Field(None, description=_ANOTHER)
 
     def fields(self, tenant: str) -> dict[str, Any]:
         """Arguments of ``ApiKeys.make``; the tenant is the principal's unless the body names one."""
+        chosen = tenant if self.tenant is None else self.tenant
         scopes = None if self.scopes is None else tuple(sorted(set(self.scopes)))
-        return {**self.model_dump(), "tenant": tenant if self.tenant is None else self.tenant, "scopes": scopes}
+        return {**self.model_dump(), "tenant": chosen, "scopes": scopes}
 
 
-_Number = Annotated[int | None, Field(ge=0, le=10**15)]
-_Rate = Annotated[int | None, Field(ge=1, le=100_000)]
+class NewSecret(RequestBody):
+    value: SecretStr = Field(description=f"{SHORTEST} to {LONGEST} characters", max_length=4 * LONGEST)
+    agent_system_id: _System | None = Field(
+        None, description="for this agent system alone; otherwise for all of the tenant"
+    )
 
 
 class LimitsRequest(RequestBody):
     """All of them: what is left out is not limited."""
 
-    requests: Annotated[_Rate, Field(description="of the tenant, in a minute")] = None
-    runs: Annotated[_Number, Field(description="running or waiting at the same time")] = None
-    streams: Annotated[_Number, Field(description="open at the same time, WebSockets included")] = None
-    bytes: Annotated[_Number, Field(description="of all files")] = None
-    steps: Annotated[_Number, Field(description="model calls, in a day")] = None
-    tokens: Annotated[_Number, Field(description="input and output, in a day")] = None
-    seconds: Annotated[_Number, Field(description="of running, in a day")] = None
-    session_requests: Annotated[_Rate, Field(description="to one session, in a minute")] = None
-    session_streams: Annotated[_Number, Field(description="of one session")] = None
-    session_bytes: Annotated[_Number, Field(description="of the files of one session")] = None
-    session_steps: Annotated[_Number, Field(description="of one session, in all")] = None
-    session_tokens: Annotated[_Number, Field(description="of one session, in all")] = None
-    session_seconds: Annotated[_Number, Field(description="of one session, in all")] = None
-
-
-_System = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-_SecretName = Annotated[str, Path(description="its name", examples=["openai_api_key"])]
-
-
-class NewSecret(RequestBody):
-    value: Annotated[SecretStr, Field(description=f"{SHORTEST} to {LONGEST} characters", max_length=4 * LONGEST)]
-    agent_system_id: Annotated[
-        _System | None, Field(description="for this agent system alone; otherwise for all of the tenant")
-    ] = None
+    requests: _Rate = Field(None, description="of the tenant, in a minute")
+    runs: _Number = Field(None, description="running or waiting at the same time")
+    streams: _Number = Field(None, description="open at the same time, WebSockets included")
+    bytes: _Number = Field(None, description="of all files")
+    steps: _Number = Field(None, description="model calls, in a day")
+    tokens: _Number = Field(None, description="input and output, in a day")
+    seconds: _Number = Field(None, description="of running, in a day")
+    session_requests: _Rate = Field(None, description="to one session, in a minute")
+    session_streams: _Number = Field(None, description="of one session")
+    session_bytes: _Number = Field(None, description="of the files of one session")
+    session_steps: _Number = Field(None, description="of one session, in all")
+    session_tokens: _Number = Field(None, description="of one session, in all")
+    session_seconds: _Number = Field(None, description="of one session, in all")
 
 
 def tenant_routes(services: Services) -> APIRouter:
     router = documented_router("administration")
+    tenants = services.credentials.tenants
 
     @router.get("/me", **returns(200, Me, "Of your key"))
     async def me(who: RequireAuth) -> Response:
@@ -108,7 +98,7 @@ def tenant_routes(services: Services) -> APIRouter:
 
         The operator sees all of them, an admin of another tenant only that tenant.
         """
-        seen = [tenant for tenant in services.credentials.tenants.all() if who.operates or tenant.name == who.tenant]
+        seen = [each for each in tenants.all() if who.operates or each.name == who.tenant]
         return Json(TenantList(tenants=seen))
 
     @router.post("/tenants", **returns(201, TenantInfo, "Created", *BODY, "tenant_exists", *STORED))
@@ -119,12 +109,12 @@ def tenant_routes(services: Services) -> APIRouter:
         """
         must_operate(who, "tenants are created")
         concerns(request, body.name)
-        return Json(await services.credentials.tenants.make(body.name), 201)
+        return Json(await tenants.make(body.name), 201)
 
-    lock_problems = ("unknown_tenant", "operator_tenant", *STORED)
+    problems = ("unknown_tenant", "operator_tenant", *STORED)
 
-    @router.put("/tenants/{name}/lock", **returns(204, None, "Locked, also after a restart", *lock_problems))
-    async def lock(request: Request, who: RequireAdmin, name: TenantName) -> Response:
+    @router.put("/tenants/{name}/lock", **returns(204, None, "Locked, also after a restart", *problems))
+    async def lock(request: Request, who: RequireAdmin, name: TenantName) -> None:
         """Lock a tenant, and stop its runs.
 
         Its keys, tokens and tickets get 401, its streams end, its runs are stopped. Nothing is deleted. For the
@@ -135,30 +125,30 @@ def tenant_routes(services: Services) -> APIRouter:
         for (sid,) in await services.database.read(lambda tx: tx.rows("sessions_at_work", name)):
             with suppress(NotFound):  # deleted meanwhile
                 await services.sessions.stop(name, sid, reason="the tenant was locked")
-        return Response(status_code=204)
 
-    @router.delete("/tenants/{name}/lock", **returns(204, None, "Unlocked", *lock_problems))
-    async def unlock(request: Request, who: RequireAdmin, name: TenantName) -> Response:
+    @router.delete("/tenants/{name}/lock", **returns(204, None, "Unlocked", *problems))
+    async def unlock(request: Request, who: RequireAdmin, name: TenantName) -> None:
         """Unlock a tenant."""
         await set_lock(request, who, name, locked=False)
-        return Response(status_code=204)
 
     async def set_lock(request: Request, who: Principal, name: str, *, locked: bool) -> None:
         must_operate(who, "tenants are locked")
         concerns(request, name)
-        await services.credentials.tenants.lock(name, locked=locked)
+        await tenants.lock(name, locked=locked)
 
     return router
 
 
 def key_routes(services: Services) -> APIRouter:
     router = documented_router("administration", "/keys")
+    credentials = services.credentials
+    listed = "All, including revoked and expired ones"
 
-    @router.get("", **returns(200, KeyList, "All, including revoked and expired ones", "unknown_tenant"))
+    @router.get("", **returns(200, KeyList, listed, "unknown_tenant"))
     async def list_keys(who: RequireAdmin, tenant: Another = None) -> Response:
         """List the keys of your tenant."""
         name = whose(services, who, tenant, "keys of another tenant are listed")
-        return Json(KeyList(keys=services.credentials.keys.of(name)))
+        return Json(KeyList(keys=credentials.keys.of(name)))
 
     made_once = "Created; the token is shown only once"
     refused = (*BODY, "unknown_tenant", "two_keys_valid", "too_many_keys", *STORED)
@@ -170,29 +160,27 @@ def key_routes(services: Services) -> APIRouter:
         Once a server has its first key, which must be an admin's, every request needs one.
         Two keys of one name can be valid: create the new one, use it, revoke the old one.
         """
-        check_key(body, who, first=not services.credentials.asked_for)
+        check_key(body, who, first=not credentials.asked_for)
         wanted = body.fields(who.tenant)
         concerns(request, wanted["tenant"])
-        made, token = await services.credentials.keys.make(**wanted)
+        made, token = await credentials.keys.make(**wanted)
         created = NewKey(**structs.asdict(made), token=token)
-        return Json(created, 201, {"Location": address(request, f"/keys/{made.id}"), "Cache-Control": "no-store"})
+        location = address(request, f"/keys/{made.id}")
+        return Json(created, 201, {"Location": location, "Cache-Control": "no-store"})
 
     @router.delete("/{key_id}", **returns(204, None, "Revoked", "unknown_key", "last_admin_key", *STORED))
     async def revoke(
         request: Request,
         who: RequireAdmin,
-        key_id: Annotated[str, Path(description="its id", examples=["4fJq0aZ81xYb"])],
+        key_id: KeyId,
         tenant: Another = None,
-        last: Annotated[
-            bool, Query(description="also the last admin key, without which no other can be created")
-        ] = False,
-    ) -> Response:
+        last: Last = False,
+    ) -> None:
         """Revoke a key, and close its streams."""
         name = whose(services, who, tenant, "keys of another tenant are revoked")
         concerns(request, name)
         # For another tenant, the operator can make a new one at any time.
-        await services.credentials.revoke(name, key_id, last=last or name != who.tenant)
-        return Response(status_code=204)
+        await credentials.revoke(name, key_id, last=last or name != who.tenant)
 
     return router
 
@@ -203,12 +191,13 @@ def audit_routes(services: Services) -> APIRouter:
     @router.get("/audit", **returns(200, AuditPage, "A page, the oldest first", "invalid_limit"))
     async def read(
         who: RequireAdmin,
-        after: Annotated[int, Query(ge=0, le=2**53, description="the `next` of the page before")] = 0,
+        after: Annotated[int, Query(ge=0, le=2**53, description=_NEXT)] = 0,
         limit: Limit = 50,
     ) -> Response:
         """Read the audit log."""
         found = await services.audit.page(who.tenant, after=after, limit=limit)
-        return Json(AuditPage(entries=found, next=found[-1].number if len(found) == limit else None))
+        following = found[-1].number if len(found) == limit else None
+        return Json(AuditPage(entries=found, next=following))
 
     return router
 
@@ -221,10 +210,10 @@ def secret_routes(services: Services) -> APIRouter:
         """List the secrets of your tenant, without their values."""
         return Json(SecretList(secrets=await services.secrets.list(who.tenant)))
 
-    put_problems = (*BODY, "invalid_secret_name", "too_many_secrets", *STORED)
+    unstorable = (*BODY, "invalid_secret_name", "too_many_secrets", *STORED)
 
-    @router.put("/{name}", **returns(204, None, "Stored; the next run uses it", *put_problems))
-    async def put(who: RequireAdmin, name: _SecretName, body: NewSecret) -> Response:
+    @router.put("/{name}", **returns(204, None, "Stored; the next run uses it", *unstorable))
+    async def put(who: RequireAdmin, name: _SecretName, body: NewSecret) -> None:
         """Store a secret, or another value of it.
 
         A provider's key is the secret `<provider>_api_key`. That of an agent system takes precedence over that of
@@ -232,19 +221,18 @@ def secret_routes(services: Services) -> APIRouter:
         """
         value = body.value.get_secret_value()
         await services.secrets.put(who.tenant, name, value, system=body.agent_system_id)
-        return Response(status_code=204)
 
-    delete_problems = ("unknown_secret", "invalid_agent_system_id", *STORED)
+    deleted = "Deleted; the next run does not have it"
+    problems = ("unknown_secret", "invalid_agent_system_id", *STORED)
 
-    @router.delete("/{name}", **returns(204, None, "Deleted; the next run does not have it", *delete_problems))
+    @router.delete("/{name}", **returns(204, None, deleted, *problems))
     async def delete(
         who: RequireAdmin,
         name: _SecretName,
         agent_system_id: Annotated[_System | None, Query(description="that of this agent system")] = None,
-    ) -> Response:
+    ) -> None:
         """Delete a secret."""
         await services.secrets.delete(who.tenant, name, system=agent_system_id)
-        return Response(status_code=204)
 
     @router.post("/rotation", **returns(200, SecretsRotated, "Done", *STORED))
     async def rotate(who: RequireAdmin) -> Response:
@@ -261,14 +249,14 @@ def secret_routes(services: Services) -> APIRouter:
 
 def usage_routes(services: Services) -> APIRouter:
     router = documented_router("administration")
-    page_problems = ("invalid_limit", "unknown_tenant", "storage_gone")
+    problems = ("invalid_limit", "unknown_tenant", "storage_gone")
 
-    @router.get("/usage", **returns(200, UsagePage, "A page, the newest day first", *page_problems))
+    @router.get("/usage", **returns(200, UsagePage, "A page, the newest day first", *problems))
     async def read(
         who: RequireRead,
         tenant: Another = None,
         days: Annotated[int, Query(ge=1, le=3660, description="how many, today included")] = 30,
-        after: Annotated[int, Query(ge=0, le=10**9, description="the `next` of the page before")] = 0,
+        after: Annotated[int, Query(ge=0, le=10**9, description=_NEXT)] = 0,
         limit: Limit = 50,
     ) -> Response:
         """Read the limits and the usage of your tenant.
@@ -277,13 +265,19 @@ def usage_routes(services: Services) -> APIRouter:
         """
         name = whose(services, who, tenant, "the usage of other tenants is shown")
         found = await services.quotas.usage_page(name, days=days, after=after, limit=limit)
-        used, limits = await services.quotas.used(name), services.quotas.limits(name)
-        following = after + limit if len(found) == limit else None
-        return Json(UsagePage(tenant=name, limits=limits, used=used, usage=found, next=following))
+        page = UsagePage(
+            tenant=name,
+            limits=services.quotas.limits(name),
+            used=await services.quotas.used(name),
+            usage=found,
+            next=after + limit if len(found) == limit else None,
+        )
+        return Json(page)
 
     limited = "In effect from now on, also after a restart"
+    unlimited = (*BODY, "unknown_tenant", *STORED)
 
-    @router.put("/tenants/{name}/limits", **returns(200, Limits, limited, *BODY, "unknown_tenant", *STORED))
+    @router.put("/tenants/{name}/limits", **returns(200, Limits, limited, *unlimited))
     async def limit(request: Request, who: RequireAdmin, name: TenantName, body: LimitsRequest) -> Response:
         """Set the limits of a tenant.
 
@@ -299,36 +293,33 @@ def usage_routes(services: Services) -> APIRouter:
 
 
 def check_key(body: KeyRequest, who: Principal, *, first: bool) -> None:
-    if body.tenant not in (None, who.tenant):
+    """Whether this principal may create this key; the first one opens the server to all others."""
+    is_own = body.tenant in (None, who.tenant)
+    scopes = body.scopes or ()
+    if not is_own:
         must_operate(who, "keys of another tenant are created")
-    if first and (body.role != "admin" or body.scopes is not None or body.tenant not in (None, who.tenant)):
+    if first and (body.role != "admin" or body.scopes is not None or not is_own):
         said = "the first key must be an admin's of the tenant 'local', or no other could be created"
         raise InvalidField(f"role: {said}", field="role")
-    lacking = sorted(scope for scope in body.scopes or SCOPES[body.role] if not who.may(scope))
+    lacking = sorted(scope for scope in scopes or SCOPES[body.role] if not who.may(scope))
     if lacking:
-        raise Forbidden(
-            f"a key cannot grant scopes that it lacks: yours has no {', '.join(lacking)}; name fewer scopes"
-        )
-    if "metrics" in (body.scopes or ()) and body.fields(who.tenant)["tenant"] != LOCAL_TENANT:
+        said = f"yours has no {', '.join(lacking)}; name fewer scopes"
+        raise Forbidden(f"a key cannot grant scopes that it lacks: {said}")
+    if "metrics" in scopes and body.fields(who.tenant)["tenant"] != LOCAL_TENANT:
         said = "metrics are of the whole server, and read with a key of the tenant 'local'; remove it"
         raise InvalidField(f"scopes: {said}", field="scopes")
-    beyond = sorted(set(body.scopes or ()) - SCOPES[body.role])
+    beyond = ", ".join(sorted(set(scopes) - SCOPES[body.role]))
     if beyond:
-        raise InvalidField(f"scopes: a {body.role} never has {', '.join(beyond)}; remove it", field="scopes")
+        raise InvalidField(f"scopes: a {body.role} never has {beyond}; remove it", field="scopes")
 
 
 def whose(services: Services, who: Principal, tenant: str | None, what: str) -> str:
-    """The tenant that is meant.
-
-    Raises:
-        Forbidden: it is another tenant, and the principal is not the operator.
-        NotFound: there is no such tenant.
-    """
+    """The tenant that is meant: another than the principal's only for the operator."""
     if tenant in (None, who.tenant):
         return who.tenant
     must_operate(who, what)
     if services.credentials.tenants.find(tenant) is None:
-        raise NotFound("tenant", tenant, remedy="GET /tenants lists the tenants")
+        raise unknown_tenant(tenant)
     return tenant
 
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 
 from stellwerk.api.http.auth import RequireRead, RequireRun
-from stellwerk.api.schema.openapi import STORED, TEXTS, documented_router, errors, returns, text
-from stellwerk.api.schema.responses import Json, StoredFile, address
+from stellwerk.api.schema.openapi import STORED, documented_router, returns, returns_text
+from stellwerk.api.schema.responses import StoredFile
+from stellwerk.api.schema.shared import Json, address
 from stellwerk.api.services import Services
 from stellwerk.api.streams.reader import TimedStream
 from stellwerk.documents.files import not_written
@@ -34,7 +34,8 @@ _FIELD_SIZE = 64 * 1024
 _NAME = 200
 _MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
 _AS_IT_IS = re.compile(
-    r"text/(plain|markdown|csv)|application/(json|pdf|zip)|image/(png|jpeg|gif|webp)|(audio|video)/.+"
+    r"text/(plain|markdown|csv)|application/(json|pdf|zip)"
+    r"|image/(png|jpeg|gif|webp)|(audio|video)/.+"
 )
 """Types that a download may name; all others, such as HTML and SVG, go as plain bytes."""
 _BYTES = "application/octet-stream"
@@ -46,8 +47,10 @@ _REFUSED = ("bad_form", "too_large", "not_multipart", "missing_file", *STORED)
 
 def routes(services: Services) -> APIRouter:
     router = documented_router("files", PATH)
+    documents = services.documents
+    stored_once = "Stored; the same bytes have the same id"
 
-    @router.post("", **returns(201, StoredFile, "Stored; the same bytes have the same id", *_REFUSED))
+    @router.post("", **returns(201, StoredFile, stored_once, *_REFUSED))
     async def upload(who: RequireRun, request: Request) -> Response:
         """Upload a file."""
         if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
@@ -55,47 +58,56 @@ def routes(services: Services) -> APIRouter:
         async with _form(request) as form:
             sent = form.get(FIELD)
             if not isinstance(sent, UploadFile):
-                raise InvalidField(f"{FIELD}: send the file in this field of the form, with a file name", field=FIELD)
-            admit = services.quotas.upload_check(who.tenant)
-            kept = await services.documents.take(
-                who.tenant, sent.file, filename=_name(sent.filename), mime=_mime(sent.content_type), admit=admit
+                said = f"{FIELD}: send the file in this field of the form, with a file name"
+                raise InvalidField(said, field=FIELD)
+            kept = await documents.take(
+                who.tenant,
+                sent.file,
+                filename=_name(sent.filename),
+                mime=_mime(sent.content_type),
+                admit=services.quotas.upload_check(who.tenant),
             )
         numbers = await services.numbers.of(who.tenant, [kept.document_id])
-        stored = _described(request, kept, numbers.get(kept.document_id, 0))
+        stored = StoredFile(
+            id=kept.document_id,
+            fileId=numbers.get(kept.document_id, 0),
+            filename=kept.filename,
+            mime=kept.mime,
+            size=kept.size,
+            created_at=kept.created_at,
+            href=address(request, f"{PATH}/{kept.document_id}"),
+        )
         return Json(stored, 201, {"Location": stored.href})
 
-    content = text("*/*", TEXTS["file"], "Its bytes, as an attachment")
+    not_found = ("unknown_file", "invalid_file_name", "storage_gone")
 
-    @router.get(
-        "/{file_id}",
-        responses={200: content, **errors("unknown_file", "invalid_file_name", "storage_gone")},
-    )
+    @router.get("/{file_id}", **returns_text("*/*", "file", "Its bytes, as an attachment", *not_found))
     async def download(who: RequireRead, file_id: FileId, name: Called = None) -> Response:
         """Download a file."""
-        found = await services.documents.find(who.tenant, file_id)
+        found = await documents.find(who.tenant, file_id)
         if found is None:
             raise unknown_file(file_id)
         if name:
             called = _name(name)
             found = replace(found, filename=called, mime=TYPES.get(extension(called), found.mime))
         kind = found.mime if _AS_IT_IS.fullmatch(found.mime) else _BYTES
-        if kind.startswith("text/") and await services.documents.is_utf8(who.tenant, file_id):
+        if kind.startswith("text/") and await documents.is_utf8(who.tenant, file_id):
             kind = f"{kind}; charset=utf-8"
-        pieces = services.documents.pieces(who.tenant, file_id)
         return TimedStream(
-            pieces,
+            documents.pieces(who.tenant, file_id),
             services.streams.timings,
             is_valid=lambda: services.credentials.is_valid(who),
             headers=_headers(found, kind),
         )
 
-    @router.delete("/{file_id}", **returns(204, None, "Deleted", "unknown_file", "file_in_use", *STORED))
-    async def delete(who: RequireRun, file_id: FileId) -> Response:
+    undeletable = ("unknown_file", "file_in_use", *STORED)
+
+    @router.delete("/{file_id}", **returns(204, None, "Deleted", *undeletable))
+    async def delete(who: RequireRun, file_id: FileId) -> None:
         """Delete an upload; its bytes go with the last reference."""
-        if await services.documents.find(who.tenant, file_id) is None:
+        if await documents.find(who.tenant, file_id) is None:
             raise unknown_file(file_id)
-        await services.documents.drop(who.tenant, file_id)
-        return Response(status_code=204)
+        await documents.drop(who.tenant, file_id)
 
     return router
 
@@ -106,25 +118,14 @@ async def _form(request: Request) -> AsyncIterator[FormData]:
     try:
         form = await request.form(max_files=1, max_fields=_FIELDS, max_part_size=_FIELD_SIZE)
     except HTTPException as error:
-        raise InvalidInput(f"the form cannot be read ({error.detail}); send one file and little else") from error
+        said = f"the form cannot be read ({error.detail}); send one file and little else"
+        raise InvalidInput(said) from error
     except OSError as error:
         raise not_written(error, "the folder for temporary files (TMPDIR)") from error
     try:
         yield form
     finally:
         await form.close()
-
-
-def _described(request: Request, kept: Document, number: int) -> StoredFile:
-    return StoredFile(
-        id=kept.document_id,
-        fileId=number,
-        filename=kept.filename,
-        mime=kept.mime,
-        size=kept.size,
-        created_at=kept.created_at,
-        href=address(request, f"{PATH}/{kept.document_id}"),
-    )
 
 
 def _name(sent: str | None) -> str:
@@ -135,17 +136,18 @@ def _name(sent: str | None) -> str:
 
 
 def _mime(sent: str | None) -> str | None:
-    """None if the type is invalid or generic: browsers that do not know Office files send them as archives."""
+    """None if it is invalid or generic: browsers that do not know Office files send them as archives."""
     kind = (sent or "").partition(";")[0].strip().lower()
     return kind if _MIME.fullmatch(kind) and kind not in _GENERIC else None
 
 
 def _headers(found: Document, kind: str) -> dict[str, str]:
     plain = re.sub(r"[^A-Za-z0-9 ._()+-]", "_", found.filename)
+    encoded = quote(found.filename, safe="")
     return {
         "Content-Type": kind,
         "Content-Length": str(found.size),
-        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(found.filename, safe='')}",
+        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}",
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Cross-Origin-Resource-Policy": "same-origin",

@@ -5,13 +5,12 @@ The WebSocket does the same by the same functions.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header
-from starlette.responses import Response
+from fastapi import APIRouter, Header, Response
 
 from stellwerk.api.http.auth import RequireRun
-from stellwerk.api.schema.openapi import BODY, BUSY, STORED, UNASKED, UNUSABLE, Described, documented_router, returns
-from stellwerk.api.schema.requests import NewAnswer, NewMessage, SessionId, StopOptions
-from stellwerk.api.schema.responses import Json
+from stellwerk.api.schema import openapi
+from stellwerk.api.schema.openapi import BODY, BUSY, STORED, documented_router, returns
+from stellwerk.api.schema.shared import Json, NewAnswer, NewMessage, SessionId, StopOptions
 from stellwerk.api.services import Services
 from stellwerk.runs.commands import Accepted, Stopped
 
@@ -28,6 +27,7 @@ Key = Annotated[
 
 def routes(services: Services) -> APIRouter:
     router = documented_router("conversation", "/sessions/{sid}")
+    sessions = services.sessions
 
     @router.post("/messages", **_accepts("interrupted", *BODY, *BUSY, "unknown_file"))
     async def send(who: RequireRun, sid: SessionId, body: NewMessage, key: Key = None) -> Response:
@@ -36,18 +36,18 @@ def routes(services: Services) -> APIRouter:
         `after` in the response is the cursor that shows the run whole. While one question is open, a message is its
         answer. If it interrupts a round, enqueued messages are withdrawn; `withdrawn` has their texts and files.
         """
-        text = body.checked_text()
-        sending = services.sessions.send(who.tenant, sid, text, documents=body.documents, if_busy=body.if_busy, key=key)
+        text, files = body.checked_text(), body.documents
+        sending = sessions.send(who.tenant, sid, text, documents=files, if_busy=body.if_busy, key=key)
         return Json(await sending, 202)
 
-    @router.post("/answers", **_accepts("answered", *BODY, *UNASKED, "unknown_file"))
+    @router.post("/answers", **_accepts("answered", *BODY, *openapi.UNASKED, "unknown_file"))
     async def answer(who: RequireRun, sid: SessionId, body: NewAnswer, key: Key = None) -> Response:
         """Answer a question; the round continues.
 
         If several questions are open, each answer is stored (`noted`), and the round continues with the last.
         """
-        accepted = await services.sessions.answer(who.tenant, sid, body.to_payload(), documents=body.documents, key=key)
-        return Json(accepted, 202)
+        answer, files = body.to_payload(), body.documents
+        return Json(await sessions.answer(who.tenant, sid, answer, documents=files, key=key), 202)
 
     @router.post("/regenerate", **_accepts("", *BUSY, "nothing_said", "invalid_idempotency_key"))
     async def regenerate(who: RequireRun, sid: SessionId, key: Key = None) -> Response:
@@ -55,9 +55,11 @@ def routes(services: Services) -> APIRouter:
 
         A new round replaces the last one.
         """
-        return Json(await services.sessions.regenerate(who.tenant, sid, key=key), 202)
+        return Json(await sessions.regenerate(who.tenant, sid, key=key), 202)
 
-    @router.post("/stop", **returns(200, Stopped, "No run is active", *BODY, "unknown_session", *STORED))
+    stopped = returns(200, Stopped, "No run is active", *BODY, "unknown_session", *STORED)
+
+    @router.post("/stop", **stopped)
     async def stop(who: RequireRun, sid: SessionId, body: StopOptions | None = None) -> Response:
         """Stop the current run, if there is one.
 
@@ -65,11 +67,11 @@ def routes(services: Services) -> APIRouter:
         withdrawn; `withdrawn` has their texts and files, so that they can be sent again.
         """
         reason = body.clean_reason() if body else None
-        return Json(await services.sessions.stop(who.tenant, sid, reason=reason))
+        return Json(await sessions.stop(who.tenant, sid, reason=reason))
 
     return router
 
 
-def _accepts(example: str, *problems: str) -> Described:
-    always = ("unknown_session", "key_reused", *UNUSABLE, "overloaded", *STORED)
+def _accepts(example: str, *problems: str) -> openapi.Described:
+    always = ("unknown_session", "key_reused", *openapi.UNUSABLE, "overloaded", *STORED)
     return returns(202, Accepted, "It is in the log", *problems, *always, example=example)

@@ -1,25 +1,24 @@
-"""/healthz, /readyz and /metrics (Prometheus). Metrics are numbers only: no tenant, no id, no text."""
+"""/healthz, /readyz and /metrics (Prometheus). Metrics are numbers only: no tenant, id or text."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from fastapi import APIRouter, Request, Response
 
 from stellwerk import threads
 from stellwerk.api.http.auth import RequireMetrics
 from stellwerk.api.http.metrics_middleware import RequestMetrics
-from stellwerk.api.schema.openapi import STORED, TEXTS, documented_router, errors, returns, text
-from stellwerk.api.schema.responses import Health, Json
+from stellwerk.api.schema.openapi import STORED, documented_router, returns, returns_text
+from stellwerk.api.schema.responses import Health
+from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
 from stellwerk.database.port import Row, Transaction
 from stellwerk.errors import Forbidden
-from stellwerk.metrics import MEDIA_TYPE, Sample, gauge
+from stellwerk.metrics import MEDIA_TYPE, gauge
 from stellwerk.tenants.principals import LOCAL_TENANT
 
 
 def _touch(tx: Transaction, items: Sequence[None]) -> Sequence[None]:
-    """Write one row for concurrent checks: a transaction that changes nothing would not reach the disk."""
+    """Write one row for concurrent checks: without a change nothing would reach the disk."""
     tx.run("note_readiness")
     return items
 
@@ -43,49 +42,45 @@ def health_routes(services: Services) -> APIRouter:
 
 def metrics_routes(services: Services) -> APIRouter:
     router = documented_router("operations")
+    as_text = returns_text("text/plain", "metrics", "In Prometheus' text format", "storage_gone")
 
-    content = text("text/plain", TEXTS["metrics"], "In Prometheus' text format")
-
-    @router.get("/metrics", responses={200: content, **errors("storage_gone")})
+    @router.get("/metrics", **as_text)
     async def metrics(request: Request, who: RequireMetrics) -> Response:
         """Read the metrics of the server, for Prometheus.
 
         For a key of the tenant `local` with the scope `metrics`. Counters start at zero with the process.
         """
         if who.tenant != LOCAL_TENANT:
-            raise Forbidden("metrics are of the whole server, and read by its operator: with a key of 'local'")
+            said = "metrics are of the whole server, and read by its operator: with a key of 'local'"
+            raise Forbidden(said)
         runs = await services.database.read(lambda tx: tx.rows("runs_open"))
-        state = request.app.state
-        lines = chain(_counted(services, state.requests), _now(services, state.requests, runs, state.clock.now()))
+        lines = _lines(services, request.app.state.requests, runs)
         return Response("".join(f"{line}\n" for line in lines), headers={"Content-Type": MEDIA_TYPE})
 
     return router
 
 
-def _counted(services: Services, requests: RequestMetrics) -> Iterator[str]:
+def _lines(services: Services, requests: RequestMetrics, runs: Sequence[Row]) -> Iterator[str]:
     for counter in (*services.log.metrics.counters(), requests.answered):
         yield from counter.lines()
     for histogram in (services.database.commit_seconds, requests.seconds):
         yield from histogram.lines()
-
-
-def _now(services: Services, requests: RequestMetrics, runs: Iterable[Row], now: float) -> Iterator[str]:
+    now = services.clock.now()
     counts = {"running": 0, "waiting": 0} | {state: count for state, count, _ in runs}
-    yield from gauge("stellwerk_runs", "Runs that are not over.", ["state"], _labelled(counts.items()))
+    by_state = [((state,), count) for state, count in counts.items()]
+    yield from gauge("stellwerk_runs", "Runs that are not over.", ["state"], by_state)
     oldest = min((since for *_, since in runs), default=now)
-    yield from _age("stellwerk_oldest_open_run_seconds", "Age of the oldest run that is not over.", now - oldest)
+    about = "Age of the oldest run that is not over."
+    yield from _number("stellwerk_oldest_open_run_seconds", about, max(0.0, now - oldest))
     called = services.log.metrics.oldest_call()
-    age = 0 if called is None else now - called
-    yield from _age("stellwerk_oldest_open_call_seconds", "Age of the oldest call of a model or a tool.", age)
-    readers = requests.readers.items()
-    yield from gauge("stellwerk_readers", "Streams that are open.", ["form"], _labelled(readers))
+    age = 0.0 if called is None else now - called
+    about = "Age of the oldest call of a model or a tool."
+    yield from _number("stellwerk_oldest_open_call_seconds", about, max(0.0, age))
+    by_form = [((form,), count) for form, count in requests.readers.items()]
+    yield from gauge("stellwerk_readers", "Streams that are open.", ["form"], by_form)
     about = "Threads that still work for a run that is over, as a thread cannot be ended."
-    yield from gauge("stellwerk_threads_left", about, (), [((), threads.left())])
+    yield from _number("stellwerk_threads_left", about, threads.left())
 
 
-def _labelled(counts: Iterable[tuple[str, int]]) -> Iterator[Sample]:
-    return (((name,), count) for name, count in counts)
-
-
-def _age(name: str, about: str, seconds: float) -> Iterator[str]:
-    return gauge(name, about, (), [((), max(0.0, seconds))])
+def _number(name: str, about: str, value: float) -> Iterator[str]:
+    return gauge(name, about, (), [((), value)])

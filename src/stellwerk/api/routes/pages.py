@@ -31,8 +31,7 @@ _DOCS_POLICY = (
     "default-src 'none'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
-_FOR_EVER = "public, max-age=31536000, immutable"
-"""Their names change with what is in them."""
+_FOR_EVER = "public, max-age=31536000, immutable"  # their names change with what is in them
 _UNBUILT = """\
 <!doctype html>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">

@@ -1,4 +1,4 @@
-"""/sessions/{sid}/ws: the envelopes of a session over a WebSocket, and commands in the other direction.
+"""/sessions/{sid}/ws: a session over a WebSocket, envelopes in one direction and commands in the other.
 
 The server sends ``{"id", "event"}`` for each envelope, and for each frame of the client
 ``{"ok"}`` or ``{"problem"}``: the body of the HTTP response. No frame of a client closes
@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast, get_args
 
 import msgspec
-import structlog
-from fastapi import APIRouter, Query, WebSocket
+from fastapi import APIRouter, Query, Response, WebSocket, WebSocketDisconnect
 from pydantic import Field, TypeAdapter, ValidationError
-from starlette.responses import Response
 from starlette.types import Message
-from starlette.websockets import WebSocketDisconnect
 
 from stellwerk.api.http.audit import origin_of
 from stellwerk.api.http.auth import StreamReader, require_scope
 from stellwerk.api.http.problems import ProblemResponse, problem_response, validation_error
-from stellwerk.api.schema.requests import NewAnswer, NewMessage, StopOptions
+from stellwerk.api.schema.shared import NewAnswer, NewMessage, StopOptions
 from stellwerk.api.services import Services
 from stellwerk.api.streams.reader import Reader, SlowClientTimeout, StreamFormat, parse_position
 from stellwerk.dialects.native import Profile
@@ -31,18 +28,16 @@ from stellwerk.runs.sessions import Session
 from stellwerk.tenants.audit import Action, recording
 from stellwerk.tenants.principals import Principal
 
-logger = structlog.get_logger(__name__)
-
 _ACCEPTED = 202
 NORMAL, GOING_AWAY, NOT_ALLOWED, BROKEN = 1000, 1001, 1008, 1011
 
 _ONLY = (
-    "this path is a WebSocket; connect to it with ws:// or wss://. "
-    "If you did, a proxy on the way does not hand on the upgrade; let it, or follow GET /sessions/{sid}/stream"
+    "this path is a WebSocket; connect to it with ws:// or wss://. If you did, a proxy on the way "
+    "does not hand on the upgrade; let it, or follow GET /sessions/{sid}/stream"
 )
 After = Annotated[str | None, Query()]
-Wanted = Annotated[str, Query()]
-"""Any text: an invalid one is answered with a problem, while FastAPI would only close the socket."""
+AnyProfile = Annotated[str, Query()]
+"""An invalid one is answered with a problem, while FastAPI would only close the socket."""
 Key = Annotated[str | None, Field(min_length=1, max_length=255)]
 
 
@@ -78,10 +73,17 @@ def routes(services: Services, *, frame_limit: int) -> APIRouter:
 
     @router.websocket("/sessions/{sid}/ws")
     async def talk(
-        who: StreamReader, websocket: WebSocket, sid: str, after: After = None, profile: Wanted = "user"
+        who: StreamReader,
+        websocket: WebSocket,
+        sid: str,
+        after: After = None,
+        profile: AnyProfile = "user",
     ) -> None:
-        # What is raised before the socket is accepted is the answer to the handshake, as to any request.
-        position, shown = parse_position(after), _profile(profile)
+        # An error before the socket is accepted is the answer to the handshake.
+        position = parse_position(after)
+        if profile not in get_args(Profile):
+            raise InvalidField("profile: this must be 'user' or 'debug'", field="profile")
+        shown = cast("Profile", profile)
         session = await services.sessions.find(who.tenant, sid)
         with services.quotas.stream(who.tenant, sid):
             await websocket.accept()
@@ -89,15 +91,10 @@ def routes(services: Services, *, frame_limit: int) -> APIRouter:
 
     @router.get("/sessions/{sid}/ws", include_in_schema=False)
     async def refuse(sid: str) -> Response:
-        return ProblemResponse(426, "websocket_only", _ONLY, headers={"Upgrade": "websocket", "Connection": "Upgrade"})
+        headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
+        return ProblemResponse(426, "websocket_only", _ONLY, headers=headers)
 
     return router
-
-
-def _profile(wanted: str) -> Profile:
-    if wanted not in get_args(Profile):
-        raise InvalidField("profile: this must be 'user' or 'debug'", field="profile")
-    return cast("Profile", wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,26 +132,28 @@ class _Connection:
         return receiving.result()
 
     async def _send_events(self, after: int) -> None:
-        services = self.services
-        reader = Reader(services.streams, self.who, self.session.id, self.profile, FRAMES)
-        with SlowClientTimeout(services.streams.timings.reader_check) as watch:
+        streams, head = self.services.streams, self.session.position
+        reader = Reader(streams, self.who, self.session.id, self.profile, FRAMES)
+        with SlowClientTimeout(streams.timings.reader_check) as watch:
             try:
-                async for chunk in reader.stream(after=after, head=self.session.position, until_run_end=False):
+                async for chunk in reader.stream(after=after, head=head, until_run_end=False):
                     for frame in chunk.split(b"\n")[:-1]:
                         watch.sending = True
                         await self._send(frame)
                         watch.taken()
-                if not services.credentials.is_valid(self.who):
-                    await self.websocket.close(NOT_ALLOWED, "your key was revoked, or has expired")
-                elif services.wakes.closed:
-                    await self.websocket.close(GOING_AWAY, "the server is going down; come back with your last id")
-                else:
-                    await self.websocket.close(NORMAL, "the session was deleted")
+                await self.websocket.close(*self._why_over())
             except WebSocketDisconnect:
                 pass
             except StellwerkError as error:  # the log cannot be read
                 await self._send(_reply(error, None))
                 await self.websocket.close(BROKEN)
+
+    def _why_over(self) -> tuple[int, str]:
+        if not self.services.credentials.is_valid(self.who):
+            return NOT_ALLOWED, "your key was revoked, or has expired"
+        if self.services.wakes.closed:
+            return GOING_AWAY, "the server is going down; come back with your last id"
+        return NORMAL, "the session was deleted"
 
     async def _send(self, frame: bytes) -> None:
         try:
@@ -170,8 +169,10 @@ class _Connection:
         except LimitReached as error:  # first, so that a flood writes no audit entries
             return _reply(error, key)
         called = f"{what} /sessions/{{sid}}/ws"
-        action = Action(self.who, called, {"sid": self.session.id}, origin_of(self.websocket.scope))
-        outcome, due = 500, self.services.audit.due(action, _ACCEPTED)
+        origin = origin_of(self.websocket.scope)
+        action = Action(self.who, called, {"sid": self.session.id}, origin)
+        due = self.services.audit.due(action, _ACCEPTED)
+        outcome = 500
         try:
             with recording(due):
                 reply = await self._executed(read)
@@ -188,7 +189,8 @@ class _Connection:
         if text is None:
             return InvalidInput("a frame of bytes cannot be understood; send JSON as text")
         if len(text) > self.frame_limit:
-            return TooLarge(f"the frame has more than {self.frame_limit} characters; send a long text in several")
+            limit = f"the frame has more than {self.frame_limit} characters"
+            return TooLarge(f"{limit}; send a long text in several")
         try:
             return _FRAMES.validate_json(text)
         except ValidationError as error:
@@ -197,20 +199,18 @@ class _Connection:
     async def _executed(self, frame: Command | StellwerkError) -> Any:
         if isinstance(frame, StellwerkError):
             raise frame
-        self.services.credentials.check_valid(self.who)  # a stream that is not read may not have noticed yet
+        # A stream that is not read may not have noticed yet that the key was revoked.
+        self.services.credentials.check_valid(self.who)
         require_scope(self.who, "run")
         sessions, tenant, sid = self.services.sessions, self.who.tenant, self.session.id
-        match frame:
-            case MessageFrame():
-                text = frame.checked_text()
-                return await sessions.send(
-                    tenant, sid, text, documents=frame.documents, if_busy=frame.if_busy, key=frame.key
-                )
-            case AnswerFrame():
-                answer = frame.to_payload()
-                return await sessions.answer(tenant, sid, answer, documents=frame.documents, key=frame.key)
-            case StopFrame():
-                return await sessions.stop(tenant, sid, reason=frame.clean_reason())
+        if isinstance(frame, StopFrame):
+            return await sessions.stop(tenant, sid, reason=frame.clean_reason())
+        key, files = frame.key, frame.documents
+        if isinstance(frame, AnswerFrame):
+            answer = frame.to_payload()
+            return await sessions.answer(tenant, sid, answer, documents=files, key=key)
+        text, if_busy = frame.checked_text(), frame.if_busy
+        return await sessions.send(tenant, sid, text, documents=files, if_busy=if_busy, key=key)
 
 
 def _reply(reply: Any, key: str | None) -> bytes:

@@ -1,8 +1,7 @@
-"""The OpenAPI document: response types as schemas, with an example of each request, response and error.
+"""The OpenAPI document: response types as schemas, with examples of requests, responses and errors.
 
-``returns``, ``ok``, ``errors`` and ``text`` describe responses beside their routes, with
-the examples in ``openapi.yaml``. ``install`` completes the document with the schemas
-that they refer to and with examples of requests.
+``returns``, ``returns_text``, ``ok`` and ``errors`` describe responses beside their routes, with the
+examples in ``openapi.yaml``. ``install`` adds the schemas that they refer to.
 """
 
 import inspect
@@ -11,18 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Response
 from fastapi.routing import APIRoute
-from starlette.responses import Response
 
 from stellwerk.api.http.problems import ProblemDetails, ProblemResponse
-from stellwerk.api.schema.responses import ANSWERS
 from stellwerk.envelope.model import Envelope
 
 Described = dict[str, Any]
 Responses = dict[int | str, Described]
-Problem = str | ProblemResponse
-"""The name of an example, or an example of a plug-in."""
+Problem = str | ProblemResponse  # the name of an example, or an example of a plug-in
 
 _REF = "#/components/schemas/{name}"
 _JSON, _PROBLEM = "application/json", "application/problem+json"
@@ -34,13 +30,8 @@ _PLACE: Described = {
 }
 
 _ANYWHERE = (
-    "unauthorized",
-    "forbidden",
-    "refused",
-    "headers_too_large",
-    "limit_reached",
-    "internal",
-    "not_opened",
+    *("unauthorized", "forbidden", "refused", "headers_too_large"),
+    *("limit_reached", "internal", "not_opened"),
 )
 BODY = ("malformed_json", "too_large", "missing_field")
 STORED = ("storage_full", "storage_gone")
@@ -49,11 +40,8 @@ UNASKED = ("nothing_asked", "not_asked", "which_question")
 UNUSABLE = ("system_gone", "system_changed", "missing_secret")
 
 _DATA: Described = msgspec.yaml.decode(Path(__file__).with_name("openapi.yaml").read_bytes())
-ABOUT: str = _DATA["about"]
-"""The introduction of /docs."""
-TEXTS: dict[str, str] = _DATA["texts"]
-STREAMS: dict[str, Described] = _DATA["streams"]
-"""Responses that are streams."""
+ABOUT: str = _DATA["about"]  # the introduction of /docs
+STREAMS: dict[str, Described] = _DATA["streams"]  # responses that are streams
 
 
 def tags(of_plugins: Sequence[Described]) -> list[Described]:
@@ -61,7 +49,7 @@ def tags(of_plugins: Sequence[Described]) -> list[Described]:
 
 
 class DocumentedRoute(APIRoute):
-    """A route whose docstring is its documentation: the first line is the summary, the rest the description."""
+    """A route whose docstring is its documentation: a summary in the first line, then a description."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         summary, _, description = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
@@ -74,11 +62,13 @@ def documented_router(tag: str, prefix: str = "") -> APIRouter:
 
 
 def returns(status: int, kind: type | None, description: str, *problems: Problem, example: str = "") -> Described:
-    """Options of a route that responds with JSON of this type (None: without a body), or with one of these problems.
+    """Options of a route that responds with JSON of this type (None: without a body), or with a problem.
 
     ``example`` is the name of one of several examples of the type.
     """
-    answer = {"description": description} if kind is None else ok(kind, example_of(kind, example), description)
+    answer: Described = {"description": description}
+    if kind is not None:
+        answer = ok(kind, example_of(kind, example), description)
     return {"status_code": status, "responses": {status: answer, **errors(*problems)}}
 
 
@@ -108,28 +98,29 @@ def with_etag(answer: Described) -> Responses:
     return {200: {**answer, "headers": {**answer.get("headers", {}), "ETag": tag}}, 304: known}
 
 
-def text(media_type: str, example: str, description: str) -> Described:
-    media = {"schema": {"type": "string"}, "example": example}
-    return {"description": description, "content": {media_type: media}}
+def returns_text(media_type: str, example: str, description: str, *problems: Problem) -> Described:
+    """Options of a route that responds with text; ``example`` is the name of a text."""
+    media = {"schema": {"type": "string"}, "example": _DATA["texts"][example]}
+    answer = {"description": description, "content": {media_type: media}}
+    return {"responses": {200: answer, **errors(*problems)}}
 
 
 def errors(*problems: Problem, parameter: Problem = "unknown_parameter") -> Responses:
-    """The errors of a route, and those that every route may give; of those with the same code, the last is shown."""
+    """The errors of a route, and those of every route; of those with the same code, the last is shown."""
     found: Responses = {}
     for problem in (*_ANYWHERE, parameter, *problems):
-        body = msgspec.json.decode((_problem(problem) if isinstance(problem, str) else problem).body)
+        if isinstance(problem, str):
+            problem = ProblemResponse(**{"code": problem, **_DATA["problems"][problem]})
+        body = msgspec.json.decode(problem.body)
         media: Described = {"schema": _ref(ProblemDetails), "examples": {}}
         new = {"description": body["title"], "content": {_PROBLEM: media}}
-        found.setdefault(body["status"], new)["content"][_PROBLEM]["examples"][body["code"]] = {"value": body}
+        shown = found.setdefault(body["status"], new)
+        shown["content"][_PROBLEM]["examples"][body["code"]] = {"value": body}
     return found
 
 
-def _problem(name: str) -> ProblemResponse:
-    return ProblemResponse(**{"code": name, **_DATA["problems"][name]})
-
-
-def install(app: FastAPI, schemas: Sequence[type] = ()) -> None:
-    """``schemas`` are response types of plug-ins."""
+def install(app: FastAPI, schemas: Sequence[type]) -> None:
+    """``schemas`` are the response types to publish."""
     generate = app.openapi
 
     def openapi() -> Described:
@@ -141,9 +132,10 @@ def install(app: FastAPI, schemas: Sequence[type] = ()) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _complete(made: Described, plugged_in: Sequence[type]) -> None:
+def _complete(made: Described, published: Sequence[type]) -> None:
     schemas = made["components"]["schemas"]
-    made["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": _KEY}}
+    key = {"type": "http", "scheme": "bearer", "description": _KEY}
+    made["components"]["securitySchemes"] = {"key": key}
     made["security"] = [{"key": []}, {}]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)  # FastAPI's own; all of our errors are problems
@@ -153,7 +145,7 @@ def _complete(made: Described, plugged_in: Sequence[type]) -> None:
             for media_type, body in _DATA["requests"].get(f"{method.upper()} {path}", {}).items():
                 sent = operation.setdefault("requestBody", {"required": True, "content": {}})
                 sent["content"].setdefault(media_type, {}).update(body)
-    schemas |= _shapes(plugged_in)
+    schemas |= _shapes(published)
 
 
 def _answers(operation: Described) -> Iterator[tuple[str, Described]]:
@@ -166,13 +158,14 @@ def _answers(operation: Described) -> Iterator[tuple[str, Described]]:
         yield status, answer
 
 
-def _shapes(plugged_in: Sequence[type]) -> Described:
-    (union, *_), shapes = msgspec.json.schema_components((Envelope, *ANSWERS, *plugged_in), ref_template=_REF)
+def _shapes(published: Sequence[type]) -> Described:
+    (union, *_), shapes = msgspec.json.schema_components((Envelope, *published), ref_template=_REF)
     for place in union["discriminator"]["mapping"].values():
         shape = shapes[place.rpartition("/")[2]]
         shape["properties"] = _PLACE | shape["properties"]
         shape["required"] = [*_PLACE, *shape["required"]]
-    return {**shapes, "Envelope": {"title": "Envelope", "description": "An event in the log of a session.", **union}}
+    described = {"title": "Envelope", "description": "An event in the log of a session.", **union}
+    return {**shapes, "Envelope": described}
 
 
 def _ref(kind: type) -> Described:

@@ -1,15 +1,9 @@
-"""Response types of the routes, and their encoding as JSON.
+"""Response types of the routes. The OpenAPI document is generated from them, so the two cannot differ."""
 
-The OpenAPI document is generated from the same types, so the two cannot differ.
-"""
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self, TypedDict, get_args
 
-from typing import Annotated, Any, Literal, Self, TypedDict, get_args
-from urllib.parse import urlencode
-
-import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
-from starlette.requests import Request
-from starlette.responses import Response
 
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.problems import ProblemDetails
@@ -20,95 +14,14 @@ from stellwerk.spec.published import PublishedSystem, SpecProblemInfo
 from stellwerk.tenants.audit import AuditRecord
 from stellwerk.tenants.keys import KeyInfo
 from stellwerk.tenants.principals import LOCAL_TENANT, Principal, Role, Scope
-from stellwerk.tenants.quotas import Limits, QuotaUsage
+from stellwerk.tenants.quotas import Limits, QuotaUsage, UsageRow
 from stellwerk.tenants.secrets import SecretInfo, SecretsRotated
 from stellwerk.tenants.tenants import TenantInfo
-from stellwerk.tenants.usage import UsageRow
 from stellwerk.views.overview import StateInfo
 from stellwerk.views.transcript import TranscriptEntry
 from stellwerk.views.usage import UsageInfo
 
-
-class TenantList(Struct, frozen=True, kw_only=True):
-    tenants: list[TenantInfo]
-
-
-class Me(Struct, frozen=True, kw_only=True):
-    """The principal of the request, and its scopes."""
-
-    tenant: str
-    user: str | None
-    role: Role
-    scopes: list[Scope]
-
-    @classmethod
-    def of(cls, who: Principal) -> Self:
-        possible = [scope for scope in get_args(Scope) if scope != "metrics" or who.tenant == LOCAL_TENANT]
-        scopes = [scope for scope in possible if who.may(scope)]
-        return cls(tenant=who.tenant, user=who.user, role=who.role, scopes=scopes)
-
-
-class NewKey(KeyInfo, frozen=True, kw_only=True):
-    token: str
-    """``sw_<id>_<secret>``, shown only once."""
-
-
-class KeyList(Struct, frozen=True, kw_only=True):
-    keys: list[KeyInfo]
-
-
-class AuditPage(Struct, frozen=True, kw_only=True):
-    """Entries of the audit log, the oldest first; ``next`` is the ``after`` of the next page."""
-
-    entries: list[AuditRecord]
-    next: int | None
-
-
-class SecretList(Struct, frozen=True, kw_only=True):
-    secrets: list[SecretInfo]
-
-
-class TicketInfo(Struct, frozen=True, kw_only=True):
-    """To be added to the address of a stream as ``?ticket=…``; once, and before it expires."""
-
-    ticket: str
-    expires_at: float
-
-
-class UsagePage(Struct, frozen=True, kw_only=True):
-    """The limits of a tenant, its current usage, and its usage by day, the newest first.
-
-    ``next`` is the ``after`` of the next page.
-    """
-
-    tenant: str
-    limits: Limits
-    used: QuotaUsage
-    usage: list[UsageRow]
-    next: int | None
-
-
-ENVELOPE = "#/components/schemas/Envelope"
-"""Where the published OpenAPI describes what is in the log."""
-
-
-class Json(Response):
-    """Encoded by msgspec."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        return msgspec.json.encode(content)
-
-
-def address(request: Request, path: str) -> str:
-    """The address of a path of this server, also if it is mounted in another app."""
-    return f"{request.scope.get('root_path', '')}{path}"
-
-
-def file_address(request: Request, document_id: str, filename: str) -> str:
-    """The address of a file under this name: the same bytes may have several names."""
-    return f"{address(request, f'/files/{document_id}')}?{urlencode({'name': filename})}"
+_ENVELOPES = {"type": "array", "items": {"$ref": "#/components/schemas/Envelope"}}
 
 
 class SessionPage(Struct, frozen=True, kw_only=True):
@@ -116,27 +29,6 @@ class SessionPage(Struct, frozen=True, kw_only=True):
 
     sessions: list[Session]
     next: str | None
-
-
-class EventPage(Struct, frozen=True, kw_only=True):
-    """Envelopes in their order; ``next`` is the ``after`` of the next page."""
-
-    events: Annotated[Raw, Meta(extra_json_schema={"type": "array", "items": {"$ref": ENVELOPE}})]
-    next: int
-
-    @staticmethod
-    def of(lines: list[bytes], last: int) -> "EventPage":
-        """Joined, and never parsed."""
-        return EventPage(events=Raw(b"[%b]" % b",".join(lines)), next=last)
-
-
-class DialectLine(TypedDict):
-    """A line of the dialect ``chunks`` or ``events``, which have more fields each: docs/reference/dialects.md."""
-
-    id: str
-    type: str
-    ts: float
-    agent_name: str
 
 
 class Transcript(Struct, frozen=True, kw_only=True):
@@ -168,6 +60,29 @@ class Artifact(Struct, frozen=True, kw_only=True):
 
 class Artifacts(Struct, frozen=True, kw_only=True):
     artifacts: list[Artifact]
+
+
+class EventPage(Struct, frozen=True, kw_only=True):
+    """Envelopes in their order; ``next`` is the ``after`` of the next page."""
+
+    events: Annotated[Raw, Meta(extra_json_schema=_ENVELOPES)]
+    next: int
+
+
+class DialectLine(TypedDict):
+    """A line of the dialect ``chunks`` or ``events``, which have more fields each: docs/reference/dialects.md."""
+
+    id: str
+    type: str
+    ts: float
+    agent_name: str
+
+
+class TicketInfo(Struct, frozen=True, kw_only=True):
+    """To be added to the address of a stream as ``?ticket=…``; once, and before it expires."""
+
+    ticket: str
+    expires_at: float
 
 
 class RegisteredSystem(Struct, frozen=True, kw_only=True):
@@ -216,10 +131,64 @@ class Health(Struct, frozen=True, kw_only=True):
     status: Literal["ok", "ready"]
 
 
-ANSWERS = (
+class Me(Struct, frozen=True, kw_only=True):
+    """The principal of the request, and its scopes."""
+
+    tenant: str
+    user: str | None
+    role: Role
+    scopes: list[Scope]
+
+    @classmethod
+    def of(cls, who: Principal) -> Self:
+        scopes = [scope for scope in get_args(Scope) if who.may(scope)]
+        if who.tenant != LOCAL_TENANT:
+            scopes = [scope for scope in scopes if scope != "metrics"]
+        return cls(tenant=who.tenant, user=who.user, role=who.role, scopes=scopes)
+
+
+class TenantList(Struct, frozen=True, kw_only=True):
+    tenants: list[TenantInfo]
+
+
+class KeyList(Struct, frozen=True, kw_only=True):
+    keys: list[KeyInfo]
+
+
+class NewKey(KeyInfo, frozen=True, kw_only=True):
+    token: str
+    """``sw_<id>_<secret>``, shown only once."""
+
+
+class AuditPage(Struct, frozen=True, kw_only=True):
+    """Entries of the audit log, the oldest first; ``next`` is the ``after`` of the next page."""
+
+    entries: list[AuditRecord]
+    next: int | None
+
+
+class SecretList(Struct, frozen=True, kw_only=True):
+    secrets: list[SecretInfo]
+
+
+class UsagePage(Struct, frozen=True, kw_only=True):
+    """The limits of a tenant, its current usage, and its usage by day, the newest first.
+
+    ``next`` is the ``after`` of the next page.
+    """
+
+    tenant: str
+    limits: Limits
+    used: QuotaUsage
+    usage: list[UsageRow]
+    next: int | None
+
+
+PUBLISHED: Sequence[type] = (
     *(ProblemDetails, Session, SessionPage, Accepted, Stopped, EventPage, DialectLine, Transcript),
     *(SessionState, UsageInfo, Artifacts, RegisteredSystem, ResolvedSystem, SystemPage),
     *(DescribedTool, ToolList, StoredFile, Health),
     *(TicketInfo, Me, TenantInfo, TenantList, KeyInfo, KeyList, NewKey, AuditPage),
     *(SecretInfo, SecretList, SecretsRotated, Limits, UsagePage),
 )
+"""The schemas of the OpenAPI document, in this order."""

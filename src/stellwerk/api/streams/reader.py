@@ -6,10 +6,9 @@ waited for, and resumes with the position of the last event it has.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, aclosing, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Annotated, Any, Self
 
 import structlog
@@ -33,16 +32,11 @@ from stellwerk.timings import Timings
 logger = structlog.get_logger(__name__)
 
 _CURSOR = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?")
-WHOLE = 10**9
-"""More chunks than an envelope can have."""
-After = Annotated[
-    str | None,
-    Field(description="the cursor: only events after this position; 0 and none mean all"),
-]
-ProfileParameter = Annotated[
-    Profile,
-    Field(description="debug: also internals of graphs, and stored prompts"),
-]
+WHOLE = 10**9  # more chunks than an envelope can have
+_AFTER = "the cursor: only events after this position; 0 and none mean all"
+After = Annotated[str | None, Field(description=_AFTER)]
+_PROFILE = "debug: also internals of graphs, and stored prompts"
+ProfileParameter = Annotated[Profile, Field(description=_PROFILE)]
 _RUN_END = b'{"type":"run_end"'
 _CHUNK = 64 * 1024
 _CACHED = 256
@@ -66,7 +60,7 @@ NDJSON = StreamFormat("application/x-ndjson", b"\n")
 
 
 def parse_position(text: str | None) -> int:
-    """The position in a cursor; of ``12.3`` it is 12, because the part after the dot belongs to dialects."""
+    """Of ``12.3`` it is 12: the part after the dot belongs to dialects."""
     return parse_cursor(text)[0]
 
 
@@ -82,7 +76,7 @@ def parse_cursor(text: str | None) -> Cursor:
 
 @dataclass
 class FrameCache:
-    """Live frames are the same bytes for all readers of a session with the same profile: built once."""
+    """Live frames are built once for all readers of a session with the same profile."""
 
     _built: dict[tuple[str, str, Profile], tuple[int, int, bytes]] = field(default_factory=dict)
 
@@ -133,12 +127,11 @@ class Reader:
     async def stream(self, *, after: int, head: int, until_run_end: bool) -> AsyncIterator[bytes]:
         """Bytes behind ``after``; what lies at or below ``head`` is replayed, the rest is live.
 
-        An empty chunk means that something happened that the profile hides.
-        With ``until_run_end`` the stream ends at the first end of a run. A cursor beyond the end of the log ends it
-        at the next one.
+        An empty chunk means that something happened that the profile hides. With ``until_run_end``
+        the stream ends at the first end of a run, even if the cursor is beyond the end of the log.
         """
         known = min(after, head) if until_run_end else after
-        async for batch in self._follow(known):
+        async for batch in self.source.log.follow(self.who.tenant, self.session_id, after=known):
             if not self.source.credentials.is_valid(self.who):
                 return
             if not batch:
@@ -165,16 +158,14 @@ class Reader:
         if not wait:
             return [], after
         with suppress(TimeoutError):
-            async with asyncio.timeout(wait), aclosing(self._follow(after)) as batches:
-                async for batch in batches:
+            follower = log.follow(tenant, self.session_id, after=after)
+            async with asyncio.timeout(wait), aclosing(follower):
+                async for batch in follower:
                     self.source.credentials.check_valid(self.who)
                     page, after = self._cut(batch, limit) if batch else ([], after)
                     if page:
                         return page, after
         return [], after
-
-    def _follow(self, after: int) -> AsyncGenerator[list[Stored], None]:
-        return self.source.log.follow(self.who.tenant, self.session_id, after=after)
 
     def _cut(self, batch: list[Stored], limit: int) -> tuple[list[Stored], int]:
         seen = shown(batch, self.profile)
@@ -185,8 +176,12 @@ class Reader:
         if batch and batch[0].position > head and sum(len(stored.body) for stored in batch) <= _CHUNK:
             return iter([self.source.frames.live(self.session_id, batch, self.form, self.profile)])
         seen = shown(batch, self.profile)
-        origins: list[Origin] = ["replay" if stored.position <= head else "live" for stored in seen]
-        return joined(self.form.frame(self.session_id, *item) for item in zip(seen, origins, strict=True))
+        return joined(self.form.frame(self.session_id, each, origin(each, head)) for each in seen)
+
+
+def origin(stored: Stored, head: int) -> Origin:
+    """Replay, if it was stored before the reader connected."""
+    return "replay" if stored.position <= head else "live"
 
 
 def _behind(batch: list[Stored], after: int) -> list[Stored]:
@@ -194,7 +189,7 @@ def _behind(batch: list[Stored], after: int) -> list[Stored]:
 
 
 def joined(frames: Iterable[bytes]) -> Iterator[bytes]:
-    """Frames joined to chunks of bounded size, so that a slow reader holds little; an empty one if there are none."""
+    """Chunks of bounded size, so that a slow reader holds little; an empty one if there is no frame."""
     chunk: list[bytes] = []
     size = made = 0
     for frame in frames:
@@ -216,10 +211,10 @@ def end_of_run(batch: list[Stored], *, after: int = 0) -> int | None:
 
 
 class TimedStream(StreamingResponse):
-    """A streaming response with a slow-client timeout: a reader that takes nothing for 15 to 30 seconds is dropped.
+    """A streaming response that drops a client which takes nothing for 15 to 30 seconds.
 
-    A reader that was sent nothing for as long, because its profile hides what happened, gets the heartbeat.
-    The response is cut off, without an end, once ``is_valid`` is false.
+    A client that was sent nothing for as long, because its profile hides what happened, gets the
+    heartbeat. The response is cut off, without an end, once ``is_valid`` is false.
     """
 
     def __init__(
@@ -231,12 +226,15 @@ class TimedStream(StreamingResponse):
         is_valid: Callable[[], bool] | None = None,
         **response: Any,
     ) -> None:
-        self._timings, self._heartbeat, self._is_valid = timings, heartbeat, is_valid
+        self._timings = timings
+        self._heartbeat = heartbeat
+        self._is_valid = is_valid
         super().__init__(chunks, **response)
 
     async def stream_response(self, send: Send) -> None:
         with SlowClientTimeout(self._timings.reader_check) as timeout:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            start = {"status": self.status_code, "headers": self.raw_headers}
+            await send({"type": "http.response.start", **start})
             async for chunk in self.body_iterator:
                 if self._is_valid is not None and not self._is_valid():
                     logger.info("reader_turned_away")
@@ -244,7 +242,8 @@ class TimedStream(StreamingResponse):
                 if not chunk and not timeout.silent:
                     continue
                 timeout.sending = True
-                await send({"type": "http.response.body", "body": chunk or self._heartbeat, "more_body": True})
+                body = chunk or self._heartbeat
+                await send({"type": "http.response.body", "body": body, "more_body": True})
                 timeout.taken()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -265,15 +264,13 @@ class EventStream(TimedStream):
 
 
 class SlowClientTimeout:
-    """Checks now and then whether the same chunk is still being sent; cheaper than a timeout per chunk.
-
-    It surrounds everything that is sent, and ends the block if the client takes nothing.
-    """
+    """Ends its block if the same chunk is still being sent at two checks; cheaper than a timeout per chunk."""
 
     def __init__(self, check_every: float) -> None:
         self._check_every = check_every
         self._stalled = self.sending = self.silent = self._was_sending = self._sent = False
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._check_every, self._check)
 
     def taken(self) -> None:
@@ -283,9 +280,7 @@ class SlowClientTimeout:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         self._timer.cancel()
         if self._stalled:
             logger.info("reader_stalled", seconds=self._check_every)
@@ -297,5 +292,6 @@ class SlowClientTimeout:
             self._task.cancel()
             return
         self._was_sending = self.sending
-        self.silent, self._sent = not self._sent, False
+        self.silent = not self._sent
+        self._sent = False
         self._timer = self._loop.call_later(self._check_every, self._check)

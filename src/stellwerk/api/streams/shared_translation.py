@@ -1,9 +1,8 @@
-"""Shared translations: the live end of a session in a dialect is translated once for all of its readers.
+"""Shared translations: the live end of a session is translated once for all readers of a dialect.
 
-Each reader starts with a private translator and switches to the shared one once it
-has caught up. The latest frames are kept for readers that are a little behind, within
-bounds, and dropped with the last reader. It never waits and never reads the log:
-batches come in, frames go out.
+Each reader starts with a private translator and switches to the shared one once it has caught
+up. The latest frames are kept for readers that are a little behind, within bounds. It never
+waits and never reads the log: batches come in, frames go out.
 """
 
 from collections import deque
@@ -32,14 +31,12 @@ class StreamKey:
 @dataclass
 class SharedTranslation:
     key: StreamKey
-    position: int
-    """The last position that was translated."""
+    position: int  # the last position that was translated
     readers: int = 1
     tail_bytes: int = TAIL_BYTES
     _translator: Translator = field(init=False)
     _tail: deque[Frame] = field(default_factory=deque)
-    _since: int = field(init=False)
-    """All frames behind this position are in the tail."""
+    _since: int = field(init=False)  # all frames behind this position are in the tail
     _bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -51,7 +48,7 @@ class SharedTranslation:
         return self._since <= position <= self.position
 
     def translate(self, batch: list[Stored]) -> list[Frame] | None:
-        """The frames of a batch, made now or found in the tail; None if the reader is too far behind."""
+        """The frames of a batch, new or from the tail; None if the reader is too far behind."""
         first, last = batch[0].position, batch[-1].position
         if not self.reaches(first - 1):
             return None
@@ -94,7 +91,7 @@ class SharedTranslations:
     _shared: dict[StreamKey, SharedTranslation] = field(default_factory=dict)
 
     def join(self, own: SharedTranslation) -> SharedTranslation:
-        """The shared translation if it can continue where ``own`` is, else ``own``. The first one is shared."""
+        """The shared translation if it reaches where ``own`` is, else ``own``. The first one is shared."""
         shared = self._shared.setdefault(own.key, own)
         if shared is own or not shared.reaches(own.position):
             return own

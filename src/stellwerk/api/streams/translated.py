@@ -1,8 +1,7 @@
-"""Translated streams: a session in a dialect for a front end of another make, as it happens.
+"""Translated streams: a session in a dialect of another front end, as it happens.
 
-A translator remembers what it has opened, so it is fed from the start of the trace
-that its reader is in, or of the session if the dialect needs that. Lines that the
-reader already has are held back.
+A translator remembers what it has opened, so it is fed from the start of the reader's trace, or
+of the session if the dialect needs that. Lines that the reader already has are held back.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -21,12 +20,9 @@ from stellwerk.errors import InvalidField
 from stellwerk.tenants.principals import Principal
 
 DialectName = Literal["chunks", "events"]
-LiveParameter = Annotated[
-    bool,
-    Field(description="also text while it is generated, as text_delta lines; only in chunks"),
-]
-
-# The heartbeat is a blank in front of the next line, and no line of its own: each line is one JSON object.
+_LIVE = "also text while it is generated, as text_delta lines; only in chunks"
+LiveParameter = Annotated[bool, Field(description=_LIVE)]
+# The heartbeat is a blank in front of the next line: each line is one JSON object.
 LINES = StreamFormat(NDJSON.media_type, heartbeat=b" ")
 
 
@@ -34,7 +30,8 @@ def dialect_named(name: DialectName, *, live: bool) -> Dialect:
     if not live:
         return DIALECTS[name]
     if name != "chunks":
-        raise InvalidField(f"live: {name} has finished steps only; leave it out, or use chunks", field="live")
+        said = f"live: {name} has finished steps only; leave it out, or use chunks"
+        raise InvalidField(said, field="live")
     return DIALECTS["chunks-live"]
 
 
@@ -43,11 +40,12 @@ class TranslatedReader:
     source: StreamSource
     who: Principal
     key: StreamKey
+    form: StreamFormat = LINES
 
     async def stream(self, *, after: Cursor, head: int, until_run_end: bool) -> AsyncIterator[bytes]:
-        """The lines behind ``after``, then the live ones; with ``until_run_end`` up to the next end of a run.
+        """The frames behind ``after``, then the live ones; with ``until_run_end`` up to the next end of a run.
 
-        A cursor beyond ``head``, the end of the log, has not seen the next end of a run, whatever it says.
+        A cursor beyond ``head``, the end of the log, has not seen the next end of a run.
         """
         known = min(head, after[0] if after[1] == WHOLE else after[0] - 1)
         async with aclosing(self._batches(after[0])) as batches:
@@ -55,7 +53,7 @@ class TranslatedReader:
                 if not self.source.credentials.is_valid(self.who):
                     return
                 if not batch:
-                    yield LINES.heartbeat
+                    yield self.form.heartbeat
                     continue
                 end = end_of_run(batch, after=known) if until_run_end else None
                 last = batch[-1 if end is None else end - 1].position, WHOLE
@@ -91,7 +89,6 @@ class TranslatedReader:
         """The cursor from which a translator must read to continue at the position."""
         if self.key.dialect.memory == "session":
             return 0
-        row = await self.source.database.read(
-            lambda tx: tx.row("start_of_trace", self.key.session_id, self.who.tenant, position)
-        )
+        session = (self.key.session_id, self.who.tenant)
+        row = await self.source.database.read(lambda tx: tx.row("start_of_trace", *session, position))
         return 0 if row is None or row[0] is None else int(row[0]) - 1

@@ -11,8 +11,7 @@ from stellwerk.cli.questions import Questions
 from stellwerk.cli.render.screen import Screen, Style
 from stellwerk.cli.render.text import one_line
 from stellwerk.cli.terminal import AWAITING, COMPLETED, FAILED, MISUSED, TerminalRun
-from stellwerk.client.client import Client
-from stellwerk.client.responses import Problem
+from stellwerk.client.client import Client, Problem
 from stellwerk.envelope.model import AskUser, Envelope, Error, RunEnd
 from stellwerk.envelope.payloads import RunEnded
 from stellwerk.errors import SettingsError, StellwerkError

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stellwerk.api.http import etags
 from stellwerk.api.http.auth import RequireRead, require_scope
-from stellwerk.api.schema.responses import address
+from stellwerk.api.schema.shared import address
 from stellwerk.errors import InvalidInput, StellwerkError
 from stellwerk.workflows.routes import schema
 from stellwerk.workflows.routes.workflows import with_documents

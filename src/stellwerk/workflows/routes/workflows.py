@@ -17,8 +17,7 @@ from starlette.responses import Response
 from stellwerk.api.http import etags
 from stellwerk.api.http.auth import RequireRead, RequireRun, on_behalf
 from stellwerk.api.schema.openapi import STORED, UNASKED, UNUSABLE
-from stellwerk.api.schema.requests import Limit, RequestBody, Text
-from stellwerk.api.schema.responses import Json, address, file_address
+from stellwerk.api.schema.shared import Json, Limit, RequestBody, Text, address, file_address
 from stellwerk.errors import InvalidField
 from stellwerk.tenants.principals import Principal
 from stellwerk.workflows.erasure import ErasureRequest

@@ -1,8 +1,10 @@
-"""Request bodies and parameters that several routes share, and their limits."""
+"""Parameters, request bodies and responses that several routes share, and their limits."""
 
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import Path, Query
+import msgspec
+from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, FailFast, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -11,12 +13,9 @@ from stellwerk.envelope.to_json import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.errors import InvalidField
 from stellwerk.runs.commands import IfBusy
 
-TEXT_LIMIT = 64 * 1024
-"""Characters: at four bytes each they still fit into one event."""
+TEXT_LIMIT = 64 * 1024  # characters: at four bytes each they still fit into one event
 _MOST_FIELDS = 64
-
-SESSION_ID = "034yEnpqoVHlJvW0id6mKI"
-"""An example."""
+SESSION_ID = "034yEnpqoVHlJvW0id6mKI"  # an example
 SessionId = Annotated[str, Path(description="the id of a session", examples=[SESSION_ID])]
 Limit = Annotated[int, Query(ge=1, le=500, description="how many, at most")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
@@ -27,10 +26,30 @@ Documents = Annotated[
 ]
 
 
+class Json(Response):
+    """Encoded by msgspec."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return msgspec.json.encode(content)
+
+
+def address(request: Request, path: str) -> str:
+    """The address of a path of this server, also if it is mounted in another app."""
+    return f"{request.scope.get('root_path', '')}{path}"
+
+
+def file_address(request: Request, document_id: str, filename: str) -> str:
+    """The address of a file under this name: the same bytes may have several names."""
+    return f"{address(request, f'/files/{document_id}')}?{urlencode({'name': filename})}"
+
+
 def limit_fields(body: Any) -> Any:
-    """Pydantic reports each unknown field: 100,000 of them would block the event loop for a second."""
+    """Pydantic reports each unknown field: 100,000 of them would block the loop for a second."""
     if isinstance(body, dict) and len(body) > _MOST_FIELDS:
-        raise PydanticCustomError("too_many_fields", f"there must not be more than {_MOST_FIELDS} fields")
+        too_many = f"there must not be more than {_MOST_FIELDS} fields"
+        raise PydanticCustomError("too_many_fields", too_many)
     return body
 
 
@@ -46,20 +65,16 @@ class RequestBody(BaseModel):
 
 
 class NewMessage(RequestBody):
-    text: Annotated[
-        str, Field(max_length=TEXT_LIMIT, description="may be empty if files go with it", examples=["weather"])
-    ] = ""
+    text: Annotated[str, Field(max_length=TEXT_LIMIT)] = Field(
+        "", description="may be empty if files go with it", examples=["weather"]
+    )
     documents: Documents = ()
-    if_busy: Annotated[
-        IfBusy,
-        Field(description="while another round is active: reject this, run it afterwards, or stop that round"),
-    ] = "reject"
+    if_busy: IfBusy = Field(
+        "reject", description="while another round is active: reject this, run it afterwards, or stop that round"
+    )
 
     def checked_text(self) -> str:
-        """
-        Raises:
-            InvalidField: there is neither text nor a file.
-        """
+        """Raises ``InvalidField`` if there is neither text nor a file."""
         text = self.text if self.text.strip() else ""
         if not text and not self.documents:
             raise InvalidField("text: this must not be empty, unless files go with it", field="text")
@@ -67,10 +82,10 @@ class NewMessage(RequestBody):
 
 
 class NewAnswer(RequestBody):
-    ask_id: Annotated[str, Field(max_length=200, description="which question, if several are open")] = ""
-    text: Annotated[Text | None, Field(examples=["blue"])] = None
-    data: Annotated[Any, Field(description="instead of text, for a question with a schema")] = None
-    refused: Annotated[bool, Field(description="there will be no answer")] = False
+    ask_id: str = Field("", max_length=200, description="which question, if several are open")
+    text: Text | None = Field(None, examples=["blue"])
+    data: Any = Field(None, description="instead of text, for a question with a schema")
+    refused: bool = Field(False, description="there will be no answer")
     documents: Documents = ()
 
     def to_payload(self) -> Answered:
@@ -80,7 +95,7 @@ class NewAnswer(RequestBody):
 
 
 class StopOptions(RequestBody):
-    reason: Annotated[str | None, Field(max_length=500, examples=["I have seen enough"])] = None
+    reason: str | None = Field(None, max_length=500, examples=["I have seen enough"])
 
     def clean_reason(self) -> str | None:
         return clean_text(self.reason) if self.reason else None
