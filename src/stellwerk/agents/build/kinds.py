@@ -7,7 +7,7 @@ the first deep agent is built.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 from langchain.agents import create_agent
@@ -34,9 +34,6 @@ from stellwerk.envelope.to_json import canonical, to_result
 from stellwerk.errors import SpecError
 from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect
 from stellwerk.views.checklist import NAME as CHECKLIST
-
-if TYPE_CHECKING:
-    from deepagents import CompiledSubAgent
 
 ALL_EFFECTS: frozenset[Effect] = frozenset(get_args(Effect))
 
@@ -138,7 +135,7 @@ def build_deep(agent: CompleteAgent, parts: KindParts) -> Graph:
     )
 
 
-def _deep_subagent(use: AgentAsTool, built: BuiltAgent) -> "CompiledSubAgent":
+def _deep_subagent(use: AgentAsTool, built: BuiltAgent) -> Any:
     name = name_of(use)
     if "messages" not in built.graph.output_channels:
         problem = "does not return 'messages', so its caller would get no answer"

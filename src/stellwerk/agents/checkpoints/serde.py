@@ -11,16 +11,9 @@ from typing import Any
 
 import msgspec
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
-from langgraph.checkpoint.serde.jsonplus import (
-    EXT_CONSTRUCTOR_KW_ARGS,
-    EXT_CONSTRUCTOR_POS_ARGS,
-    EXT_CONSTRUCTOR_SINGLE_ARG,
-    EXT_METHOD_SINGLE_ARG,
-    EXT_PYDANTIC_V1,
-    EXT_PYDANTIC_V2,
-    JsonPlusSerializer,
-)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from msgspec.msgpack import Ext
 
 from stellwerk.errors import CorruptStore, SettingsError
@@ -179,10 +172,10 @@ def _refuses(kind: int, argument: object) -> bool:
 
 # Every extension type that LangGraph's serialiser turns into a call.
 _CRAFTED: dict[int, object] = {
-    EXT_CONSTRUCTOR_SINGLE_ARG: "x",
-    EXT_CONSTRUCTOR_POS_ARGS: ["x"],
-    EXT_CONSTRUCTOR_KW_ARGS: {"x": 1},
-    EXT_METHOD_SINGLE_ARG: "x",
-    EXT_PYDANTIC_V1: {"x": 1},
-    EXT_PYDANTIC_V2: {"x": 1},
+    jsonplus.EXT_CONSTRUCTOR_SINGLE_ARG: "x",
+    jsonplus.EXT_CONSTRUCTOR_POS_ARGS: ["x"],
+    jsonplus.EXT_CONSTRUCTOR_KW_ARGS: {"x": 1},
+    jsonplus.EXT_METHOD_SINGLE_ARG: "x",
+    jsonplus.EXT_PYDANTIC_V1: {"x": 1},
+    jsonplus.EXT_PYDANTIC_V2: {"x": 1},
 }

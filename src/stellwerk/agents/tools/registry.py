@@ -83,8 +83,8 @@ def _specs_in(loaded: object, source: str) -> list[ToolSpec]:
 
 
 def _name_clash(name: str, spec: ToolSpec, other: ToolSpec) -> str:
-    owner = f"the tool {other.name!r} of {_source_location(other)}"
-    place = _source_location(spec)
+    place, other_place = _source_location(spec), _source_location(other)
+    owner = f"the tool {other.name!r} of {other_place}"
     return f"of {place} wants to be called {name!r}, like {owner}; rename one of them"
 
 
