@@ -199,7 +199,7 @@ async def test_without_tasks_the_response_is_the_answer_and_the_next_round_knows
     assert "Hi." in asked and "Hello." in asked
 
 
-@pytest.mark.requirement("003.agents.one-task-interface", "003.agents.registry")
+@pytest.mark.requirement("003.agents.one-task-interface")
 async def test_any_kind_of_agent_can_do_a_task() -> None:
     def shout(state: MessagesState) -> dict[str, Any]:
         return {"messages": [("ai", str(state["messages"][-1].text).upper())]}

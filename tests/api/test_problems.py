@@ -108,7 +108,9 @@ async def test_a_bad_request_is_answered_with_the_reason_and_changes_nothing(
 
 
 @pytest.mark.requirement("004.messages.text-required")
-@pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": None}, {"text": 7}, {"documents": []}], ids=str)
+@pytest.mark.parametrize(
+    "body", [{}, {"text": ""}, {"text": " \n\t"}, {"text": None}, {"text": 7}, {"documents": []}], ids=str
+)
 async def test_a_message_without_text_is_rejected(client: httpx2.AsyncClient, sid: str, body: dict[str, Any]) -> None:
     answer = await client.post(f"/sessions/{sid}/messages", json=body)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_field"), answer.json()

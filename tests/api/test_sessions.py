@@ -98,7 +98,7 @@ async def test_the_answer_to_a_message_shows_where_its_run_begins(client: httpx2
     assert events[1]["payload"]["message_id"] == run["message_id"]
 
 
-@pytest.mark.requirement("trust.I8")
+@pytest.mark.requirement("trust.I8", "004.messages.accepted")
 async def test_a_message_while_a_run_is_under_way_is_refused(client: httpx2.AsyncClient, sid: str) -> None:
     await client.post(f"/sessions/{sid}/messages", json={"text": "one"})
     refused = await client.post(f"/sessions/{sid}/messages", json={"text": "two"})

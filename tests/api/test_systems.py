@@ -64,7 +64,7 @@ async def begin(client: httpx2.AsyncClient, system: str = "desk") -> str:
     return str((await client.post("/sessions", json={"agent_system_id": system})).json()["id"])
 
 
-@pytest.mark.requirement("004.systems.register-yaml")
+@pytest.mark.requirement("004.systems.register-yaml", "003.agents.registry")
 @pytest.mark.parametrize("kind", ["application/yaml", "application/x-yaml; charset=utf-8", "text/yaml"])
 async def test_a_system_is_registered_from_yaml_and_can_be_talked_to(client: httpx2.AsyncClient, kind: str) -> None:
     answer = await client.post("/agent-systems", content=DESK, headers={"Content-Type": kind})

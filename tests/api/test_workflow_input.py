@@ -48,6 +48,7 @@ async def test_a_message_shows_its_files_with_what_is_in_them(client: httpx2.Asy
     assert whole["dataStats"]["bytesReceived"] == len(b"table" + small + large + damaged)
 
 
+@pytest.mark.requirement("003.start.input")
 async def test_files_are_named_by_number_or_id_and_only_those_that_there_are(client: httpx2.AsyncClient) -> None:
     stored = (await client.post("/files", files={"file": ("a.txt", b"a")})).json()
     assert stored == (await client.post("/files", files={"file": ("a.txt", b"a")})).json() | {
@@ -100,7 +101,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.requirement("003.start.errors", "003.errors.http-codes")
+@pytest.mark.requirement("003.start.errors", "003.errors.http-codes", "003.start.input")
 async def test_bad_input_is_400_and_says_in_plain_words_what_is_wrong(client: httpx2.AsyncClient) -> None:
     for sent, said in BAD:
         answer = await client.post(f"{PATH}/start", **sent)

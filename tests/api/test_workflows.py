@@ -46,7 +46,7 @@ async def begun_and_finished(client: httpx2.AsyncClient) -> dict[str, Any]:
     return await finished(client, begun["id"])
 
 
-@pytest.mark.requirement("003.start.input", "003.workflow.times", "003.workflow.status")
+@pytest.mark.requirement("003.workflow.times", "003.workflow.status")
 @pytest.mark.requirement("003.workflow.current-round", "003.workflow.ids")
 async def test_a_workflow_has_the_fields_it_was_started_with(client: httpx2.AsyncClient) -> None:
     whole = await begun_and_finished(client)
@@ -107,6 +107,8 @@ async def test_messages_have_the_fields_of_their_contract(client: httpx2.AsyncCl
     assert all(set(message) == MESSAGE and message["id"].startswith("msg_") for message in whole["messages"])
     assert [message["role"] for message in whole["messages"]] == ["user", "assistant", "assistant"]
     assert [message["agentName"] for message in whole["messages"]] == ["user", "assistant", "assistant"]
+    roles = (await client.get("/openapi.json")).json()["components"]["schemas"]["WorkflowMessage"]["properties"]["role"]
+    assert roles["enum"] == ["assistant", "system", "user"]
     question, step, answer = whole["messages"]
     assert question["content"] == "weather"
     assert answer["content"]
@@ -153,7 +155,7 @@ async def test_last_message_last_entry_and_status_become_visible_together(client
 
 
 @pytest.mark.requirement("003.start.existing-workflow", "003.resume.new-message", "003.resume.answers-like-start")
-@pytest.mark.requirement("003.round.every-interaction")
+@pytest.mark.requirement("003.round.every-interaction", "003.endpoint.start")
 async def test_a_second_round_goes_on_with_the_same_workflow(client: httpx2.AsyncClient) -> None:
     first = await done(client, "table", **NEW)
     answer = await client.post(f"{PATH}/start", params={"id": first["id"]}, json={"prompt": "weather"})

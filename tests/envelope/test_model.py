@@ -25,7 +25,15 @@ def test_what_is_encoded_decodes_to_the_same(envelope: Envelope) -> None:
     assert decode(encode(envelope)) == envelope
 
 
-@pytest.mark.requirement("002.envelope.ts", "002.envelope.trace-id", "002.envelope.run-id", "002.envelope.payload")
+@pytest.mark.requirement("002.envelope.payload")
+@pytest.mark.parametrize("kind", get_args(Envelope), ids=lambda kind: str(kind.__struct_config__.tag))
+def test_a_type_has_no_field_of_its_own_but_its_payload(kind: type[msgspec.Struct]) -> None:
+    common = {"ts", "trace_id", "run_id", "parent_id", "call_id", "seq", "agent", "payload"}
+    assert set(kind.__struct_fields__) == common
+    assert msgspec.structs.fields(kind)[-1].name == "payload"
+
+
+@pytest.mark.requirement("002.envelope.ts", "002.envelope.trace-id", "002.envelope.run-id")
 def test_the_stored_form_has_its_fields_in_a_fixed_order_and_leaves_out_what_is_absent() -> None:
     assert encode(token("hi")) == (
         b'{"type":"llm_token","ts":1.5,"trace_id":"trace","run_id":"run","parent_id":"run",'
@@ -63,6 +71,18 @@ def test_line_separators_of_other_worlds_are_escaped_and_survive() -> None:
     body = encode(token(text))
     assert body.decode().splitlines() == [body.decode()]
     assert json.loads(body)["payload"]["text"] == text
+
+
+@pytest.mark.requirement("004.stream.framing")
+@pytest.mark.parametrize(
+    "text", ["a\n\ndata: {}\n\n", "\r\ndata: {}\r\n\r\n", "\revent: x\rdata: 1\r\r", "id: 9\u2028"]
+)
+def test_a_text_cannot_forge_a_field_of_the_stream(text: str) -> None:
+    frame = frames.sse("s1", frames.Stored(7, encode(token(text))), "live").decode()
+    *fields, end, rest = frame.replace("\r", "\n").split("\n")
+    assert [field.partition(":")[0] for field in fields] == ["id", "data"]
+    assert (end, rest) == ("", "")
+    assert json.loads(fields[1].removeprefix("data: "))["payload"]["text"] == text
 
 
 @pytest.mark.requirement("002.envelope.origin")

@@ -38,14 +38,14 @@ def test_a_stored_run_keeps_the_order_rules(name: str) -> None:
 @pytest.mark.requirement("002.envelope.call-id-unique")
 @each_scenario
 def test_every_call_of_a_run_has_a_call_id_of_its_own(name: str) -> None:
-    starts = [e.call_id for e in stored(name) if isinstance(e, RunStart | LlmStart | ToolStart)]
+    starts = [e.call_id for e in recorded(name, "live") if isinstance(e, RunStart | LlmStart | ToolStart)]
     assert starts
     assert len(starts) == len(set(starts))
 
 
 @pytest.mark.requirement("002.mapping.chain-end")
 def test_the_end_of_a_graph_inside_a_graph_has_its_name_and_its_outcome() -> None:
-    envelopes = stored("own-keys")
+    envelopes = recorded("own-keys", "live")
     graphs = {e.call_id for e in envelopes if isinstance(e, ToolStart) and e.payload.kind == "graph"}
     ends = [e.payload for e in envelopes if isinstance(e, ToolEnd) and e.call_id in graphs]
     assert [(end.tool_name, end.status) for end in ends] == [("pricing", "ok")]

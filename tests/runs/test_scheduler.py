@@ -123,7 +123,6 @@ async def test_a_run_whose_driver_dies_is_closed_and_the_session_goes_on(client:
     assert (await whole_round(client, sid, "again"))[-1]["payload"]["status"] == "completed"
 
 
-@pytest.mark.requirement("004.stream.decoupled-from-post")
 async def test_a_message_whose_sender_left_is_run_all_the_same(tmp_path: Path) -> None:
     async with own_server(Settings(data=tmp_path)) as client:
         sids = [await begin(client) for _ in range(10)]
@@ -134,6 +133,16 @@ async def test_a_message_whose_sender_left_is_run_all_the_same(tmp_path: Path) -
         for sid in sids:
             session = (await client.get(f"/sessions/{sid}")).json()
             assert session["status"] != "running" or (await ending(client, sid))["payload"]["status"] == "completed"
+
+
+@pytest.mark.requirement("004.stream.decoupled-from-post")
+async def test_a_message_that_has_no_reader_is_run(client: httpx2.AsyncClient, sid: str) -> None:
+    assert (await send(client, sid)).status_code == 202
+
+    async def is_completed() -> bool:
+        return bool((await client.get(f"/sessions/{sid}")).json()["status"] == "completed")
+
+    await eventually(is_completed, within=30, what="it never completes")
 
 
 @pytest.mark.requirement("trust.I6")

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from stellwerk.envelope.model import Envelope, Message, encode, type_of
+from stellwerk.envelope.model import Envelope, Message, ToolStart, encode, type_of
 from stellwerk.envelope.payloads import Usage
 from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
@@ -91,7 +91,16 @@ def test_two_calls_with_the_same_id_of_the_provider_differ_by_their_namespace() 
     assert one.call_id != other.call_id
 
 
-@pytest.mark.requirement("002.ids.stable-across-retries")
+@pytest.mark.requirement("002.envelope.call-id-unique", "002.ids.stable-across-retries")
+def test_a_repeated_call_keeps_the_id_of_its_model_and_has_a_call_id_of_its_own() -> None:
+    tries = [("t1", "busy", True), ("t2", "busy", True), ("t3", "blue", False)]
+    facts = [[tool(run), ToolFinished(3.5, run, text, failed=failed)] for run, text, failed in tries]
+    one, two, three = [e for e in told([*facts[0], *facts[1], *facts[2]]) if isinstance(e, ToolStart)]
+    assert {e.payload.tool_call_id for e in (one, two, three)} == {"call_1"}
+    assert len({e.call_id for e in (one, two, three)}) == 3
+    assert [e.payload.retry_of for e in (one, two, three)] == [None, one.call_id, two.call_id]
+
+
 def test_the_same_facts_give_the_same_bytes() -> None:
     facts: list[Fact] = [began(), ModelToken(1.1, "m1", "x"), done(), tool(), ToolFinished(3.5, "t1", [{"a": 1}])]
     assert [encode(e) for e in told(facts)] == [encode(e) for e in told(facts)]

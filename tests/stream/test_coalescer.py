@@ -113,6 +113,20 @@ WORDS = st.lists(st.tuples(st.sampled_from("abc"), st.text(max_size=5), st.boole
 
 
 @pytest.mark.requirement("002.backpressure.token-window")
+def test_tokens_are_stored_in_batches_25_to_75_ms_apart() -> None:
+    coalescer = Coalescer(Settings.model_fields["window"].default)
+    batches: list[float] = []
+    for millisecond in range(1000):
+        now = 10 + millisecond / 1000
+        coalescer.feed(token("x"), now=now)
+        if (due := coalescer.due()) is not None and due <= now:
+            assert texts(coalescer.take_due(now))
+            batches.append(now)
+    gaps = [later - earlier for earlier, later in pairwise(batches[1:])]  # the first is due at once
+    assert len(gaps) > 10
+    assert all(0.025 <= round(gap, 6) <= 0.075 for gap in gaps)
+
+
 @given(WORDS, st.sampled_from([0.0, 0.025, 0.05, 0.075]))
 def test_the_text_is_the_same_whatever_the_window(words: list[tuple[str, str, bool]], window: float) -> None:
     coalescer = Coalescer(window)
@@ -149,10 +163,10 @@ def update(text: str | None = None, data: object = None, call: str = "t1") -> To
 def test_of_a_tools_progress_in_data_the_latest_of_a_window_is_kept() -> None:
     coalescer = Coalescer(0.05)
     for percent in range(100):
-        coalescer.feed(update(data={"percent": percent}), 1.0)
-    (kept,) = coalescer.take(1.05)
-    assert isinstance(kept, ToolUpdate)
-    assert kept.payload.data == {"percent": 99}
+        for call in ("t1", "t2"):
+            coalescer.feed(update(data={"percent": percent}, call=call), 1.0)
+    kept = [e for e in coalescer.take(1.05) if isinstance(e, ToolUpdate)]
+    assert [(e.call_id, e.payload.data) for e in kept] == [("t1", {"percent": 99}), ("t2", {"percent": 99})]
 
 
 def test_pieces_of_a_tools_output_are_joined_and_none_is_lost() -> None:
