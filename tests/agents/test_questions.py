@@ -195,6 +195,7 @@ async def test_an_answer_to_an_unknown_question_is_rejected(factory: AgentFactor
         await session.answer({"nowhere": "yes"})
 
 
+@pytest.mark.requirement("004.answers.text-required")
 def test_an_answer_needs_something_in_it_unless_it_refuses() -> None:
     question = Asked(ask_id="a", question="?")
     with pytest.raises(InvalidField, match="needs text or data"):

@@ -99,6 +99,7 @@ async def test_a_socket_cut_anywhere_goes_on_with_the_next_envelope(
             assert without_origin(await events_until(socket)) == whole[after:]
 
 
+@pytest.mark.requirement("002.adapter.default-profile-is-user")
 async def test_what_a_user_need_not_see_is_left_out_unless_it_is_asked_for(
     address: str, client: httpx2.AsyncClient, sid: str
 ) -> None:
