@@ -42,7 +42,6 @@ class Seen:
     position: int
     system: str
     kept: Overview | None
-    """The stored overview, if there is one."""
 
 
 class Overviews:

@@ -46,7 +46,6 @@ class RunWork:
 
     def __init__(self) -> None:
         self.threads = 0
-        """Running now."""
         self.is_over = False
 
 

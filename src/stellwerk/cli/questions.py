@@ -73,7 +73,6 @@ def fields(schema: Any) -> dict[str, Mapping[str, Any]] | None:
 
 
 def hint(schema: Mapping[str, Any]) -> str:
-    """A schema in a few words."""
     if isinstance(schema.get("enum"), list):
         return " | ".join(value(option) for option in schema["enum"])
     kind = _HINTS.get(str(schema.get("type")), f"JSON: {value(schema)}")

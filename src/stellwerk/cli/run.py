@@ -161,8 +161,6 @@ def stopping(history: Sequence[Envelope], now: float) -> list[Envelope]:
 
 @dataclass(frozen=True, slots=True)
 class RunCommand:
-    """The command line of `stellwerk run`."""
-
     target: str
     words: Sequence[str]
     """The text; without any it is read from standard input, or typed in a conversation."""

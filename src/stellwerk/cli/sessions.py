@@ -95,7 +95,6 @@ def replay(
 
 
 async def _print_events(events: "AsyncGenerator[Event, None]") -> None:
-    """Print envelopes as they are stored."""
     out = StandardOutput()
     async with aclosing(events):
         async for event in events:

@@ -46,7 +46,6 @@ class StandardOutput:
         self._file = sys.stdout
         self.is_terminal = sys.stdout.isatty()
         self.closed = False
-        """The reader has gone."""
 
     def write(self, text: str) -> None:
         """Write at once. Raises BrokenPipeError if the reader has gone."""
@@ -93,7 +92,6 @@ def chosen_config(config: Path | None, targets: Iterable[str], *, say: bool = Tr
 
 
 def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, T]]) -> T:
-    """Do the work of a command with a client of the server."""
     import asyncio
 
     from stellwerk.client.client import Client, Problem

@@ -152,7 +152,6 @@ class TerminalRun(ABC):
         self.output = StandardOutput()
         self.keyboard = Keyboard()
         self.caught: int | None = None
-        """The signal that stops the work."""
 
     async def finished(
         self, work: Coroutine[Any, Any, int], tick: Callable[[], None], *, debug: bool = False
@@ -180,7 +179,7 @@ class TerminalRun(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop the work, in the event loop."""
+        """Called in the event loop."""
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -186,7 +186,6 @@ class Redactors:
         return text
 
     def redact_all_in(self, value: Any) -> Any:
-        """Redact the secrets of all tenants in a JSON value."""
         for redactor in self._all():
             value = redactor.redact(value)
         return value

@@ -56,12 +56,10 @@ class _Stream:
     lane: Lane
     style: Style
     pending: str = ""
-    """The unfinished line."""
     blank: int = 0
     """Empty lines that are printed once a word follows: none begins or ends a text."""
     begun: bool = False
     fenced: bool = False
-    """Inside a code block."""
 
 
 class _Console(Console):
@@ -90,7 +88,6 @@ class Screen:
 
     @property
     def closed(self) -> bool:
-        """The reader has closed the pipe."""
         return self._console.quiet
 
     def say(self, text: str, style: Style = "plain") -> None:

@@ -38,7 +38,6 @@ class _Call:
     """Where the call is shown; what happens inside a tool call is in a lane of its own."""
     inner: Lane | None = None
     activity: str = ""
-    """What the status line says of it."""
     progress: str = ""
     has_text: bool = False
 
@@ -104,7 +103,6 @@ class SessionView:
         self.tick()
 
     def tick(self) -> None:
-        """Draw the status line again, because time has passed."""
         self.screen.status(" · ".join(text for text in (self._note, self._activity()) if text))
 
     def note(self, text: str) -> None:
