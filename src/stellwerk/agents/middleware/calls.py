@@ -9,7 +9,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from langchain.agents.middleware import ToolErrorMiddleware
@@ -30,13 +29,8 @@ logger = get_logger(__name__)
 T = TypeVar("T")
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 8.0
-_TRANSIENT = {
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.TOO_EARLY,
-    HTTPStatus.TOO_MANY_REQUESTS,
-}
-"""4xx statuses that time may change; the others mean that the request itself is wrong."""
+_TRANSIENT = {408, 409, 425, 429}
+"""4xx statuses that time may change: timeout, conflict, too early, too many requests."""
 _LONGEST_TEXT = 500
 ENDS_THE_RUN = (QuotaExceeded, Fenced, CorruptStore)
 """Errors that are not the tool's, and that the model cannot handle."""

@@ -14,7 +14,6 @@ from stellwerk.agents.middleware.limits import budget_of
 from stellwerk.agents.middleware.types import Answer, AskModel, Middleware, Request
 from stellwerk.agents.runtime import conversation
 from stellwerk.agents.runtime.context import CustomStateShared
-from stellwerk.agents.runtime.conversation import SPENT, VALIDATOR, Cost, by_model, since_input
 from stellwerk.agents.runtime.shapes import ACCEPTED, HELD, NOSTREAM
 from stellwerk.spec.model import AgentConfig
 
@@ -48,32 +47,32 @@ class Validation(Middleware):
     async def aafter_model(self, state: CustomStateShared, runtime: Any) -> dict[str, Any] | None:
         said = state["messages"]
         answer = said[-1]
-        if not isinstance(answer, AIMessage) or answer.tool_calls or not by_model(answer):
+        if not isinstance(answer, AIMessage) or answer.tool_calls or not conversation.by_model(answer):
             return None
         text = str(answer.text)
-        rounds = sum(message.name == VALIDATOR for message in since_input(said))
+        rounds = sum(message.name == conversation.VALIDATOR for message in conversation.since_input(said))
         if rounds >= self.config.validation_rounds:  # the limit of rewrites
             return {"messages": [answer], ACCEPTED: text}
         verdict, spent = await self._judged(said, text)
         # Costs noted in the conversation still count after an interrupt, or in another process.
-        cost = {SPENT: spent.to_json()}
+        cost = {conversation.SPENT: spent.to_json()}
         if re.fullmatch(_GOOD, verdict, re.IGNORECASE):
             return {"messages": [conversation.with_notes(answer, **cost)], ACCEPTED: text}
         objection = f"Your answer was refused and nobody has seen it: {verdict}\nWrite it again, as a whole."
-        remark = HumanMessage(objection, name=VALIDATOR, response_metadata=cost)
+        remark = HumanMessage(objection, name=conversation.VALIDATOR, response_metadata=cost)
         return {"messages": [remark], "jump_to": "model"}
 
-    async def _judged(self, said: list[AnyMessage], answer: str) -> tuple[str, Cost]:
+    async def _judged(self, said: list[AnyMessage], answer: str) -> tuple[str, conversation.Cost]:
         """The judge's verdict on the answer, and its cost."""
         question = conversation.input_text(said)
         budget = budget_of(self.agent, self.config.max_steps, said)
         budget.check()
-        budget.spend(Cost(steps=1))
+        budget.spend(conversation.Cost(steps=1))
         async with budget.in_time():
             verdict = await self.retry_policy.ask(lambda: self._ask(question, answer))
         tokens = conversation.cost_in([verdict]).tokens
-        budget.spend(Cost(tokens=tokens))
-        return str(verdict.text).strip(), Cost(steps=1, tokens=tokens)
+        budget.spend(conversation.Cost(tokens=tokens))
+        return str(verdict.text).strip(), conversation.Cost(steps=1, tokens=tokens)
 
     async def _ask(self, question: str, answer: str) -> AIMessage:
         asked = [

@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from stellwerk.agents.recorded import reader
 from stellwerk.agents.recorded.reader import Item, StreamReader, rows, table
 from stellwerk.agents.runtime import shapes
-from stellwerk.agents.runtime.shapes import ACCEPTED, plain_id
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.envelope.to_json import canonical, canonical_json
 from stellwerk.ids import digest_id
@@ -200,7 +199,7 @@ class PartsReader(StreamReader):
         # Questions wait for the end of their task: only then is it known which tool asks.
         for node, update in data.items():
             changes = update if isinstance(update, list) else [update]
-            is_held = any(ACCEPTED in table(change) for change in changes)
+            is_held = any(shapes.ACCEPTED in table(change) for change in changes)
             for message in chain(*map(reader.messages_of, changes)):
                 if isinstance(message, AIMessage):
                     yield from self._unstreamed(space, str(node), message, is_held)
@@ -209,7 +208,7 @@ class PartsReader(StreamReader):
     def _unstreamed(self, space: str, node: str, message: AIMessage, is_held: bool) -> Iterator[f.Fact]:
         """Read a message of a model call that was not streamed: held, or silent."""
         run = _run_of(message)
-        message_id = plain_id(message.id)
+        message_id = shapes.plain_id(message.id)
         running = [task for task in self._in_graph(space) if task.node == node]
         if run == message_id or run in self._models or message_id in self._known or not running:
             return
@@ -237,4 +236,4 @@ class PartsReader(StreamReader):
 
 def _run_of(message: AIMessage) -> str:
     """The id of the model call; that of the message if no model call made it."""
-    return plain_id(message.id).removeprefix(_BY_MODEL)
+    return shapes.plain_id(message.id).removeprefix(_BY_MODEL)

@@ -22,7 +22,6 @@ from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
 
 from stellwerk.agents.runtime import shapes
 from stellwerk.agents.runtime.context import Pause, run_context
-from stellwerk.agents.runtime.shapes import FINAL
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream import facts
 from stellwerk.stream.facts import Fact, ModelToken, ToolArgsDelta
@@ -162,7 +161,7 @@ class RunCallbackHandler(LoopCallbacks):
                 run = self._named(run_id, parent_run_id)
                 self._emit(ModelToken(self._clock.now(), run, text, kind, block))
         pieces = getattr(message, "tool_call_chunks", ())
-        if pieces and FINAL not in (kwargs.get("tags") or ()):
+        if pieces and shapes.FINAL not in (kwargs.get("tags") or ()):
             if run_id is not self._writing[0]:
                 self._writing = (run_id, str(run_id))
             run = self._writing[1]
@@ -188,7 +187,7 @@ class RunCallbackHandler(LoopCallbacks):
         if self._usage is not None and usage is not None:
             self._on_loop(self._usage.spend, usage["input_tokens"] + usage["output_tokens"])
         # The final call offers no tools; tool calls that the model makes regardless are dropped.
-        calls = [] if FINAL in (kwargs.get("tags") or ()) else message.tool_calls
+        calls = [] if shapes.FINAL in (kwargs.get("tags") or ()) else message.tool_calls
         finished = shapes.model_finished(self._clock.now(), str(run_id), message, calls)
         self.model_messages.add(finished.message_id)
         self._emit(finished)

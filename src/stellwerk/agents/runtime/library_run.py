@@ -10,10 +10,7 @@ from stellwerk.envelope.payloads import Answered, Problem, RunStarted, Said, Tex
 from stellwerk.errors import InvalidInput, StellwerkError
 from stellwerk.ids import SortableIds, SystemClock, digest_id
 from stellwerk.spec.model import ChatMessage
-from stellwerk.stream.adapter import StreamAdapter
-from stellwerk.stream.calls import OpenCalls
-from stellwerk.stream.endings import ending
-from stellwerk.stream.facts import Fact
+from stellwerk.stream import adapter, calls, endings, facts
 from stellwerk.views.questions import check_answer, resume_value
 
 if TYPE_CHECKING:
@@ -30,8 +27,8 @@ class RunEnvelopes:
     def __init__(self, agent: str, run_id: str, trace_id: str, history: Sequence[Envelope] = ()) -> None:
         self._agent = agent
         self._ids = {"trace_id": trace_id, "run_id": run_id}
-        self.adapter = StreamAdapter(**self._ids, agent=agent)
-        self._calls = OpenCalls()
+        self.adapter = adapter.StreamAdapter(**self._ids, agent=agent)
+        self._calls = calls.OpenCalls()
         for envelope in history:
             self._calls.feed(envelope)
 
@@ -58,12 +55,13 @@ class RunEnvelopes:
             call_id = digest_id("answer", answer.ask_id)
             yield self._calls.stamp(UserAnswer(**place, call_id=call_id, payload=answer))
 
-    def feed(self, fact: Fact) -> Iterator[Envelope]:
+    def feed(self, fact: facts.Fact) -> Iterator[Envelope]:
         return map(self._calls.stamp, self.adapter.feed(fact))
 
     def end(self, ts: float, error: BaseException | None = None) -> Iterator[Envelope]:
         failure = None if error is None else _problem(error)
-        return map(self._calls.stamp, ending(self.adapter, self._calls, ts=ts, failure=failure))
+        last = endings.ending(self.adapter, self._calls, ts=ts, failure=failure)
+        return map(self._calls.stamp, last)
 
 
 def user_message(message_id: str, text: str) -> Said:

@@ -22,14 +22,12 @@ from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure
 from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
 from stellwerk.agents.graphs.conversation import CLOSED, FinishedRun, answer_facts, repair, results_in
 from stellwerk.agents.graphs.input import Graph, GraphInput
-from stellwerk.agents.runtime import context
+from stellwerk.agents.runtime import context, conversation, shapes
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler
 from stellwerk.agents.runtime.context import CustomStateShared, Turn, files_of, text_of
-from stellwerk.agents.runtime.conversation import EARLIER_MESSAGES, taint_note
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
-from stellwerk.agents.runtime.shapes import MODES, facts_of, plain_id
 from stellwerk.agents.runtime.write_ahead import call_gate
 from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
@@ -269,11 +267,11 @@ class RunnableAgent:
             options["control"] = turn.pause
         if (graph_context := context.graph_context(self.graph, config)) is not None:
             options["context"] = graph_context
-        modes = cast(list[StreamMode], list(MODES))
+        modes = cast(list[StreamMode], list(shapes.MODES))
         parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
         async with aclosing(cast(AsyncGenerator[Any, None], parts)):
             async for part in parts:
-                for fact in facts_of(part, clock, self.name):
+                for fact in shapes.facts_of(part, clock, self.name):
                     if isinstance(fact, MessageReturned) and fact.message_id not in handler.model_messages:
                         # A node may return messages that were in its input.
                         if fact.message_id in await self._known(turn, config):
@@ -292,7 +290,7 @@ class RunnableAgent:
         held = state.values
         if isinstance(held, dict):  # a function of the functional API returns any shape
             held = held.get(self.graph_input.key or "")
-        known = {plain_id(m.id) for m in _messages(held)}
+        known = {shapes.plain_id(m.id) for m in _messages(held)}
         # A message that a node made without an id was recorded under another one.
         answers = {str(m.text) for m in _messages(held) if isinstance(m, AIMessage)}
         unheard = [message for message in turn.unheard if message.payload.message_id not in known]
@@ -304,7 +302,7 @@ class RunnableAgent:
         known |= {message.payload.message_id for message in turn.unheard}
         saved = await self._saver.aget_tuple(config) if self._saver is not None else None
         held = _messages(saved.checkpoint["channel_values"].get("messages")) if saved else []
-        return known | {plain_id(message.id) for message in held}
+        return known | {shapes.plain_id(message.id) for message in held}
 
     async def _emit_answer(self, turn: Turn, emit: EmitFact, clock: Clock, messages: Collection[str]) -> None:
         """The answer in the final state of an operator's graph; nothing while interrupted."""
@@ -321,7 +319,7 @@ def _messages(found: Any) -> list[BaseMessage]:
 
 def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
     # A message of an agent may quote untrusted content; the client's history has no taint marks.
-    notes = taint_note([EARLIER_MESSAGES]) if said.role == "assistant" else {}
+    notes = conversation.taint_note([conversation.EARLIER_MESSAGES]) if said.role == "assistant" else {}
     return _KINDS[said.role](said.content, id=message_id, response_metadata=notes)
 
 

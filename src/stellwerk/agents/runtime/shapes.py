@@ -15,7 +15,6 @@ from stellwerk.agents.runtime.images import without_data
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.ids import Clock
 from stellwerk.stream import facts
-from stellwerk.stream.facts import Fact, Voice
 from stellwerk.stream.model_calls import message_id_of
 from stellwerk.views.questions import BREAKPOINT, NO, YES
 
@@ -118,7 +117,7 @@ def model_finished(ts: float, run: str, message: AIMessage, calls: Sequence[Tool
     )
 
 
-def voice_of(tags: Sequence[str]) -> Voice:
+def voice_of(tags: Sequence[str]) -> facts.Voice:
     return "held" if HELD in tags else "silent" if NOSTREAM in tags else "open"
 
 
@@ -172,7 +171,7 @@ def plain_id(message_id: str | None) -> str:
     return given.removesuffix("-0") if given.startswith("lc_run--") else given
 
 
-def facts_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[Fact]:
+def facts_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[facts.Fact]:
     """The facts in one part; AI messages that the outermost graph returned come last."""
     space, data = "|".join(part["ns"]), part["data"]
     if part["type"] == "custom":
@@ -194,7 +193,7 @@ def facts_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[Fact
             yield _returned(message, clock, agent)
 
 
-def _questions(space: str, asked: Sequence[Interrupt], clock: Clock) -> Iterator[Fact]:
+def _questions(space: str, asked: Sequence[Interrupt], clock: Clock) -> Iterator[facts.Fact]:
     if not asked:
         yield facts.Interrupted(clock.now(), "", dict(_BREAKPOINT), None, space)
     for each in asked:
@@ -206,7 +205,7 @@ def _questions(space: str, asked: Sequence[Interrupt], clock: Clock) -> Iterator
 
 def _change(
     space: str, node: str, change: Any, messages: Sequence[BaseMessage], clock: Clock, repeated: bool
-) -> Iterator[Fact]:
+) -> Iterator[facts.Fact]:
     for message in messages:
         if isinstance(message, ToolMessage) and not repeated:
             output, failed = payload_of(message), message.status == "error"

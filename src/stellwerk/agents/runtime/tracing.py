@@ -107,14 +107,14 @@ def _provider() -> Any:
     try:
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk import resources
+        from opentelemetry.sdk.trace import TracerProvider, export
     except ImportError:  # the extra is not installed; LangSmith reports it
         return None
     if isinstance(trace.get_tracer_provider(), TracerProvider):
         return None
-    resource = Resource({SERVICE_NAME: "stellwerk"}).merge(OTELResourceDetector().detect())
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    resource = resources.Resource({resources.SERVICE_NAME: "stellwerk"})
+    detected = resource.merge(resources.OTELResourceDetector().detect())
+    provider = TracerProvider(resource=detected, shutdown_on_exit=False)
+    provider.add_span_processor(export.BatchSpanProcessor(OTLPSpanExporter()))
     return provider
