@@ -195,7 +195,8 @@ class Audit:
 
         Who the operator was, and from where, is in the operator's own chain only.
         """
-        own, tenant = action.who.tenant, action.tenant
+        own = action.who.tenant
+        tenant = action.tenant
         if tenant is None or tenant == own:
             return [(own, self._entry(action, outcome))]
         entry = self._entry(replace(action, on={"tenant": tenant, **action.on}), outcome)
@@ -261,7 +262,8 @@ def _append_many(tx: Transaction, items: Sequence[Entries]) -> list[None | Excep
 def _append(tx: Transaction, entries: Entries) -> None:
     for tenant, entry in entries:
         last = tx.row("last_audit", tenant) or (0, _BEGIN)
-        body, number = msgspec.json.encode(entry), last[0] + 1
+        body = msgspec.json.encode(entry)
+        number = last[0] + 1
         tx.run("insert_audit", tenant, number, body, _hash(tenant, number, last[1], body))
 
 

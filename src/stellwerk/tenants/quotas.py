@@ -194,9 +194,10 @@ class RunUsage:
 
     def check(self) -> None:
         """Called before each model and tool call; ``QuotaExceeded`` ends the run as failed."""
-        clock, limits = self.tenant.clock, self.tenant.limits
+        clock = self.tenant.clock
         running = clock.steady() - self.began
-        exceeded = self.tenant.exceeded() or self.session.exceeded(limits, clock.now(), running)
+        in_session = self.session.exceeded(self.tenant.limits, clock.now(), running)
+        exceeded = self.tenant.exceeded() or in_session
         if exceeded is not None:
             raise exceeded.run_error()
 
@@ -350,7 +351,9 @@ class TenantQuotas:
             self._usage(tenant).bytes = size
         for tenant, steps, tokens, seconds in await self._database.read(lambda tx: tx.rows("used_on", today)):
             counted = self._usage(tenant).today()
-            counted.steps, counted.tokens, counted.seconds = steps, tokens, seconds
+            counted.steps = steps
+            counted.tokens = tokens
+            counted.seconds = seconds
 
     def limits(self, tenant: str) -> Limits:
         return self._usage(tenant).limits

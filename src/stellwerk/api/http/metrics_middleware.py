@@ -93,7 +93,8 @@ class AuthFailureLog:
     def record(self, scope: Scope, status: int) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._since >= 60:
-            self._since, self._logged = now, 0
+            self._since = now
+            self._logged = 0
         if self._logged >= LOGGED_PER_MINUTE:
             self._left_out += 1
             return

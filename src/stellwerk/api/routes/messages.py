@@ -36,8 +36,8 @@ def routes(services: Services) -> APIRouter:
         `after` in the response is the cursor that shows the run whole. While one question is open, a message is its
         answer. If it interrupts a round, enqueued messages are withdrawn; `withdrawn` has their texts and files.
         """
-        text, files = body.checked_text(), body.documents
-        sending = sessions.send(who.tenant, sid, text, documents=files, if_busy=body.if_busy, key=key)
+        text = body.checked_text()
+        sending = sessions.send(who.tenant, sid, text, documents=body.documents, if_busy=body.if_busy, key=key)
         return Json(await sending, 202)
 
     @router.post("/answers", **_accepts("answered", *BODY, *openapi.UNASKED, "unknown_file"))
@@ -46,8 +46,8 @@ def routes(services: Services) -> APIRouter:
 
         If several questions are open, each answer is stored (`noted`), and the round continues with the last.
         """
-        answer, files = body.to_payload(), body.documents
-        return Json(await sessions.answer(who.tenant, sid, answer, documents=files, key=key), 202)
+        answering = sessions.answer(who.tenant, sid, body.to_payload(), documents=body.documents, key=key)
+        return Json(await answering, 202)
 
     @router.post("/regenerate", **_accepts("", *BUSY, "nothing_said", "invalid_idempotency_key"))
     async def regenerate(who: RequireRun, sid: SessionId, key: Key = None) -> Response:

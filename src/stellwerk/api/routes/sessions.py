@@ -61,7 +61,8 @@ def routes(services: Services) -> APIRouter:
     @router.post("", **returns(201, Session, "Created", *created, example="begun"))
     async def begin(who: RequireRun, request: Request, body: NewSession) -> Response:
         """Create a session with an agent system."""
-        user, system = on_behalf(who, body.user_id), body.agent_system_id
+        user = on_behalf(who, body.user_id)
+        system = body.agent_system_id
         session = await services.sessions.begin(who.tenant, system, user, is_workflow=body.workflow)
         return _begun(request, session)
 

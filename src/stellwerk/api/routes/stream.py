@@ -91,7 +91,8 @@ def routes(services: Services) -> APIRouter:
         """
         after = reader.parse_cursor(query.newest(last_event_id))
         session = await services.sessions.find(who.tenant, sid)
-        head, until_run_end = session.position, query.until is not None
+        head = session.position
+        until_run_end = query.until is not None
         if query.dialect is None:
             wants_lines = reader.NDJSON.media_type in request.headers.get("accept", "")
             form = reader.NDJSON if wants_lines else reader.SSE
@@ -178,7 +179,8 @@ def one_shot_routes(services: Services) -> APIRouter:
 
 async def _begun(services: Services, who: Principal, body: StreamAgentRequest) -> tuple[str, int]:
     """A new session whose first run is under way, and the cursor that shows the run whole."""
-    sessions, tenant = services.sessions, who.tenant
+    sessions = services.sessions
+    tenant = who.tenant
     last = body.messages[-1]
     if last.role != "user" or not last.content.strip():
         said = "messages: the last one must be the user's, and not empty"

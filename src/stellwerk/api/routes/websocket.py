@@ -132,7 +132,8 @@ class _Connection:
         return receiving.result()
 
     async def _send_events(self, after: int) -> None:
-        streams, head = self.services.streams, self.session.position
+        streams = self.services.streams
+        head = self.session.position
         reader = Reader(streams, self.who, self.session.id, self.profile, FRAMES)
         with SlowClientTimeout(streams.timings.reader_check) as watch:
             try:
@@ -202,15 +203,17 @@ class _Connection:
         # A stream that is not read may not have noticed yet that the key was revoked.
         self.services.credentials.check_valid(self.who)
         require_scope(self.who, "run")
-        sessions, tenant, sid = self.services.sessions, self.who.tenant, self.session.id
+        sessions = self.services.sessions
+        tenant = self.who.tenant
+        sid = self.session.id
         if isinstance(frame, StopFrame):
             return await sessions.stop(tenant, sid, reason=frame.clean_reason())
-        key, files = frame.key, frame.documents
+        files = frame.documents
         if isinstance(frame, AnswerFrame):
             answer = frame.to_payload()
-            return await sessions.answer(tenant, sid, answer, documents=files, key=key)
-        text, if_busy = frame.checked_text(), frame.if_busy
-        return await sessions.send(tenant, sid, text, documents=files, if_busy=if_busy, key=key)
+            return await sessions.answer(tenant, sid, answer, documents=files, key=frame.key)
+        text = frame.checked_text()
+        return await sessions.send(tenant, sid, text, documents=files, if_busy=frame.if_busy, key=frame.key)
 
 
 def _reply(reply: Any, key: str | None) -> bytes:
