@@ -10,7 +10,6 @@ conversation, and calls of the general-purpose sub-agent of a deep agent count f
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from langchain.agents.middleware import AgentState, hook_config
@@ -116,10 +115,11 @@ async def finished_parallel_results() -> list[BaseMessage]:
     checkpoint = here.get(keys.CONFIG_KEY_CHECKPOINT_MAP, {}).get(namespace)
     place = {"checkpoint_ns": namespace, "checkpoint_id": checkpoint}
     saved = await saver.aget_tuple({"configurable": {"thread_id": here["thread_id"], **place}})
-    writes = (saved.pending_writes if saved else None) or []
-    values = [value for _, channel, value in writes if channel == "messages"]
-    written = [value if isinstance(value, list) else [value] for value in values]
-    return [found for found in chain(*written) if isinstance(found, BaseMessage)]
+    found: list[Any] = []
+    for _, channel, value in (saved.pending_writes if saved else None) or ():
+        if channel == "messages":
+            found += value if isinstance(value, list) else [value]
+    return [message for message in found if isinstance(message, BaseMessage)]
 
 
 class OneModelCall(Middleware):

@@ -7,7 +7,6 @@ and so give the parents.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -200,9 +199,10 @@ class PartsReader(StreamReader):
         for node, update in data.items():
             changes = update if isinstance(update, list) else [update]
             is_held = any(shapes.ACCEPTED in table(change) for change in changes)
-            for message in chain(*map(reader.messages_of, changes)):
-                if isinstance(message, AIMessage):
-                    yield from self._unstreamed(space, str(node), message, is_held)
+            for change in changes:
+                for message in reader.messages_of(change):
+                    if isinstance(message, AIMessage):
+                        yield from self._unstreamed(space, str(node), message, is_held)
         yield from self._updates(space, data)
 
     def _unstreamed(self, space: str, node: str, message: AIMessage, is_held: bool) -> Iterator[f.Fact]:

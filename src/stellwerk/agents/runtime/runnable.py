@@ -32,7 +32,6 @@ from stellwerk.agents.runtime.write_ahead import call_gate
 from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, Message, RunEnd
-from stellwerk.envelope.payloads import RunEnded
 from stellwerk.errors import InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.model import ChatMessage, Quotas
@@ -104,10 +103,8 @@ class RunnableAgent:
         Raises:
             StellwerkError: the run failed, or waits for an answer to a question.
         """
-        end = RunEnded(status="failed")
-        async for envelope in self.envelopes(messages, session_id=session_id):
-            if isinstance(envelope, RunEnd):
-                end = envelope.payload
+        envelopes = self.envelopes(messages, session_id=session_id)
+        [end] = [each.payload async for each in envelopes if isinstance(each, RunEnd)]
         if end.status != "completed":
             raise StellwerkError(end.reason or _ASKS)
         return end.result or ""

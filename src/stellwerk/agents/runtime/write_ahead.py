@@ -12,8 +12,6 @@ from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
-
 from stellwerk.agents.runtime.callback_handler import LoopCallbacks
 from stellwerk.agents.runtime.context import RunContext, run_context
 from stellwerk.agents.runtime.shapes import agent_behind
@@ -26,7 +24,7 @@ _TOO_LATE = "the run is over, nothing more is begun in it"
 
 
 @contextmanager
-def call_gate() -> Iterator[list[BaseCallbackHandler]]:
+def call_gate() -> Iterator[list[LoopCallbacks]]:
     """The callbacks to add behind the run's own callback handler; none outside of a server."""
     context = run_context()
     if context.journal is None and context.usage is None:
