@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, SystemMessage
+from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 import stellwerk
@@ -15,6 +16,7 @@ from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.graphs.registry import GraphEntry, Graphs
 from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.runtime.context import CustomStateShared
 from stellwerk.agents.tools.registry import Tools, tool
 from stellwerk.envelope.model import LlmStart, State
 from stellwerk.envelope.results import Table
@@ -39,7 +41,6 @@ def factory(**resources: Any) -> AgentFactory:
     "000.factory.complete-agent-to-runnable-agent",
     "000.factory.builds-with-create-agent",
     "000.runnable.holds-compiled-graph",
-    "000.runnable.holds-initial-state",
     "000.agents.built-from-configuration",
 )
 async def test_a_complete_agent_becomes_a_runnable_agent() -> None:
@@ -47,8 +48,19 @@ async def test_a_complete_agent_becomes_a_runnable_agent() -> None:
     assert isinstance(built, stellwerk.RunnableAgent)
     assert isinstance(built.graph, CompiledStateGraph)
     assert {"model", "tools"} <= set(built.graph.nodes)
-    assert built.initial_state == {}
     assert await built.run([ChatMessage(content="Double four.")]) == "It is 8."
+
+
+@pytest.mark.requirement("000.runnable.holds-initial-state")
+async def test_a_runnable_agent_starts_its_graph_with_the_initial_state() -> None:
+    def repeat(state: CustomStateShared) -> dict[str, Any]:
+        return {"messages": [AIMessage(state["validated_agent_output"])]}
+
+    graph = StateGraph(CustomStateShared).add_node(repeat).add_edge("__start__", "repeat").compile()
+    initial = CustomStateShared(messages=[], validated_agent_output="known before")
+    built = stellwerk.RunnableAgent("echo", graph, initial_state=initial)
+    assert built.initial_state == initial
+    assert await built.run([ChatMessage(content="What do you know?")]) == "known before"
 
 
 @pytest.mark.requirement(

@@ -80,16 +80,18 @@ class StateInfo(TypedDict):
     last_activity: float
 
 
-def fold(overview: Overview, envelope: Envelope) -> Overview:
-    return Overview(
-        status=status.fold(overview.status, envelope),
-        questions=questions.fold(overview.questions, envelope),
-        checklist=checklist.fold(overview.checklist, envelope),
-        progress=_run_progress(overview.progress, envelope),
-        usage=usage.fold(overview.usage, envelope),
-        documents=_files(overview.documents, envelope),
-        hidden=transcript.fold(overview.hidden, envelope),
-    )
+def folded(overview: Overview, envelopes: Iterable[Envelope]) -> Overview:
+    for envelope in envelopes:
+        overview = Overview(
+            status=status.fold(overview.status, envelope),
+            questions=questions.fold(overview.questions, envelope),
+            checklist=checklist.fold(overview.checklist, envelope),
+            progress=_run_progress(overview.progress, envelope),
+            usage=usage.fold(overview.usage, envelope),
+            documents=_files(overview.documents, envelope),
+            hidden=transcript.fold(overview.hidden, envelope),
+        )
+    return overview
 
 
 def _run_progress(progress: RunProgress, envelope: Envelope) -> RunProgress:
@@ -128,21 +130,15 @@ def _files(files: tuple[SessionFile, ...], envelope: Envelope) -> tuple[SessionF
     return (*files, file)
 
 
-def folded(overview: Overview, envelopes: Iterable[Envelope]) -> Overview:
-    for envelope in envelopes:
-        overview = fold(overview, envelope)
-    return overview
-
-
 def as_json(overview: Overview) -> StateInfo:
     """Return the state of a session as the JSON of the API."""
-    status = overview.status
+    standing = overview.status
     listed = overview.checklist
     return {
-        "status": status.status,
-        "round": status.round,
-        "run_id": status.run_id,
-        "awaiting_user_input": status.awaiting_user_input,
+        "status": standing.status,
+        "round": standing.round,
+        "run_id": standing.run_id,
+        "awaiting_user_input": standing.awaiting_user_input,
         "questions": overview.questions,
         "version": listed.version,
         "tasks": listed.tasks,
@@ -150,7 +146,7 @@ def as_json(overview: Overview) -> StateInfo:
         "open_questions": listed.open_questions,
         "progress": _progress(overview),
         "usage": usage.as_json(overview.usage),
-        "last_activity": status.last_activity,
+        "last_activity": standing.last_activity,
     }
 
 

@@ -100,9 +100,6 @@ class DraftMessage:
     def calls(self) -> list[Block]:
         return [block for block in self.blocks.values() if block.kind == "tool"]
 
-    def words(self) -> list[Block]:
-        return [block for block in self.blocks.values() if block.kind != "tool"]
-
     def arguments(self, tool_call_id: str) -> Json | None:
         """Return the arguments that the model wrote, if they are complete."""
         block = self.blocks.get(("tool", tool_call_id))
@@ -114,9 +111,10 @@ class DraftMessage:
 
     def content(self) -> str | list[Json]:
         """Return LangChain's form: a string, or blocks if there is reasoning."""
+        said = [block for block in self.blocks.values() if block.kind != "tool"]
         if self.plain:
-            return "".join(block.text for block in self.words())
-        return [block.content() for block in self.words()]
+            return "".join(block.text for block in said)
+        return [block.content() for block in said]
 
     def _block(self, kind: Literal["text", "reasoning", "tool"], key: str) -> Block:
         if (kind, key) not in self.blocks:
