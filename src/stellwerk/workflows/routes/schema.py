@@ -25,7 +25,8 @@ WorkflowId = Annotated[str, Path(description="the id of a workflow", examples=["
 MESSAGE_ID = "msg_1pZr9dQmE4uYx7kWn2sVfA"
 MessageId = Annotated[str, Path(description="the id of a message", examples=[MESSAGE_ID])]
 
-_EXAMPLES: dict[str, Any] = msgspec.yaml.decode(FilePath(__file__).with_name("examples.yaml").read_bytes())
+_FILE = FilePath(__file__).with_name("examples.yaml")
+_EXAMPLES: dict[str, Any] = msgspec.yaml.decode(_FILE.read_bytes())
 _PROBLEMS = {name: ProblemResponse(**{"code": name, **about}) for name, about in _EXAMPLES["problems"].items()}
 
 
@@ -35,7 +36,8 @@ def workflow_router(prefix: str = "") -> APIRouter:
 
 def returns(kind: type, description: str, *problems: str, example: str = "") -> dict[str, Any]:
     """Options of a route that responds with JSON of this type, or with one of these problems."""
-    return {"responses": {200: openapi.ok(kind, _example(kind, example), description), **_errors(*problems)}}
+    answer = openapi.ok(kind, _example(kind, example), description)
+    return {"responses": {200: answer, **_errors(*problems)}}
 
 
 def returns_polled(kind: type, description: str, *problems: str, listed: bool = False) -> dict[str, Any]:

@@ -225,10 +225,10 @@ class _Workplan:
         _say("Creating final response", progress=90)
         plan, results = _plan_in(state), _results_in(state)
         done = [(plan.objWorkplan[n].agent, results[_task_id(state, n)]) for n in plan.order()]
-        made = {file["name"].casefold(): file for _, result in done for file in result.artifact[FILES]}
         expected = [wanted.name for wanted in plan.objFinalDocuments]
-        first = {name.casefold(): made[name.casefold()] for name in expected if name.casefold() in made}
-        files = list({**first, **made}.values())
+        made = {file["name"].casefold(): file for _, result in done for file in result.artifact[FILES]}
+        wanted = [name.casefold() for name in expected if name.casefold() in made]
+        files = [made[name] for name in dict.fromkeys([*wanted, *made])]
         text = plan.objUserResponse
         if plan.objWorkplan:
             last = [results[_task_id(state, n)] for n in plan.waves()[-1]]

@@ -129,12 +129,17 @@ def _parsed(reply: str) -> Workplan:
     try:
         return Workplan.model_validate_json(text[begin : end + 1])
     except ValidationError as error:
-        wrong = (f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}" for e in error.errors()[:10])
+        wrong = list[str]()
+        for each in error.errors()[:10]:
+            place = ".".join(map(str, each["loc"])) or "the reply"
+            wrong.append(f"{place}: {each['msg']}")
         raise PlanRefused("; ".join(wrong)) from error
 
 
 def _spelt_out(task: PlannedTask, given: Sequence[str]) -> PlannedTask:
-    named = [one for name in task.inputDocuments for one in (given if name == EVERYTHING else [name])]
+    named = list[str]()
+    for name in task.inputDocuments:
+        named += given if name == EVERYTHING else [name]
     return task.model_copy(update={"inputDocuments": list(dict.fromkeys(named))})
 
 
@@ -165,7 +170,8 @@ def _cycles(plan: Workplan) -> Iterator[str]:
 
 
 Texts = dict[str, str]
-_TEXTS = msgspec.toml.decode(Path(__file__).with_name("texts.toml").read_bytes(), type=dict[str, Texts])
+_FILE = Path(__file__).with_name("texts.toml")
+_TEXTS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Texts])
 
 
 def texts_for(language: str) -> Texts:

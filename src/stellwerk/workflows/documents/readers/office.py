@@ -1,4 +1,4 @@
-"""Readers of tables and Office files: csv and xlsx become CSV; docx, pptx and PDF become Markdown."""
+"""Readers of tables and Office files: csv and xlsx to CSV; docx, pptx and PDF to Markdown."""
 
 import asyncio
 import csv
@@ -93,8 +93,9 @@ def table_item(source: Source, rows: Iterable[Sequence[Any]], **about: Any) -> C
         columns, count, end = max(columns, len(cells)), count + 1, out.tell()
     text, count = out.getvalue()[:end], max(count, 0)
     data = about.pop("data")
-    about |= {"data": text if data is None else data, "rows": count, "columns": columns, "truncated": cut}
-    return make_item(source, "text/csv", text, contents.table_summary(head, columns, count, cut=cut), **about)
+    about |= {"data": text if data is None else data, "truncated": cut}
+    summary = contents.table_summary(head, columns, count, cut=cut)
+    return make_item(source, "text/csv", text, summary, rows=count, columns=columns, **about)
 
 
 def _cell(value: object) -> str:
