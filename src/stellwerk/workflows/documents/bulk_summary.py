@@ -5,10 +5,9 @@ An agent would need many calls for this. An unreadable document is only reported
 
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from pydantic import Field
@@ -22,50 +21,30 @@ from stellwerk.workflows.documents.session import SessionDocument, find_in, requ
 from stellwerk.workflows.documents.tools import figures, rows_of
 from stellwerk.workflows.documents.writers import grid
 
-Forms = tuple[str, str]
-"""For one, and for any other number."""
+Texts = dict[str, Any]
+"""Texts of a summary in one language: bulk_summary.toml."""
+_TEXTS: dict[str, Texts] = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryTexts:
-    """Texts of a summary in one language: bulk_summary.toml."""
-
-    there: Forms
-    unread: Forms
-    none: str
-    no_tables: str
-    refused: str
-    cut: Forms
-    columns: Forms
-    rows: Forms
-    pages: Forms
-    words: Forms
-    picture: str
-    heads: tuple[str, ...]
-    marks: str
-    """In numbers: between thousands, and before decimals."""
-    reasons: dict[str, str] = field(default_factory=lambda: REASONS)
-
-    def counted(self, forms: Forms, number: int) -> str:
-        return forms[0] if number == 1 else forms[1].format(self.number(number))
-
-    def number(self, value: object) -> object:
-        """As people write it; anything else as it is."""
-        if not isinstance(value, int | float):
-            return value
-        return f"{value:,}".translate(str.maketrans(",.", self.marks))
-
-    def reason(self, code: str) -> str:
-        return self.reasons.get(code, code)
-
-
-_FILE = Path(__file__).with_suffix(".toml")
-_TEXTS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, SummaryTexts])
-
-
-def texts_for(language: str) -> SummaryTexts:
+def texts_for(language: str) -> Texts:
     """By a code such as ``de`` or ``de-CH``; English for a language without texts."""
     return _TEXTS["de" if language.strip().lower().startswith("de") else "en"]
+
+
+def _amount(texts: Texts, noun: str, number: int) -> str:
+    one, many = texts[noun]
+    return str(one) if number == 1 else str(many.format(_number(texts, number)))
+
+
+def _number(texts: Texts, value: object) -> object:
+    """As people write it: with marks between thousands and before decimals."""
+    if not isinstance(value, int | float):
+        return value
+    return f"{value:,}".translate(str.maketrans(",.", texts["marks"]))
+
+
+def _refusal(texts: Texts, code: str) -> str:
+    return str(texts["refused"].format(texts.get("reasons", REASONS).get(code, code)))
 
 
 _READING = 300.0
@@ -98,9 +77,9 @@ async def digest_documents(
         longest = 0 if brief else min(left, _LONGEST)
         parts.append(await in_thread(_section, known, items, texts, longest))
         left = max(0, left - len(parts[-1]))
-    head = texts.counted(texts.there, len(parts)) if parts else texts.none
+    head = _amount(texts, "there", len(parts)) if parts else texts["none"]
     if unread and len(parts) > 1:
-        head += f" {texts.counted(texts.unread, unread)}"
+        head += f" {_amount(texts, 'unread', unread)}"
     return Text(text="\n\n".join([head, *parts]))
 
 
@@ -115,10 +94,10 @@ async def collect_figures(documents: _Documents, language: _Language = "en") -> 
                 name = known.name if len(readable) == 1 else f"{known.name}: {item.name}"
                 found.append((name, await in_thread(_counted, item)))
     if not found:
-        raise InvalidField(texts.no_tables, field="documents")
+        raise InvalidField(texts["no_tables"], field="documents")
     several = len(found) > 1
     rows = tuple((name, *row) if several else tuple(row) for name, counted in found for row in counted)
-    kinds = [Column(name=name, type="number" if n > 1 else None) for n, name in enumerate(texts.heads)]
+    kinds = [Column(name=name, type="number" if n > 1 else None) for n, name in enumerate(texts["heads"])]
     return Table(columns=tuple(kinds[0 if several else 1 :]), rows=rows)
 
 
@@ -134,10 +113,10 @@ async def _read(wanted: str) -> AsyncIterator[tuple[SessionDocument, _Items]]:
         yield known, items
 
 
-def _section(known: SessionDocument, items: _Items, texts: SummaryTexts, longest: int) -> str:
+def _section(known: SessionDocument, items: _Items, texts: Texts, longest: int) -> str:
     parts = [f"## {' '.join(known.name.split())}"]
     if isinstance(items, ExtractionError):
-        return "\n\n".join([*parts, texts.refused.format(texts.reason(items.code))])
+        return "\n\n".join([*parts, _refusal(texts, items.code)])
     for item in items:
         if len(items) > 1:
             is_file = item.ext and item.metadata.rows is None
@@ -146,26 +125,26 @@ def _section(known: SessionDocument, items: _Items, texts: SummaryTexts, longest
     return "\n\n".join(parts)
 
 
-def _about(item: ContentItem, texts: SummaryTexts, longest: int) -> Iterator[str]:
+def _about(item: ContentItem, texts: Texts, longest: int) -> Iterator[str]:
     about = item.metadata
     if about.error is not None:
-        yield texts.refused.format(texts.reason(about.error))
+        yield _refusal(texts, about.error)
     elif about.rows is not None:
-        columns = texts.counted(texts.columns, about.columns or 0)
-        yield f"*{columns}, {texts.counted(texts.rows, about.rows)}*"
+        columns = _amount(texts, "columns", about.columns or 0)
+        yield f"*{columns}, {_amount(texts, 'rows', about.rows)}*"
         counted = _figures(item)
-        written = [[texts.number(value) for value in row] for row in counted]
-        yield grid([texts.heads[1:], *written] if counted else _first_rows(item)).rstrip()
+        written = [[_number(texts, value) for value in row] for row in counted]
+        yield grid([texts["heads"][1:], *written] if counted else _first_rows(item)).rstrip()
     elif about.width is not None:
-        yield f"*{texts.picture.format(about.width, about.height)}*"
+        yield f"*{texts['picture'].format(about.width, about.height)}*"
     else:
         count = sum(1 for _ in _WORD.finditer(item.data_extracted))
-        pages = texts.counted(texts.pages, about.pages) if about.pages else ""
-        yield f"*{pages or texts.counted(texts.words, count)}*"
+        pages = _amount(texts, "pages", about.pages) if about.pages else ""
+        yield f"*{pages or _amount(texts, 'words', count)}*"
         yield from _text(item, texts, longest)
 
 
-def _text(item: ContentItem, texts: SummaryTexts, longest: int) -> Iterator[str]:
+def _text(item: ContentItem, texts: Texts, longest: int) -> Iterator[str]:
     """As Markdown below the headings of the digest; without room, only its beginning."""
     whole = PAGE_MARK.sub("", item.data_extracted).strip()
     if not longest:
@@ -182,7 +161,7 @@ def _text(item: ContentItem, texts: SummaryTexts, longest: int) -> Iterator[str]
         text = f"```\n{text}\n```"
     yield _HEADING.sub(lambda marks: ("##" + marks[1])[:6], text)
     if cut:
-        yield f"*{texts.counted(texts.cut, cut)}*"
+        yield f"*{_amount(texts, 'cut', cut)}*"
 
 
 def _counted(item: ContentItem) -> Sequence[Sequence[object]]:
