@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.agents.tools.call import run_in_process
+from stellwerk.agents.tools.process import run_in_process
 from stellwerk.agents.tools.registry import ToolSpec, discover
 from stellwerk.errors import ToolFailed, ToolTimeout
 from stellwerk.processes.supervised_process import MARK
@@ -77,7 +77,7 @@ async def test_when_the_run_is_stopped_it_is_killed_with_its_children(tool: Tool
 
 SERVER = """
 import sys, uvloop
-from stellwerk.agents.tools.call import run_in_process
+from stellwerk.agents.tools.process import run_in_process
 from tests.agents import process_tools
 uvloop.run(run_in_process(getattr(process_tools, sys.argv[1]), sys.argv[2]))
 """
@@ -191,7 +191,7 @@ async def test_it_sees_no_environment_no_input_and_nothing_that_the_server_impor
 
 OPEN = """
 import os, sys, uvloop
-from stellwerk.agents.tools.call import run_in_process
+from stellwerk.agents.tools.process import run_in_process
 from tests.agents import process_tools
 os.dup2(2, 50, inheritable=True)
 result, _, _ = uvloop.run(run_in_process(process_tools.look_around, "{}"))

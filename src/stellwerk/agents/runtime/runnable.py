@@ -20,8 +20,9 @@ from langgraph.types import Command, StreamMode
 
 from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure
 from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
-from stellwerk.agents.graphs.conversation import CLOSED, FinishedRun, answer_facts, repair, results_in
+from stellwerk.agents.graphs.answer import FinishedRun, answer_facts
 from stellwerk.agents.graphs.input import Graph, GraphInput
+from stellwerk.agents.graphs.repair import CLOSED, repair, results_in
 from stellwerk.agents.runtime import context, conversation, shapes
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler

@@ -1,39 +1,27 @@
 """Tool calls: validates arguments, runs the function with a timeout, types and stores the result.
 
-A tool runs in the loop, in a thread, or in a child process, which unlike a thread can be killed.
-The child gets its arguments and an environment without secrets. However the call ends, the child
-and all its descendants end with it. The number of processes is limited; waiting for a free slot
-counts towards the timeout of the call.
+A tool runs in the loop, a thread or a process, and knows neither the server nor the model.
 """
 
 import asyncio
 import contextvars
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel
 
-from stellwerk.agents.runtime.context import data_folder
-from stellwerk.agents.tools import worker
+from stellwerk.agents.tools.process import ConvertedResult, run_in_process
 from stellwerk.agents.tools.registry import ARTIFACT_KEY, ToolSpec
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
 from stellwerk.envelope.to_json import to_result
 from stellwerk.errors import ToolFailed, ToolTimeout
-from stellwerk.logs import get_logger
-from stellwerk.processes.supervised_process import ENDING, ProcessResult, run_request
 from stellwerk.threads import counted
-
-logger = get_logger(__name__)
 
 SaveFiles = Callable[[ToolResult, Sequence[Blob]], Awaitable[ToolResult]]
 """Stores the files of a result. It runs within the call, before the result is visible."""
@@ -44,15 +32,6 @@ _GRACE = 3.0
 """Seconds that a timed-out call has to clean up; a process is killed within them."""
 _abandoned: set["asyncio.Task[Any]"] = set()
 """Tasks of running calls, including timed-out ones: the loop itself holds only weak references."""
-MAX_PROCESSES = 16
-"""Processes at one time; each is a Python interpreter."""
-
-_MAX_OUTPUT_SHOWN = 300
-_PATH = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
-_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-
-ConvertedResult = tuple[ToolResult, tuple[str, ...], tuple[Blob, ...]]
-"""The return value of a call: its typed result, notes on it, and the bytes that it refers to."""
 
 
 def langchain_tool(spec: ToolSpec, *, keep: SaveFiles | None = None) -> BaseTool:
@@ -157,57 +136,3 @@ async def _in_thread(spec: ToolSpec, arguments: dict[str, Any]) -> Any:
 
     threading.Thread(target=work, name=f"tool {spec.name}", daemon=True).start()
     return await outcome
-
-
-class _Outcome(msgspec.Struct, frozen=True):
-    failure: str | None = None
-    result: ToolResult | None = None
-    notes: tuple[str, ...] = ()
-    blobs: tuple[Blob, ...] = ()
-
-
-async def run_in_process(
-    spec: ToolSpec, arguments: str, *, slots: asyncio.Semaphore | None = None, patience: float = ENDING
-) -> ConvertedResult:
-    """Call the function of ``spec`` with ``arguments``, a JSON object.
-
-    A cancelled call leaves no process behind: after ``patience`` it is killed with its supervisor.
-
-    Raises:
-        ToolFailed: the tool raised, or its process ended without an answer.
-    """
-    request = {
-        "module": worker.__name__,
-        "reference": _reference(spec),
-        "path": sys.path,
-        "arguments": arguments,
-    }
-    environment = {"PATH": _PATH, "LANG": "C.UTF-8", "STELLWERK_DATA": str(data_folder().parent)}
-    loop = asyncio.get_running_loop()
-    async with slots or _slots.setdefault(loop, asyncio.Semaphore(MAX_PROCESSES)):
-        response = await run_request(request, environment, largest=worker.MAX_ANSWER_BYTES, patience=patience)
-    if response.printed:
-        logger.info("tool_printed", tool=spec.name, text=response.printed)
-    return _decode(spec.name, response)
-
-
-def _reference(spec: ToolSpec) -> str:
-    """``module:name`` if the package is importable, else ``file:name``."""
-    name = spec.function.__module__
-    installed = name != "__main__" and PathFinder.find_spec(name.partition(".")[0]) is not None
-    return f"{name if installed else sys.modules[name].__file__}:{spec.function.__name__}"
-
-
-def _decode(name: str, response: ProcessResult) -> ConvertedResult:
-    how = f"its process ended with {response.ending()}"
-    if response.printed:
-        how += f"; its last output: {response.printed[-_MAX_OUTPUT_SHOWN:]}"
-    if not response.answer:
-        raise ToolFailed(name, f"gave no answer; {how}")
-    try:
-        outcome = msgspec.msgpack.decode(response.answer, type=_Outcome)
-    except msgspec.MsgspecError as error:
-        raise ToolFailed(name, f"gave an answer that cannot be read; {how}") from error
-    if outcome.result is None:
-        raise ToolFailed(name, f"failed: {outcome.failure}")
-    return outcome.result, outcome.notes, outcome.blobs
