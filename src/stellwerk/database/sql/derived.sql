@@ -1,4 +1,4 @@
--- Folds of the log, kept for speed alone: drop them and they are built anew at the next start.
+-- Folds of the log, kept for speed alone: if they are dropped, the next start rebuilds them.
 CREATE TABLE IF NOT EXISTS standing (
     session_id TEXT PRIMARY KEY,
     tenant     TEXT NOT NULL,
