@@ -72,25 +72,27 @@ class Waits:
         return RetryPolicy(retries, sleep=self.sleep, chance=lambda: 1.0)
 
 
-async def streamed(chat: BaseChatModel, retry_policy: RetryPolicy) -> list[str]:
-    """The tokens that a reader of the run sees."""
+async def streamed(chat: BaseChatModel, retry_policy: RetryPolicy, *, as_run: bool = True) -> list[str]:
+    """The tokens that a reader of the run, or of the graph by itself, sees."""
     graph = Conversation(AgentConfig(), chat, retry_policy=retry_policy).graph
-    config: RunnableConfig = {"callbacks": [RunCallbackHandler(lambda fact: None, SteadyClock())]}
+    config: RunnableConfig = {"callbacks": [RunCallbackHandler(lambda fact: None, SteadyClock())] if as_run else []}
     parts = graph.astream({"messages": [("user", "go")]}, config, stream_mode=["messages"], version="v2")
     return [str(part["data"][0].text) async for part in parts if part["data"][0].text]
 
 
-async def test_a_call_that_fails_before_its_first_word_is_tried_again() -> None:
+@pytest.mark.parametrize("as_run", [True, False])
+async def test_a_call_that_fails_before_its_first_word_is_tried_again(as_run: bool) -> None:
     waits, chat = Waits(), Unreliable(errors=[ConnectionError(), ProviderError(503)])
-    assert await streamed(chat, waits.retry_policy(3)) == ["two ", "words"]
+    assert await streamed(chat, waits.retry_policy(3), as_run=as_run) == ["two ", "words"]
     assert len(chat.attempts) == 3
     assert waits.seconds == [0.5, 1.0]
 
 
-async def test_a_call_that_has_spoken_is_not_tried_again() -> None:
+@pytest.mark.parametrize("as_run", [True, False])
+async def test_a_call_that_has_spoken_is_not_tried_again(as_run: bool) -> None:
     waits, chat = Waits(), Unreliable(errors=[ConnectionError("gone")], midway=True)
     with pytest.raises(ConnectionError, match="gone"):
-        await streamed(chat, waits.retry_policy(3))
+        await streamed(chat, waits.retry_policy(3), as_run=as_run)
     assert (len(chat.attempts), waits.seconds) == (1, [])
 
 

@@ -7,14 +7,16 @@ model gets one line, the operator's log the whole error. Log lines never have co
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from langchain.agents.middleware import ToolErrorMiddleware
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import RunnableConfig, merge_configs, var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp, GraphDrained
 
@@ -101,12 +103,12 @@ class RetryPolicy:
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
         """The first result of ``call``; after the last failure its error, as it was raised."""
         for attempt in range(self.retries):
-            before = _first_tokens()
-            try:
-                return await call()
-            except Exception as error:
-                if _first_tokens() > before or not is_transient(error):
-                    raise
+            with _watched() as has_streamed:
+                try:
+                    return await call()
+                except Exception as error:
+                    if has_streamed() or not is_transient(error):
+                        raise
             await self.sleep(self.delay(attempt))
         return await call()
 
@@ -115,13 +117,35 @@ class RetryPolicy:
         return float(min(_FIRST_DELAY * 2**attempt, _LONGEST_DELAY) * (0.5 + self.chance() / 2))
 
 
-def _first_tokens() -> int:
-    """How many model calls of the current step have streamed a token."""
-    callbacks: Any = (var_child_runnable_config.get() or {}).get("callbacks")
-    for callback in getattr(callbacks, "handlers", ()):
-        if isinstance(callback, RunCallbackHandler):
-            return callback.first_tokens[callbacks.parent_run_id]
-    return 0
+class _FirstToken(BaseCallbackHandler):
+    """Notices the first token of a model call in a graph that no RunnableAgent runs."""
+
+    run_inline = True
+    seen = False
+
+    def on_llm_new_token(self, token: str | list[str | dict[str, Any]] = "", **kwargs: Any) -> None:
+        self.seen = self.seen or bool(token)
+
+
+@contextmanager
+def _watched() -> Iterator[Callable[[], bool]]:
+    """Whether the model call within the block has streamed a token by now."""
+    config = var_child_runnable_config.get() or RunnableConfig()
+    callbacks: Any = config.get("callbacks")
+    handlers = getattr(callbacks, "handlers", ())
+    own = next((each for each in handlers if isinstance(each, RunCallbackHandler)), None)
+    if own is not None:
+        counted, step = own.first_tokens, callbacks.parent_run_id
+        before = counted[step]
+        yield lambda: counted[step] > before
+        return
+    first = _FirstToken()
+    merged = merge_configs({"callbacks": callbacks}, {"callbacks": [first]})["callbacks"]
+    token = var_child_runnable_config.set({**config, "callbacks": merged})
+    try:
+        yield lambda: first.seen
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 def is_transient(error: Exception) -> bool:
