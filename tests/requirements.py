@@ -93,7 +93,7 @@ def ledger_problems(promises: Iterable[Promise]) -> Iterator[str]:
                 "write <source>.<area>.<kebab-case>, trust.I1 … trust.I23 or fault-01 … fault-60"
             )
         elif source is not None and source[0] != promise.section:
-            yield f"{where}: {identity} stands under [{promise.section}]; move it to [{source[0]}]"
+            yield f"{where}: {identity} is under [{promise.section}]; move it to [{source[0]}]"
         if first.setdefault(identity, promise) is not promise:
             yield f"{where}: duplicate id {identity}, first in line {first[identity].line}; rename or remove one"
         if promise.state not in STATES:
@@ -178,7 +178,7 @@ def disagreements(promises: Sequence[Promise], citations: Sequence[Citation]) ->
 
 
 def unkept(promises: Iterable[Promise]) -> Iterator[str]:
-    """Say which promise of a seed nobody keeps, and nobody has said why not."""
+    """Say which promise of a seed is open without a reason."""
     for promise in promises:
         if promise.section.isdigit() and promise.state == "open" and not promise.deviates:
             yield f"{promise.where}: {promise.id} is open; write a test that keeps it, or say in `deviates` why not"
