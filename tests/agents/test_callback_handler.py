@@ -34,13 +34,6 @@ def agent(chat: ScriptedModel, tools: list[BaseTool], name: str = "boss", **opti
     return create_agent(chat, tools, name=name, checkpointer=options.get("checkpointer"))
 
 
-@pytest.mark.requirement(
-    "002.mapping.chat-model-start",
-    "002.mapping.chat-model-stream",
-    "002.mapping.chat-model-end",
-    "002.mapping.tool-start",
-    "002.mapping.tool-end",
-)
 async def test_a_run_of_an_agent_with_a_tool_is_recorded_completely() -> None:
     chat = model(ScriptStep(say="Look. ", call="get_weather", args={"city": "Ulm"}), ScriptStep(say="Sunny it is."))
     envelopes = await run_graph(agent(chat, [langchain_tool(get_weather)], checkpointer=InMemorySaver()))

@@ -68,7 +68,6 @@ async def test_a_runnable_agent_starts_its_graph_with_the_initial_state() -> Non
     "000.config.complete-agent-holds-agent-config",
     "000.config.complete-agent-lists-tool-schemas",
     "000.config.complete-agent-lists-agents-as-tools",
-    "000.config.complete-agent-has-description",
 )
 def test_a_complete_agent_is_data_and_survives_a_round_trip_through_json() -> None:
     inner = agent("inner", say("hi")).model_copy(update={"description": "Knows things."})
@@ -80,7 +79,15 @@ def test_a_complete_agent_is_data_and_survives_a_round_trip_through_json() -> No
         agents_as_tools=[AgentAsTool(agent=inner)],
     )
     assert CompleteAgent.model_validate_json(outer.model_dump_json()) == outer
-    assert outer.agents_as_tools[0].agent.description == "Knows things."
+
+
+@pytest.mark.requirement("000.config.complete-agent-has-description")
+async def test_an_agent_that_is_a_tool_is_described_to_the_model_by_its_description() -> None:
+    inner = agent("inner", say("hi")).model_copy(update={"description": "Knows things."})
+    outer = agent("outer", say("done")).model_copy(update={"agents_as_tools": [AgentAsTool(agent=inner)]})
+    built = await factory().build(outer)
+    tools: Any = built.graph.nodes["tools"].bound
+    assert "Knows things." in tools.tools_by_name["inner"].description
 
 
 @pytest.mark.requirement("000.runnable.run-answers-at-once", "000.runnable.chat-messages-become-langchain-messages")

@@ -98,6 +98,11 @@ async def test_log_entries_have_the_fields_of_their_contract(client: httpx2.Asyn
         ("Workflow completed successfully", 100),
     ]
     assert {(entry["type"], entry["status"]) for entry in whole["logs"]} == {("info", "running"), ("info", "completed")}
+    owners = {(entry["workflowId"], entry["mandateId"], entry["userId"]) for entry in whole["logs"]}
+    assert owners == {(whole["id"], whole["mandateId"], whole["userId"])}
+    times = [entry["timestamp"] for entry in whole["logs"]]
+    assert whole["startedAt"] <= times[0] and times == sorted(times)
+    assert whole["logs"][-1]["agentName"]
 
 
 @pytest.mark.requirement("003.message.ids", "003.message.times", "003.message.role", "003.message.content")
@@ -110,6 +115,8 @@ async def test_messages_have_the_fields_of_their_contract(client: httpx2.AsyncCl
     roles = (await client.get("/openapi.json")).json()["components"]["schemas"]["WorkflowMessage"]["properties"]["role"]
     assert roles["enum"] == ["assistant", "system", "user"]
     question, step, answer = whole["messages"]
+    assert {message["workflowId"] for message in whole["messages"]} == {whole["id"]}
+    assert [message["parentMessageId"] for message in whole["messages"]] == [None, question["id"], question["id"]]
     assert question["content"] == "weather"
     assert answer["content"]
     assert all(message["startedAt"] <= message["finishedAt"] for message in (question, step, answer))
