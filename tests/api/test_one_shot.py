@@ -106,6 +106,7 @@ async def test_live_shows_text_while_the_agent_still_works(client: httpx2.AsyncC
     assert text_of([*first, *rest], "text_delta") == text_of(rest)
 
 
+@pytest.mark.requirement("000.endpoint.builds-or-uses-test-agent")
 async def test_earlier_messages_are_history_for_the_agent_and_in_the_log(own: httpx2.AsyncClient) -> None:
     answer = await own.post("/stream-test", json=body("I am Ada", "Hello Ada", "who am I?", agent_system_id="echo"))
     assert text_of(parsed(answer.text)) == "human: I am Ada | ai: Hello Ada | human: who am I?"

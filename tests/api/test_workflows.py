@@ -1,6 +1,7 @@
 """/api/workflows as a polling front end uses it: start, poll, download, go on, stop, delete."""
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ async def test_a_workflow_has_the_fields_it_was_started_with(client: httpx2.Asyn
         "status": "completed",
         "currentRound": 1,
     }
-    assert whole["startedAt"] <= whole["lastActivity"]
+    started, active = (datetime.fromisoformat(whole[name]) for name in ("startedAt", "lastActivity"))
+    assert started.tzinfo is not None and started <= active
     assert whole["dataStats"]["tokensUsed"] > 0
 
 
@@ -212,6 +214,11 @@ async def test_a_failure_is_seen_and_explained(client: httpx2.AsyncClient) -> No
     *_, error, last = whole["logs"]
     assert (error["type"], error["progress"]) == ("error", 100)
     assert (last["message"], last["progress"]) == ("Workflow failure reported", 100)
+    assert whole["lastActivity"] == last["timestamp"]
+    log = (await client.get(f"/sessions/{whole['id']}/events", params={"limit": 1000})).json()["events"]
+    failed = next(n for n, event in enumerate(log) if event["type"] == "error")
+    assert [event["type"] for event in log[failed:] if event["type"].endswith("_start")] == []
+    assert log[-1]["type"] == "run_end"
 
 
 @pytest.mark.requirement("003.polling.logs-from-id", "003.polling.messages-from-id", "003.polling.paged")
