@@ -15,8 +15,9 @@ from stellwerk.envelope.model import Envelope, LlmEnd, LlmStart, LlmToken, RunEn
 from stellwerk.envelope.payloads import ModelCalled, ModelEnded, RunEnded, RunStarted, Token, Usage
 from stellwerk.ids import SystemClock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import CreateSession, Lease, entry
+from stellwerk.log.log import CreateSession, Lease
 from stellwerk.log.notify import WakeUps
+from stellwerk.log.transactions import entry
 from stellwerk.tenants.principals import LOCAL_TENANT
 
 EVENTS = 100_000

@@ -19,7 +19,7 @@ from stellwerk.agents.checkpoints.serde import prove_strict
 from stellwerk.agents.graphs import import_reference, operator_file, registry, serve_targets
 from stellwerk.agents.runtime import context, runnable, tracing
 from stellwerk.agents.tools import registry as tools
-from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems
+from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems, response_start
 from stellwerk.api.routes import all, files, operations, pages
 from stellwerk.api.schema import openapi, responses
 from stellwerk.api.services import Services, server_plugins
@@ -149,6 +149,7 @@ def create_app(
     app.add_middleware(problems.UnexpectedErrors)
     app.add_middleware(cors.CorsMiddleware, origins=listed(chosen.origins))
     app.add_middleware(metrics_middleware.MetricsMiddleware, requests=app.state.requests)
+    app.add_middleware(response_start.ResponseStartMiddleware)
     return app
 
 
@@ -243,7 +244,7 @@ async def _storage(
         audited |= plugin.audited
     database = AuditedDatabase(stored, audited)
     _start(_watch_database(stored, data / DATABASE), opened)
-    log = DurableLog(database, wakes, operator_file.redactors_of(operator))
+    log = DurableLog(database, wakes, operator_file.redactors_of(operator), unaudited=stored)
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
     log.metrics.on_growth = quotas.log_grew

@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -25,8 +25,6 @@ R = TypeVar("R")
 
 _MOST = 100_000
 """More than any system lets a process have."""
-_LONG = 16 * 1024
-"""Characters or bytes whose search is worth a thread."""
 _own = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "stellwerk")
 
 
@@ -34,11 +32,6 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     """Do short work of the server in a thread. It must not wait for another thread."""
     work = partial(copy_context().run, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_own, work)
-
-
-async def searched(text: Sized, search: Callable[[], R]) -> R:
-    """Search a text: a short one in place, a long one in a thread."""
-    return search() if len(text) < _LONG else await in_thread(search)
 
 
 class RunWork:

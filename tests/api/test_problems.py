@@ -9,6 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from stellwerk.api.http.problems import UnexpectedErrors
+from stellwerk.api.http.response_start import ResponseStartMiddleware
 
 Request = dict[str, Any]
 JSON = {"Content-Type": "application/json"}
@@ -223,5 +224,6 @@ async def test_a_client_that_disconnects_during_an_upload_is_not_logged_as_an_er
 
     form = [(b"content-type", b"multipart/form-data; boundary=b")]
     with capture_logs() as logged:
-        await UnexpectedErrors(uploaded)({"type": "http", "path": "/files", "headers": form}, left, unheard)
+        app = ResponseStartMiddleware(UnexpectedErrors(uploaded))
+        await app({"type": "http", "path": "/files", "headers": form}, left, unheard)
     assert [(line["event"], line["log_level"], line["path"]) for line in logged] == [("client_left", "info", "/files")]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stellwerk.envelope.ndjson import LineBuffer, LineTooLong, one_line
+from stellwerk.envelope.ndjson import LineBuffer, LineTooLong
+from stellwerk.envelope.to_json import one_line
 
 lines_of_a_stream = st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip(b" \t\r")))
 

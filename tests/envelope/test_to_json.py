@@ -21,7 +21,6 @@ from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
 from stellwerk.envelope.introspection import make_blob
-from stellwerk.envelope.ndjson import one_line
 from stellwerk.envelope.results import Json
 from stellwerk.envelope.to_json import (
     MAX_BYTES,
@@ -31,6 +30,7 @@ from stellwerk.envelope.to_json import (
     canonical,
     canonical_json,
     clean_text,
+    one_line,
     to_result,
 )
 from tests.envelope.odd_values import (

@@ -13,8 +13,9 @@ from stellwerk.envelope.model import Envelope, decode, encode
 from stellwerk.log import transactions
 from stellwerk.log.compaction import Piece, compact_many
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import PAGE_BYTES, CreateSession, Lease, LogEntry, entry
+from stellwerk.log.log import PAGE_BYTES, CreateSession, Lease, LogEntry
 from stellwerk.log.notify import WakeUps
+from stellwerk.log.transactions import entry
 from tests.golden.files import stored
 from tests.samples import TENANT, llm_end, llm_start, run_end, run_start, token
 

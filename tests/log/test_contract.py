@@ -6,7 +6,8 @@ import pytest
 
 from stellwerk.envelope.model import decode
 from stellwerk.errors import Conflict, Fenced, NotFound
-from stellwerk.log.log import PAGE_BYTES, CreateSession, LogEntry, entry
+from stellwerk.log.log import PAGE_BYTES, CreateSession, LogEntry
+from stellwerk.log.transactions import entry
 from tests.log.conftest import Kept
 from tests.samples import TENANT, whole_run
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,7 @@ from stellwerk.log import transactions
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import CreateSession, Lease, LogEntry
 from stellwerk.log.notify import WakeUps
-from stellwerk.redaction.redactor import Redactors
-from stellwerk.threads import searched
+from stellwerk.redaction.redactor import Redactor, Redactors
 from tests.samples import TENANT
 
 LEASE = Lease(TENANT, "s1", "run", 0)
@@ -64,7 +64,29 @@ async def test_the_event_loop_goes_on_while_a_long_input_is_searched_for_secrets
     assert "".join(await cleaning) == (await redacting).text == "a" * 960_000
 
 
-async def test_texts_of_16_kib_are_searched_in_a_thread() -> None:
-    short, long = "a" * (16 * 1024 - 1), "a" * (16 * 1024)
-    assert await searched(short, threading.get_ident) == threading.get_ident()
-    assert await searched(long, threading.get_ident) != threading.get_ident()
+class ThreadNotingRedactor(Redactor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[int] = []
+
+    def redact(self, value: Any) -> Any:
+        self.threads.append(threading.get_ident())
+        return value
+
+
+class OneRedactor(Redactors):
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._one = redactor
+
+    def of(self, tenant: str) -> Redactor:
+        return self._one
+
+
+async def test_texts_of_16_kib_are_searched_in_a_thread(database: Sqlite) -> None:
+    redactor = ThreadNotingRedactor()
+    log = DurableLog(database, WakeUps(), OneRedactor(redactor))
+    await log.cleaned(TENANT, "a" * (16 * 1024 - 1))
+    await log.cleaned(TENANT, "a" * (8 * 1024), "b" * (8 * 1024))
+    short, long = redactor.threads
+    assert short == threading.get_ident() != long

@@ -19,7 +19,7 @@ from stellwerk.envelope.model import Message, decode, encode
 from stellwerk.envelope.payloads import Said, TextPart, ToolEnded
 from stellwerk.envelope.results import Column, Table, escaped
 from stellwerk.envelope.to_json import to_result
-from stellwerk.log.log import entry
+from stellwerk.log.transactions import entry
 from stellwerk.redaction.redactor import Redactor, forms_of, without_secrets
 
 CANARY = 'sk-canary/7"+ä?\n>>~z|z'

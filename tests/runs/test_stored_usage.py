@@ -20,8 +20,9 @@ from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log import transactions
 from stellwerk.log.compaction import Piece, compact_many
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import CreateSession, Lease, entry
+from stellwerk.log.log import CreateSession, Lease
 from stellwerk.log.notify import WakeUps
+from stellwerk.log.transactions import entry
 from stellwerk.runs.fork import Fork, fork_many
 from tests.samples import TENANT, llm_end, llm_start, run_end, run_start, token
 

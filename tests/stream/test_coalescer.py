@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stellwerk.envelope.model import Envelope, LlmToken, ToolEnd, ToolUpdate, encode
 from stellwerk.envelope.payloads import ToolUpdated
-from stellwerk.log.log import entry
+from stellwerk.log.transactions import entry
 from stellwerk.redaction.redactor import Redactor
 from stellwerk.settings import Settings
 from stellwerk.stream.coalescer import LONGEST_WAIT, Coalescer

@@ -10,8 +10,9 @@ from stellwerk.envelope.model import Envelope, Log
 from stellwerk.envelope.payloads import Logged
 from stellwerk.errors import NotFound
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import CreateSession, Lease, entry
+from stellwerk.log.log import CreateSession, Lease
 from stellwerk.log.notify import WakeUps
+from stellwerk.log.transactions import entry
 from stellwerk.workflows.cache import WorkflowCache
 from stellwerk.workflows.views.workflow import Workflow
 from tests.samples import TENANT, message, place, run_end, run_start, token

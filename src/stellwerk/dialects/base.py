@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from stellwerk.envelope.model import Envelope, RunEnd
-from stellwerk.envelope.ndjson import one_line
 from stellwerk.envelope.payloads import Asked
+from stellwerk.envelope.to_json import one_line
 
 Chunk = dict[str, Any]
 """One item of the translated stream."""

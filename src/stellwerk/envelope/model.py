@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from stellwerk.envelope import payloads as p
-from stellwerk.envelope.ndjson import one_line
-from stellwerk.envelope.to_json import canonical
+from stellwerk.envelope.to_json import canonical, one_line
 
 FORMAT = 1
 """The version of the stored form; every older one stays readable for ever."""

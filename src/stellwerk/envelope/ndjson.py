@@ -1,32 +1,14 @@
-"""NDJSON: one JSON value per line, and a line buffer for streams cut anywhere.
-
-A line ends at LF and nowhere else. Some readers also break at U+0085, U+2028
-and U+2029, so these three are always escaped.
-"""
+"""A line buffer for NDJSON: splits a stream into lines, however its bytes were cut. A line ends at LF only."""
 
 from collections.abc import Iterator
 
 MAX_LINE = 4 * 1024 * 1024
 
-_BREAKS = (
-    ("\u0085".encode(), b"\\u0085"),
-    ("\u2028".encode(), b"\\u2028"),
-    ("\u2029".encode(), b"\\u2029"),
-)
 _BLANK = b" \t\r"
 
 
 class LineTooLong(ValueError):
     """A line of the stream exceeds the limit; perhaps the stream is not NDJSON."""
-
-
-def one_line(data: bytes) -> bytes:
-    """Escape the line breaks of compact JSON; without any, return ``data`` itself."""
-    if data.isascii():
-        return data
-    for char, escaped in _BREAKS:
-        data = data.replace(char, escaped)
-    return data
 
 
 class LineBuffer:

@@ -15,7 +15,6 @@ import msgspec
 
 from stellwerk.envelope import introspection
 from stellwerk.envelope.introspection import Blob, make_blob
-from stellwerk.envelope.ndjson import one_line
 from stellwerk.envelope.results import FileRef, Json, Table, Text, ToolResult, table
 
 MAX_DEPTH = 64
@@ -44,6 +43,21 @@ _LONGEST_NAME = 200
 
 _BAD_TEXT = re.compile("[\0\ud800-\udfff]")
 _FILE_STEM = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_BREAKS = (
+    ("\u0085".encode(), b"\\u0085"),
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+)
+"""Line breaks for some readers of NDJSON, beside LF."""
+
+
+def one_line(data: bytes) -> bytes:
+    """Escape the line breaks of compact JSON; without any, return ``data`` itself."""
+    if data.isascii():
+        return data
+    for char, escaped in _BREAKS:
+        data = data.replace(char, escaped)
+    return data
 
 
 class Canonical(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ gaps and for ever. A reader is a cursor: nothing here knows who reads.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
@@ -16,20 +16,32 @@ from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, decode
 from stellwerk.envelope.to_json import clean_text
 from stellwerk.log import compaction, transactions
-from stellwerk.log.log import CreateSession, Head, Lease, LogEntry, placed
+from stellwerk.log.log import CreateSession, Head, Lease, LogEntry
 from stellwerk.log.metrics import LogMetrics
 from stellwerk.log.notify import WakeUps
 from stellwerk.redaction.redactor import Redactors
-from stellwerk.threads import searched
+from stellwerk.threads import in_thread
 
 PAGE = 500
 """The most envelopes of one read."""
+LONG = 16 * 1024
+"""Characters or bytes whose search for secrets is worth a thread."""
 Payload = TypeVar("Payload")
 
 
 class DurableLog:
-    def __init__(self, database: Database, wakes: WakeUps, redactors: Redactors | None = None) -> None:
+    """``unaudited`` is the same database without audit entries, for the batches of running graphs."""
+
+    def __init__(
+        self,
+        database: Database,
+        wakes: WakeUps,
+        redactors: Redactors | None = None,
+        *,
+        unaudited: Database | None = None,
+    ) -> None:
         self._database, self._wakes = database, wakes
+        self._unaudited = unaudited or database
         self.redactors = redactors or Redactors()
         """The secrets that must not get into the log of each tenant."""
         self.metrics = LogMetrics()
@@ -39,12 +51,14 @@ class DurableLog:
     async def cleaned(self, tenant: str, *texts: str) -> list[str]:
         """A user's text without secrets of the tenant that it contains by mistake."""
         redact = self.redactors.of(tenant).redact
-        return await searched("".join(texts), lambda: redact([*map(clean_text, texts)]))
+        clean = [*map(clean_text, texts)]
+        return redact(clean) if sum(map(len, texts)) < LONG else await in_thread(redact, clean)
 
     async def redacted(self, tenant: str, payload: Payload) -> Payload:
         """The same for a payload, whose texts are clean."""
         redact = self.redactors.of(tenant).redact
-        return cast("Payload", await searched(msgspec.json.encode(payload), lambda: redact(payload)))
+        is_short = len(msgspec.json.encode(payload)) < LONG
+        return redact(payload) if is_short else await in_thread(redact, payload)
 
     async def create(self, session: CreateSession) -> None:
         """Begin an empty session.
@@ -63,7 +77,8 @@ class DurableLog:
             Fenced: the lease has moved on; nothing was written, stop at once.
         """
         append = transactions.Append(lease, batch_no, entries)
-        return self.commit(transactions.append_many, append, lease.session_id, lambda last: placed(last, entries))
+        future = self._unaudited.submit(transactions.append_many, append)
+        return self._shown(future, lease.session_id, lambda last: transactions.placed(last, entries))
 
     def commit(
         self,
@@ -75,14 +90,17 @@ class DurableLog:
         urgent: bool = False,
     ) -> "asyncio.Future[R]":
         """Submit an operation that appends, and show what it ``stored`` only after the commit."""
+        return self._shown(self._database.submit(operation, item, urgent=urgent), session_id, stored)
 
+    def _shown(
+        self, future: "asyncio.Future[R]", session_id: str, stored: Callable[[R], list[Stored]]
+    ) -> "asyncio.Future[R]":
         def show(done: "asyncio.Future[R]") -> None:
             if not done.cancelled() and done.exception() is None:
                 events = stored(done.result())
                 self._wakes.show(session_id, events)
                 self.metrics.see(session_id, events)
 
-        future = self._database.submit(operation, item, urgent=urgent)
         future.add_done_callback(show)
         return future
 

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stellwerk.database import statements
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import FORMAT
+from stellwerk.envelope.model import FORMAT, Envelope, encode, type_of
 from stellwerk.envelope.packing import is_pack, packed, unpacked
 from stellwerk.errors import Conflict, Fenced, NotFound, StellwerkError
 from stellwerk.log.log import CreateSession, Lease, LogEntry
+from stellwerk.redaction.redactor import Redactor
 
+_NOTHING_SECRET = Redactor()
 _SLICE = 200
 """Rows of each table that one transaction removes."""
 
@@ -58,6 +61,20 @@ class Overtaken(StellwerkError):
 
 def unknown_session(session_id: str) -> NotFound:
     return NotFound("session", session_id, remedy="POST /sessions makes one")
+
+
+def entry(envelope: Envelope, redactor: Redactor = _NOTHING_SECRET) -> LogEntry:
+    """The last moment before the log: known secrets must not get in, as they never get out."""
+    body = encode(envelope)
+    if redactor and redactor.may_occur_in(body.decode()):
+        payload = redactor.redact(envelope.payload)
+        body = body if payload == envelope.payload else encode(replace(envelope, payload=payload))
+    return LogEntry(type_of(envelope), envelope.ts, body)
+
+
+def placed(last: int, entries: Sequence[LogEntry]) -> list[Stored]:
+    """The entries at the positions they were given."""
+    return [Stored(position, e.body) for position, e in enumerate(entries, last - len(entries) + 1)]
 
 
 def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Exception]:

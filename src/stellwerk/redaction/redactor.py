@@ -16,9 +16,8 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from stellwerk.envelope.introspection import Blob, make_blob
-from stellwerk.envelope.ndjson import one_line
 from stellwerk.envelope.results import cell, escaped
-from stellwerk.envelope.to_json import PREVIEW, clean_text, free_key
+from stellwerk.envelope.to_json import PREVIEW, clean_text, free_key, one_line
 from stellwerk.redaction.aho_corasick import Automaton
 
 S = TypeVar("S", bound=msgspec.Struct)

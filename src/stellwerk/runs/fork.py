@@ -9,8 +9,7 @@ from stellwerk.agents.checkpoints.rows import copy_states
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.model import FORMAT, Message, RunEnd, RunStart, SubgraphCheckpoint, decode
 from stellwerk.errors import Conflict
-from stellwerk.log.log import entry
-from stellwerk.log.transactions import append_unfenced, unknown_session
+from stellwerk.log.transactions import append_unfenced, entry, unknown_session
 from stellwerk.runs import commands
 from stellwerk.runs.transactions import each, rebuild_status
 from stellwerk.tenants.quotas import Limits, refuse_bytes

@@ -1,4 +1,4 @@
-"""The recorder appends the envelopes of one run to the log.
+"""The recorder appends the envelopes of one run to the log; the journal makes them of the facts of a graph.
 
 Envelopes go in as they happen, are merged while they wait, and are appended
 when due; at most one batch is under way. A slow disk therefore makes batches
@@ -15,17 +15,31 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
+import structlog
+
 from stellwerk.database.port import Operation, P, Transaction, retry_storage
+from stellwerk.documents.store import DocumentStore
+from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunEnd
-from stellwerk.errors import Fenced, StorageClosed, StorageFull, StorageGone
+from stellwerk.envelope.payloads import Problem
+from stellwerk.envelope.results import ToolResult
+from stellwerk.errors import Fenced, StellwerkError, StorageClosed, StorageFull, StorageGone
+from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import Lease, entry, placed
+from stellwerk.log.log import Lease
 from stellwerk.log.tick import Tick
-from stellwerk.log.transactions import Append, append_many
-from stellwerk.runs.transactions import Finish, finish_many
+from stellwerk.log.transactions import Append, append_many, entry, placed
+from stellwerk.redaction.redactor import without_secrets
+from stellwerk.runs.resume import RunHistory
+from stellwerk.runs.transactions import ClaimedRun, Finish, finish_many
+from stellwerk.stream.adapter import StreamAdapter
 from stellwerk.stream.calls import OpenCalls
 from stellwerk.stream.coalescer import Coalescer
+from stellwerk.stream.endings import ending
+from stellwerk.stream.facts import CheckpointSaved, Fact
 from stellwerk.timings import Timings
+
+logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,3 +305,71 @@ class Recorder:
         self.failure = self.failure if isinstance(self.failure, Fenced) else error
         if not self._over:  # the last words wait as long as it takes
             self._lost()
+
+
+class RunJournal:
+    """One run under way: facts come in, envelopes go to the recorder."""
+
+    def __init__(
+        self, claimed: ClaimedRun, history: RunHistory, recorder: Recorder, documents: DocumentStore, clock: Clock
+    ) -> None:
+        self.claimed = claimed
+        self.history = history
+        self.recorder = recorder
+        self.clock = clock
+        self.lease = lease = claimed.lease
+        self.start = start = history.start
+        self.logger = logger.bind(session=lease.session_id, run=lease.run_id)
+        self._keep = partial(documents.keep, lease.tenant, lease.session_id)
+        self._clean = partial(without_secrets, redactor=recorder.redactor)
+        self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
+        self._failure: Problem | None = None
+
+    def tell(self, fact: Fact) -> None:
+        envelopes, blobs = self._clean([*self.adapter.feed(fact)], self.adapter.blobs())
+        for envelope in envelopes:
+            self.recorder.feed(envelope)
+        if blobs:
+            self.recorder.keep_first(partial(self._keep, blobs))
+
+    async def keep(self, result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
+        (result,), clean = self._clean([result], blobs)
+        await self._keep(clean)
+        return result
+
+    async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
+        about = () if fact is None else self.adapter.feed(fact)
+        is_own = fact is not None and not fact.namespace
+        await self.recorder.commit_with(operation, item, about, self.adapter.waiting if is_own else None)
+
+    async def stored(self) -> None:
+        await self.recorder.stored()
+
+    def cut_off(self) -> str | None:
+        """The name of a non-idempotent tool whose call is still open."""
+        suspended = self.adapter.suspended
+        for start in self.recorder.calls.open_tools():
+            called = start.payload
+            if called.kind == "tool" and not called.idempotent and start.call_id not in suspended:
+                return called.tool_name
+        return None
+
+    def closing(self) -> Iterator[Envelope]:
+        """Ends for the calls that were cut off; paused ones and those around a graph stay open."""
+        calls = self.recorder.calls
+        graphs = {start.call_id for start in calls.open_tools() if start.payload.kind != "tool"}
+        return calls.closing(ts=self.clock.now(), run_id=self.lease.run_id, but={*graphs, *self.adapter.suspended})
+
+    def fail(self, error: BaseException) -> None:
+        """The message of a foreseen error is for the user; others go to the operator's log."""
+        name = type(error).__name__
+        code = "agent_failed"
+        text = f"the agent raised {name}; the server's log has the details"
+        if isinstance(error, StellwerkError):
+            code = error.code
+            text = error.message
+        self._failure = Problem(code=code, message=text, fatal=True, class_=name)
+
+    def ending(self) -> Iterator[Envelope]:
+        """The last envelopes: the answer, ends for open calls, and the run_end."""
+        return ending(self.adapter, self.recorder.calls, ts=self.clock.now(), failure=self._failure)

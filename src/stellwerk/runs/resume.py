@@ -20,8 +20,7 @@ from stellwerk.envelope import model as m
 from stellwerk.envelope.model import Envelope, RunStart, ToolEnd, ToolStart, decode
 from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
-from stellwerk.log.log import entry
-from stellwerk.log.transactions import Append, unknown_session
+from stellwerk.log.transactions import Append, entry, unknown_session
 from stellwerk.runs.transactions import ClaimedRun, Finish, finish_many
 from stellwerk.stream.endings import interrupted_ending
 from stellwerk.views.questions import resume_value

@@ -1,44 +1,31 @@
 """The runner drives one run, and makes sure that it ends visibly in every case."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 from functools import partial
-from typing import Any
-
-import structlog
 
 from stellwerk.agents.checkpoints.reconcile import replaced_run, start_state, waiting_messages
 from stellwerk.agents.runtime.context import Pause, RunContext, SessionDocuments, Turn, chat_message_of, running_in
 from stellwerk.agents.runtime.images import NOT_SHOWN
 from stellwerk.agents.runtime.runnable import USER_REMEDY, RunnableAgent
 from stellwerk.agents.runtime.tracing import traced_as
-from stellwerk.database.port import Operation, Transaction
-from stellwerk.documents.store import DocumentStore
-from stellwerk.envelope.introspection import Blob
+from stellwerk.database.port import Transaction
 from stellwerk.envelope.model import Envelope, Message, Warning
-from stellwerk.envelope.payloads import Problem
-from stellwerk.envelope.results import ToolResult
 from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.log.log import Head
 from stellwerk.log.tick import Tick
 from stellwerk.log.transactions import unknown_session
-from stellwerk.redaction.redactor import without_secrets
 from stellwerk.runs import transactions
-from stellwerk.runs.recorder import Recorder
-from stellwerk.runs.resume import RunHistory, close, load_history, message_of
+from stellwerk.runs.recorder import Recorder, RunJournal
+from stellwerk.runs.resume import close, load_history, message_of
 from stellwerk.runs.scheduler import SessionStorage
 from stellwerk.runs.systems import Systems
 from stellwerk.runs.transactions import ClaimedRun
-from stellwerk.stream.adapter import StreamAdapter
-from stellwerk.stream.endings import ending
-from stellwerk.stream.facts import CheckpointSaved, Fact
 from stellwerk.tenants.tenants import folder_of
 from stellwerk.threads import RunWork, working
-
-logger = structlog.get_logger(__name__)
 
 
 class Runner:
@@ -66,7 +53,7 @@ class Runner:
             return True
         for envelope in history.envelopes:
             recorder.calls.feed(envelope)
-        run = _Run(claimed, history, recorder, self._storage.documents, clock)
+        run = RunJournal(claimed, history, recorder, self._storage.documents, clock)
         try:
             if not await self._drive(run, pause):
                 return await self._release(run)
@@ -80,7 +67,7 @@ class Runner:
             raise
         return True
 
-    async def _release(self, run: "_Run") -> bool:
+    async def _release(self, run: RunJournal) -> bool:
         """Leave the run to the next process. All of its envelopes are stored.
 
         With a non-idempotent tool call cut off it keeps its owner, and is ended as crashed later.
@@ -94,7 +81,7 @@ class Runner:
         release = transactions.Release(run.lease, run.clock.now(), paused=True)
         return await self._storage.database.submit(transactions.release_many, release, urgent=True)
 
-    async def _drive(self, run: "_Run", pause: Pause) -> bool:
+    async def _drive(self, run: RunJournal, pause: Pause) -> bool:
         """True when the run is over, False when it was paused."""
         lease = run.lease
         started = run.start.payload
@@ -132,7 +119,7 @@ class Runner:
             run.fail(error)
         return True
 
-    async def _resume(self, run: "_Run", agent: RunnableAgent) -> None:
+    async def _resume(self, run: RunJournal, agent: RunnableAgent) -> None:
         """Close the calls that a crash cut off, and seed the adapter with the log.
 
         Raises:
@@ -154,7 +141,7 @@ class Runner:
             waiting = await waiting_messages(self._storage.database, lease.tenant, lease.run_id)
             run.adapter.seed([*history.envelopes, *closing], waiting)
 
-    async def _turn(self, run: "_Run", agent: RunnableAgent) -> Turn:
+    async def _turn(self, run: RunJournal, agent: RunnableAgent) -> Turn:
         turn, first = await self._storage.database.read(partial(_read_turn, run=run))
         system = run.start.payload.system
         if turn.user_id is None and agent.wants_user_id and system not in self._warned:
@@ -166,7 +153,7 @@ class Runner:
         return replace(turn, earlier=[chat_message_of(e) for e in earlier if isinstance(e, Message)])
 
 
-def _read_turn(tx: Transaction, *, run: "_Run") -> tuple[Turn, int | None]:
+def _read_turn(tx: Transaction, *, run: RunJournal) -> tuple[Turn, int | None]:
     """The turn; for a first one also its start, as earlier messages may come before it."""
     history = run.history
     tenant, session_id, _, epoch = astuple(run.lease)
@@ -197,7 +184,7 @@ def _read_turn(tx: Transaction, *, run: "_Run") -> tuple[Turn, int | None]:
 
 
 @contextmanager
-def _in_threads(run: "_Run") -> Iterator[None]:
+def _in_threads(run: RunJournal) -> Iterator[None]:
     """Log the threads that a run leaves behind: a thread cannot be ended."""
     work = RunWork()
     try:
@@ -206,71 +193,3 @@ def _in_threads(run: "_Run") -> Iterator[None]:
     finally:
         if work.threads:
             run.logger.warning("threads_left", threads=work.threads)
-
-
-class _Run:
-    """One run under way: facts come in, envelopes go to the recorder."""
-
-    def __init__(
-        self, claimed: ClaimedRun, history: RunHistory, recorder: Recorder, documents: DocumentStore, clock: Clock
-    ) -> None:
-        self.claimed = claimed
-        self.history = history
-        self.recorder = recorder
-        self.clock = clock
-        self.lease = lease = claimed.lease
-        self.start = start = history.start
-        self.logger = logger.bind(session=lease.session_id, run=lease.run_id)
-        self._keep = partial(documents.keep, lease.tenant, lease.session_id)
-        self._clean = partial(without_secrets, redactor=recorder.redactor)
-        self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
-        self._failure: Problem | None = None
-
-    def tell(self, fact: Fact) -> None:
-        envelopes, blobs = self._clean([*self.adapter.feed(fact)], self.adapter.blobs())
-        for envelope in envelopes:
-            self.recorder.feed(envelope)
-        if blobs:
-            self.recorder.keep_first(partial(self._keep, blobs))
-
-    async def keep(self, result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
-        (result,), clean = self._clean([result], blobs)
-        await self._keep(clean)
-        return result
-
-    async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
-        about = () if fact is None else self.adapter.feed(fact)
-        is_own = fact is not None and not fact.namespace
-        await self.recorder.commit_with(operation, item, about, self.adapter.waiting if is_own else None)
-
-    async def stored(self) -> None:
-        await self.recorder.stored()
-
-    def cut_off(self) -> str | None:
-        """The name of a non-idempotent tool whose call is still open."""
-        suspended = self.adapter.suspended
-        for start in self.recorder.calls.open_tools():
-            called = start.payload
-            if called.kind == "tool" and not called.idempotent and start.call_id not in suspended:
-                return called.tool_name
-        return None
-
-    def closing(self) -> Iterator[Envelope]:
-        """Ends for the calls that were cut off; paused ones and those around a graph stay open."""
-        calls = self.recorder.calls
-        graphs = {start.call_id for start in calls.open_tools() if start.payload.kind != "tool"}
-        return calls.closing(ts=self.clock.now(), run_id=self.lease.run_id, but={*graphs, *self.adapter.suspended})
-
-    def fail(self, error: BaseException) -> None:
-        """The message of a foreseen error is for the user; others go to the operator's log."""
-        name = type(error).__name__
-        code = "agent_failed"
-        text = f"the agent raised {name}; the server's log has the details"
-        if isinstance(error, StellwerkError):
-            code = error.code
-            text = error.message
-        self._failure = Problem(code=code, message=text, fatal=True, class_=name)
-
-    def ending(self) -> Iterator[Envelope]:
-        """The last envelopes: the answer, ends for open calls, and the run_end."""
-        return ending(self.adapter, self.recorder.calls, ts=self.clock.now(), failure=self._failure)

@@ -17,7 +17,8 @@ from stellwerk.envelope.model import Envelope, RunStart, decode
 from stellwerk.envelope.payloads import RunStarted
 from stellwerk.errors import StellwerkError
 from stellwerk.log import transactions as log
-from stellwerk.log.log import Lease, entry, placed
+from stellwerk.log.log import Lease
+from stellwerk.log.transactions import entry, placed
 from stellwerk.tenants.quotas import NO_LIMITS, Limits, refuse_bytes
 from stellwerk.views.status import TASK, TURNING_POINTS, Status, fold
 

@@ -18,7 +18,8 @@ from stellwerk.envelope.packing import PACKED, expanded
 from stellwerk.envelope.payloads import FilePart
 from stellwerk.errors import Conflict, NotFound
 from stellwerk.log import transactions as log
-from stellwerk.log.log import PAGE_BYTES, entry, placed
+from stellwerk.log.log import PAGE_BYTES
+from stellwerk.log.transactions import entry, placed
 from stellwerk.runs.transactions import status_of
 from stellwerk.views.status import Status
 from stellwerk.views.tombstones import TYPES, Erasable, Erasure, SessionIndex

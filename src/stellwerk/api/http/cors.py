@@ -13,6 +13,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stellwerk.api.http.response_start import on_response_start
+
 _ALWAYS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -47,19 +49,18 @@ class CorsMiddleware:
         before = scope.get("endpoint")  # this app, if a host has mounted it
         allowed_origin = asked["origin"] if asked.get("origin") in self._origins else None
 
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                answer = MutableHeaders(scope=message)
-                self._set_headers(answer, allowed_origin)
-                reached = scope.get("endpoint")
-                if reached is before or id(reached) in own_endpoints:
-                    answer.setdefault("Content-Security-Policy", _POLICY)
-            await send(message)
+        def add_headers(message: Message) -> None:
+            answer = MutableHeaders(scope=message)
+            self._set_headers(answer, allowed_origin)
+            reached = scope.get("endpoint")
+            if reached is before or id(reached) in own_endpoints:
+                answer.setdefault("Content-Security-Policy", _POLICY)
 
+        on_response_start(scope, add_headers)
         if allowed_origin and scope["method"] == "OPTIONS" and "access-control-request-method" in asked:
-            await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, with_headers)
+            await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, send)
         else:
-            await self._app(scope, receive, with_headers)
+            await self._app(scope, receive, send)
 
     def _set_headers(self, answer: MutableHeaders, allowed_origin: str | None) -> None:
         for name, value in _ALWAYS.items():

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stellwerk.api.http.audit import HANDSHAKE, origin_of
+from stellwerk.api.http.response_start import on_response_start
 from stellwerk.logs import NotSecret
 from stellwerk.metrics import Counter, Histogram
 
@@ -23,7 +24,6 @@ logger = structlog.get_logger(__name__)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", HANDSHAKE})
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STREAMS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
-_STARTS = frozenset({"http.response.start", "websocket.http.response.start", "websocket.accept"})
 _KEY = re.compile(r"bearer sw_([0-9A-Za-z]{12})_", re.IGNORECASE)
 LOGGED_PER_MINUTE = 60
 
@@ -52,15 +52,14 @@ class MetricsMiddleware:
         began = now()
         reading: list[str] = []
 
-        async def measured(message: Message) -> None:
-            if message["type"] in _STARTS:
-                self._answered(scope, message.get("status", 101), now() - began)
-                reading.extend(_kinds(message))
-                self._requests.readers.update(reading)
-            await send(message)
+        def measure(message: Message) -> None:
+            self._answered(scope, message.get("status", 101), now() - began)
+            reading.extend(_kinds(message))
+            self._requests.readers.update(reading)
 
+        on_response_start(scope, measure)
         try:
-            await self._app(scope, receive, measured)
+            await self._app(scope, receive, send)
         finally:
             self._requests.readers.subtract(reading)
 

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stellwerk.api.http.response_start import on_response_start
 from stellwerk.errors import Forbidden, InvalidField, MalformedJson, SpecError, StellwerkError
 from stellwerk.spec.published import SpecProblemInfo, spec_problems
 
@@ -168,13 +169,14 @@ class UnexpectedErrors:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def watch(message: Message) -> None:
+        def note_start(message: Message) -> None:
             nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
+            started = True
 
+        if scope["type"] == "http":
+            on_response_start(scope, note_start)
         try:
-            await self._app(scope, receive, watch)
+            await self._app(scope, receive, send)
         except ClientDisconnect:
             logger.info("client_left", path=scope.get("path"))  # in the middle of a body
         except Exception:

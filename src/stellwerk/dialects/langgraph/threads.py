@@ -16,8 +16,8 @@ import msgspec
 from stellwerk.dialects.base import Chunk, Cursor, Dialect
 from stellwerk.dialects.langgraph.namespaces import START, Call, Effect, Namespace, Namespaces
 from stellwerk.envelope import model as m
-from stellwerk.envelope.ndjson import one_line
 from stellwerk.envelope.payloads import Checkpointed, ModelEnded, RunEnded, ToolEnded
+from stellwerk.envelope.to_json import one_line
 from stellwerk.views.values import Block, DraftMessage, Json, text_of, usage_of
 
 PER_POSITION = 100_000
