@@ -57,6 +57,20 @@ async def test_a_missing_result_goes_between_its_call_and_the_next_message(schem
     assert (warned.code, warned.message.endswith("given one: tool_b")) == ("tool_calls_closed", True)
 
 
+async def test_a_gap_that_an_earlier_version_left_behind_is_filled_where_it_is() -> None:
+    session, graph = speaking()
+    await left_with(graph, HumanMessage("x", id="h1"), calling("a"), HumanMessage("y", id="h2"), calling("b"))
+    assert result(await session.send("hello?")) == "7 seen"
+    messages = (await graph.aget_state(THREAD)).values["messages"]
+    assert kinds(messages) == ["human", "ai", "a", "human", "ai", "b", "human", "ai"]
+    assert [message.id for message in messages if message.id in ("h1", "h2", "ai-a", "ai-b")] == [
+        "h1",
+        "ai-a",
+        "h2",
+        "ai-b",
+    ]
+
+
 async def test_a_conversation_that_is_whole_stays_as_it_is() -> None:
     session, graph = speaking()
     await left_with(graph, HumanMessage("x"), calling("a"), ToolMessage("done", tool_call_id="a"))

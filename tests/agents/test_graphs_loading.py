@@ -109,9 +109,11 @@ def test_two_packages_of_one_name_are_an_error(tmp_path: Path) -> None:
         ("not a module:graph", "write it as"),
         ("agnt.py:graph", "there is no file .*agnt.py; did you mean 'agent.py'?"),
         ("agent.py:graf", "there is no 'graf' in it; did you mean 'graph'?"),
-        ("agent.py:x", "there is no 'x' in it$"),
-        ("other.py:graph", "there is no file .*other.py$"),
-        ("nowhere/agent.py:graph", "there is no file .*/nowhere/agent.py$"),
+        ("agent.py:x", "there is no 'x' in it; there are: builder, graph$"),
+        ("other.py:graph", "there is no file .*other.py; there are: agent.py, agent.v2.py, broken.py"),
+        ("nowhere/agent.py:graph", "there is no file .*; nor is there a folder .*nowhere$"),
+        ("bare/agent.py:graph", "there is no file .*; there is no .py file in that folder$"),
+        ("hollow.py:graph", "there is no 'graph' in it; it has no names at all$"),
         ("agent.v2.py:graph", "cannot have a dot in its name; rename the file"),
         ("broken.py:graph", r"importing it failed: ZeroDivisionError: division by zero \(.*broken.py, line 2\)"),
         ("syntax.py:graph", r"importing it failed: SyntaxError: '\(' was never closed .*syntax.py, line 1"),
@@ -128,7 +130,9 @@ def test_a_reference_that_leads_nowhere_says_what_to_do(
     write(tmp_path / "broken.py", "graph = 1\ngraph / 0")
     write(tmp_path / "syntax.py", "graph = (")
     write(tmp_path / "lacking.py", "import no_such_package")
+    write(tmp_path / "hollow.py", "")
     write(tmp_path / "tool.py", "from stellwerk import tool\n\n@tool\ndef sell(article: str) -> str: return article")
+    (tmp_path / "bare").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BrokenReference, match=f"(?s)^{reference}: .*{says}"):
         load_reference(reference)

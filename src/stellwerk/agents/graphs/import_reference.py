@@ -24,6 +24,8 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 _FORM = "write it as path/to/file.py:name or package.module:name"
+_LISTED = 10
+"""The most names that an error lists."""
 _OURS = str(Path(stellwerk.__file__).parent)
 
 
@@ -41,7 +43,7 @@ def load_reference(reference: str) -> Any:
     else:
         module = _from_package(reference, place)
     if not hasattr(module, name):
-        raise BrokenReference(reference, f"there is no {name!r} in it{_hint(name, vars(module))}")
+        raise BrokenReference(reference, f"there is no {name!r} in it; {_hint(name, _own_names(module))}")
     return getattr(module, name)
 
 
@@ -94,8 +96,7 @@ def _from_package(reference: str, name: str) -> ModuleType:
 def _from_file(reference: str, path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
-        beside = [file.name for file in path.parent.glob("*.py")]
-        raise BrokenReference(reference, f"there is no file {path}{_hint(path.name, beside)}")
+        raise BrokenReference(reference, f"there is no file {path}; {_beside(path)}")
     if "." in path.stem:
         raise BrokenReference(reference, "a module cannot have a dot in its name; rename the file")
     root, name = _module_name(path)
@@ -126,9 +127,28 @@ def _module_name(path: Path) -> tuple[Path, str]:
     return folder, ".".join(parts)
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def _beside(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"nor is there a folder {path.parent}"
+    siblings = [file.name for file in path.parent.glob("*.py")]
+    return _hint(path.name, siblings) if siblings else "there is no .py file in that folder"
+
+
+def _own_names(module: ModuleType) -> list[str]:
+    """The functions and objects of a module, without imported functions, types and texts."""
+    values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return [
+        name
+        for name, value in values.items()
+        if not isinstance(value, ModuleType | type | str)
+        and (not hasattr(value, "__qualname__") or value.__module__ == module.__name__)
+    ]
+
+
+def _hint(name: str, known: list[str]) -> str:
+    if near := get_close_matches(name, known, n=1):
+        return f"did you mean {near[0]!r}?"
+    return f"there are: {', '.join(sorted(known)[:_LISTED])}" if known else "it has no names at all"
 
 
 def _last_line(error: BaseException) -> str:

@@ -1,17 +1,18 @@
 """Repair of dangling tool calls in the state of an operator's graph, before its next input.
 
-Model providers reject a conversation in which a tool call has no result; a stop, a crash or a
-failed run can leave one behind. Agents of ours are repaired in each model request (``middleware``).
-For a graph of the operator the missing results go into its state, before the user's next message.
+Model providers reject a conversation in which a tool call has no result; a stop, a crash or a failed
+run can leave one behind. Agents of ours are repaired in each model request (``middleware``). A graph
+of the operator has no such middleware, so the missing results go into its state, in front of the
+user's next message.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from typing import Any, NamedTuple
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.types import Command
 
 from stellwerk.agents.graphs.input import Graph, GraphInput
@@ -22,7 +23,7 @@ _TEXT = "{} has no result: the run ended before it. It may have taken effect all
 
 
 class Repair(NamedTuple):
-    """The results to put in front of the input, so that no tool call at the end lacks one."""
+    """The messages to put in front of the input, so that every tool call in the state has a result."""
 
     messages: list[BaseMessage]
     warning: str
@@ -30,26 +31,28 @@ class Repair(NamedTuple):
 
 def repair(graph: Graph, graph_input: GraphInput, saved: CheckpointTuple | None) -> Repair | None:
     """None if no tool call lacks a result, or if the state cannot be repaired."""
-    key = graph_input.key or ""
-    channel = graph.channels.get(key) if graph_input.form == "messages" else None
-    # A channel without a reducer is replaced by the input; other reducers may do anything.
+    channel = graph.channels.get(graph_input.key or "") if graph_input.form == "messages" else None
+    # A channel without a reducer is replaced by the input as a whole; other reducers may do anything.
     if saved is None or not isinstance(channel, BinaryOperatorAggregate):
         return None
-    said = saved.checkpoint["channel_values"].get(key)
+    said = saved.checkpoint["channel_values"].get(graph_input.key or "")
     if not isinstance(said, list) or not all(isinstance(message, BaseMessage) for message in said):
         return None
+    whole = list(with_missing_results(said, _TEXT))
     known = {id(message) for message in said}
-    backwards = reversed([*with_missing_results(said, _TEXT)])
-    missing = [*takewhile(lambda message: id(message) not in known, backwards)][::-1]
+    end = 1 + max((n for n, message in enumerate(whole) if id(message) in known), default=-1)
+    gaps = [message for message in whole[:end] if id(message) not in known]
     # LangGraph drops the writes of an unfinished step as soon as there is new input.
-    pending = results_in(write for _, _, write in saved.pending_writes or ())
-    written = {result.tool_call_id: result for result in pending}
-    results = [written.get(result.tool_call_id, result) for result in missing]
-    if not results:
-        return None
-    names = ", ".join(dict.fromkeys(result.name or "unknown" for result in results))
-    problem = "tool calls of an earlier run had no result in the conversation"
-    return Repair([*results], f"{problem} and were given one: {names}")
+    written = {result.tool_call_id: result for result in results_in(w for _, _, w in saved.pending_writes or ())}
+    trailing = [written.get(result.tool_call_id, result) for result in whole[end:]]
+    messages: list[BaseMessage] = [*trailing]
+    if gaps:  # left by earlier versions; no reducer inserts, so the whole conversation is written again
+        if channel.operator is not add_messages:
+            return None
+        messages = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole[:end], *trailing]
+    names = ", ".join(dict.fromkeys(result.name or "unknown" for result in [*gaps, *trailing]))
+    warning = f"tool calls of an earlier run had no result in the conversation and were given one: {names}"
+    return Repair(messages, warning) if messages else None
 
 
 def results_in(values: Iterable[Any]) -> Iterator[ToolMessage]:
