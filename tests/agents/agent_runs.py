@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stellwerk.agents.build.factory import AgentFactory
-from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.envelope.model import AskUser, Envelope, LlmToken, RunEnd, ToolEnd, ToolStart, type_of
 from stellwerk.envelope.payloads import Answered

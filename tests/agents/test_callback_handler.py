@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
 
-from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.agents.tools.builtin import get_weather

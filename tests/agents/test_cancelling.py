@@ -14,7 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.build.resources import Resources
-from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.tools.registry import Tools
 from stellwerk.agents.tools.spec import tool

@@ -14,7 +14,8 @@ from stellwerk.agents.build.models import chat_model
 from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.graphs.registry import adopted
-from stellwerk.agents.runtime.context import RunContext, Turn, running_in
+from stellwerk.agents.runtime.context import RunContext, running_in
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.database.port import Operation
 from stellwerk.database.sqlite import Sqlite

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
 
 from stellwerk.agents.graphs.input import Graph, find_input
-from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.envelope.model import Message
 from stellwerk.envelope.payloads import Said, TextPart

@@ -24,7 +24,7 @@ from langgraph.types import Command
 
 from stellwerk.agents.checkpoints.serde import StrictSerializer
 from stellwerk.agents.runtime.budget import spending
-from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.runtime.tracing import trace_in_place
 from stellwerk.envelope.payloads import Answered

@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 from langgraph.graph import MessagesState, StateGraph
 
 from stellwerk.agents.runtime.callback_handler import RunCallbackHandler
-from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.envelope.model import Envelope, Log, ToolStart, ToolUpdate

@@ -25,7 +25,7 @@ from stellwerk.database.sqlite import Sqlite
 from stellwerk.settings import Settings
 from tests.conftest import running_server
 
-TO_FIRST_TOKEN = 42
+TO_FIRST_TOKEN = 40
 """Modules that a message passes from the request to the first token at a reader."""
 PER_TOKEN = 18
 """Modules that a token passes from the model to a reader."""

@@ -7,7 +7,8 @@ from dataclasses import astuple, replace
 from functools import partial
 
 from stellwerk.agents.checkpoints.reconcile import replaced_run, start_state, waiting_messages
-from stellwerk.agents.runtime.context import Pause, RunContext, SessionDocuments, Turn, chat_message_of, running_in
+from stellwerk.agents.runtime.context import Pause, RunContext, SessionDocuments, running_in
+from stellwerk.agents.runtime.conversation import Turn, chat_message_of
 from stellwerk.agents.runtime.images import NOT_SHOWN
 from stellwerk.agents.runtime.runnable import USER_REMEDY, RunnableAgent
 from stellwerk.agents.runtime.tracing import traced_as

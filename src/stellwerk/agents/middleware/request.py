@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolM
 
 from stellwerk.agents.middleware.types import Answer, AskModel, Middleware, Request
 from stellwerk.agents.runtime.conversation import since_input, with_missing_results
-from stellwerk.agents.runtime.images import takes_images, with_images
+from stellwerk.agents.runtime.images import NOTE, takes_images, with_images
 from stellwerk.agents.runtime.shapes import FINAL
 from stellwerk.spec.model import AgentConfig
 
@@ -64,8 +64,9 @@ class Images(Middleware):
     """Inserts the images of which the messages hold references."""
 
     async def awrap_model_call(self, request: Request, handler: AskModel) -> Answer:
+        has_images = any(NOTE in message.response_metadata for message in request.messages)
         # An earlier version of the system may have had a model that takes images.
-        if takes_images(request.model):
+        if has_images and takes_images(request.model):
             request = request.override(messages=await with_images(request.messages))
         return await handler(request)
 

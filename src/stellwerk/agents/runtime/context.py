@@ -1,12 +1,12 @@
-"""The context of a run: its input, what the server offers to code in a graph, and agent state.
+"""The context of a run: what the server offers to code in a graph, and agent state.
 
 The runner sets a ``RunContext`` around the graph. Without a server nothing is offered.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired, Protocol
 
@@ -19,12 +19,9 @@ from stellwerk.agents.graphs.state_types import hints_of
 from stellwerk.database.port import Database, Operation
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import Blob
-from stellwerk.envelope.model import Message
-from stellwerk.envelope.payloads import FilePart, TextPart
 from stellwerk.envelope.results import ToolResult
 from stellwerk.errors import CorruptStore, NotFound
 from stellwerk.settings import Settings
-from stellwerk.spec.model import ChatMessage
 from stellwerk.stream.facts import CheckpointSaved
 from stellwerk.tenants.quotas import RunUsage
 from stellwerk.timings import Timings
@@ -140,51 +137,3 @@ class CustomStateShared(AgentState[Any]):
 
     validated_agent_output: NotRequired[str]
     """The answer that validation accepted; empty while there is none for the current input."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message, answers to open questions, or a request to continue an interrupted run."""
-
-    session_id: str
-    epoch: int | None = None
-    """The fencing token of the lease under which the run may write; None without a server."""
-    user_id: str | None = None
-    """The session's user, for graphs that keep data for each user."""
-    message_id: str = ""
-    """The user's message, also for a run that continues an earlier one."""
-    text: str = ""
-    files: Sequence[FilePart] = ()
-    warned: bool = False
-    """The log already has the warning about images that no model is shown."""
-    answers: Mapping[str, Any] = field(default_factory=dict)
-    """The resume value of each question, by ask_id."""
-    earlier: Sequence[ChatMessage] = ()
-    """The history of a conversation that is not stored here."""
-    unheard: Sequence[Message] = ()
-    """Messages of stopped or failed runs; the state may lack some of them."""
-    from_checkpoint: str | None = None
-    """Start from this checkpoint instead of the last one."""
-    goes_on: bool = False
-    """The graph's state already has the input: continue from its last checkpoint."""
-    pause: Pause | None = None
-    """On request the graph finishes its step, stores its state, and ``Paused`` is raised."""
-
-    def of_message(self, message: Message) -> "Turn":
-        """The turn with this message as its input."""
-        message_id = message.payload.message_id
-        return replace(self, message_id=message_id, text=text_of(message), files=files_of(message))
-
-
-def chat_message_of(message: Message) -> ChatMessage:
-    return ChatMessage.model_validate({"role": message.payload.role, "content": text_of(message)})
-
-
-def text_of(message: Message) -> str:
-    """The text that the agent reads: the message, and the names of its files."""
-    texts = [part.text for part in message.payload.content if isinstance(part, TextPart)]
-    return "\n".join([*texts, *(part.as_text for part in files_of(message))])
-
-
-def files_of(message: Message) -> list[FilePart]:
-    return [part for part in message.payload.content if isinstance(part, FilePart)]

@@ -1,16 +1,19 @@
-"""Queries on a conversation: its current input, documents, cost and taint marks."""
+"""A conversation: the turn that a run answers, and queries on messages: input, documents, cost, taint marks."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
+from langgraph.runtime import RunControl
 from langgraph.types import Command
 
-from stellwerk.envelope.payloads import ATTACHED
+from stellwerk.envelope.model import Message
+from stellwerk.envelope.payloads import ATTACHED, FilePart, TextPart
+from stellwerk.spec.model import ChatMessage
 
 VALIDATOR = "validator"
 """The author of remarks of the validation; such a message is no new input."""
@@ -232,3 +235,51 @@ def tainted_by(sources: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         _inherited_taint.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message, answers to open questions, or a request to continue an interrupted run."""
+
+    session_id: str
+    epoch: int | None = None
+    """The fencing token of the lease under which the run may write; None without a server."""
+    user_id: str | None = None
+    """The session's user, for graphs that keep data for each user."""
+    message_id: str = ""
+    """The user's message, also for a run that continues an earlier one."""
+    text: str = ""
+    files: Sequence[FilePart] = ()
+    warned: bool = False
+    """The log already has the warning about images that no model is shown."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """The resume value of each question, by ask_id."""
+    earlier: Sequence[ChatMessage] = ()
+    """The history of a conversation that is not stored here."""
+    unheard: Sequence[Message] = ()
+    """Messages of stopped or failed runs; the state may lack some of them."""
+    from_checkpoint: str | None = None
+    """Start from this checkpoint instead of the last one."""
+    goes_on: bool = False
+    """The graph's state already has the input: continue from its last checkpoint."""
+    pause: RunControl | None = None
+    """On request the graph finishes its step, stores its state, and ``Paused`` is raised."""
+
+    def of_message(self, message: Message) -> "Turn":
+        """The turn with this message as its input."""
+        message_id = message.payload.message_id
+        return replace(self, message_id=message_id, text=text_of(message), files=files_of(message))
+
+
+def chat_message_of(message: Message) -> ChatMessage:
+    return ChatMessage.model_validate({"role": message.payload.role, "content": text_of(message)})
+
+
+def text_of(message: Message) -> str:
+    """The text that the agent reads: the message, and the names of its files."""
+    texts = [part.text for part in message.payload.content if isinstance(part, TextPart)]
+    return "\n".join([*texts, *(part.as_text for part in files_of(message))])
+
+
+def files_of(message: Message) -> list[FilePart]:
+    return [part for part in message.payload.content if isinstance(part, FilePart)]

@@ -115,7 +115,7 @@ def _block(document_id: str, mime: str, data: bytes) -> dict[str, Any]:
 async def with_images(messages: list[AnyMessage]) -> list[AnyMessage]:
     """The conversation with the images that its messages refer to, the latest that fit."""
     documents = run_context().documents
-    if documents is None or not any(NOTE in message.response_metadata for message in messages):
+    if documents is None:
         return messages
     room = _RequestRoom()
     found: list[AnyMessage] = []

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stellwerk.agents.runtime.context import Turn
+from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunStart, UserAnswer
 from stellwerk.envelope.payloads import Answered, Problem, RunStarted, Said, TextPart
 from stellwerk.errors import InvalidInput, StellwerkError

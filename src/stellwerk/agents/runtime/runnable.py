@@ -26,13 +26,15 @@ from stellwerk.agents.graphs.repair import CLOSED, repair, results_in
 from stellwerk.agents.runtime import context, conversation, shapes
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler
-from stellwerk.agents.runtime.context import CustomStateShared, Turn, files_of, text_of
+from stellwerk.agents.runtime.context import CustomStateShared
+from stellwerk.agents.runtime.conversation import Turn, files_of, text_of
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
 from stellwerk.agents.runtime.write_ahead import call_gate
 from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, Message, RunEnd
+from stellwerk.envelope.payloads import FilePart
 from stellwerk.errors import InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.model import ChatMessage, Quotas
@@ -236,16 +238,22 @@ class RunnableAgent:
         for message in turn.unheard:
             if message.payload.role == "user":
                 given = (text_of(message), message.payload.message_id, files_of(message))
-                said.append(await message_with_images(*given, self.options.images, left_out))
+                said.append(await self._user_message(*given, left_out))
             else:
-                said.append(_spoken(message.payload.message_id, context.chat_message_of(message)))
-        own = (turn.text, turn.message_id, turn.files)
-        said.append(await message_with_images(*own, self.options.images, left_out))
+                said.append(_spoken(message.payload.message_id, conversation.chat_message_of(message)))
+        said.append(await self._user_message(turn.text, turn.message_id, turn.files, left_out))
         if left_out and not turn.warned:
             why = "; ".join(f"The model is not shown {each}" for each in left_out)
             emit(Warned(clock.now(), NOT_SHOWN, why))
         state = self.graph_input.to_input(said)
         return {**self.initial_state, **state} if isinstance(state, dict) else state
+
+    async def _user_message(
+        self, text: str, message_id: str, files: Sequence[FilePart], left_out: list[str]
+    ) -> HumanMessage:
+        if not files:
+            return HumanMessage(text, id=message_id)
+        return await message_with_images(text, message_id, files, self.options.images, left_out)
 
     async def _repaired(self, config: RunnableConfig, emit: EmitFact, clock: Clock) -> list[BaseMessage]:
         """Results for dangling tool calls in an operator's graph, to go before the message."""
