@@ -34,7 +34,7 @@ PACKAGE_CAPS = {
     "agents/runtime": 2047,
     "agents/scripted": 637,
     "agents/tools": 884,
-    "api/http": 1191,
+    "api/http": 1213,
     "api/routes": 1589,
     "api/schema": 491,
     "api/streams": 520,
