@@ -175,6 +175,8 @@ class ToolEnded(Payload, frozen=True, kw_only=True):
     duration: float | None = None
     outcome: Outcome | None = None
     synthesized: bool = False
+    written_by_node: bool = False
+    """A node wrote this result itself: no tool was seen to run, nor with which arguments."""
 
 
 class Checkpointed(Payload, frozen=True, kw_only=True):

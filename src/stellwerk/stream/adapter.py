@@ -174,7 +174,7 @@ class StreamAdapter:
         start, voice = found
         self._ts = fact.ts
         yield from self._models.finished(fact, start, voice)
-        self._tools.request(start.parent_id, fact.tool_calls)
+        self._tools.requests.add(start.parent_id, fact.tool_calls)
         if (inside := self._tools.outcomes.get(start.parent_id or "")) is not None:
             add_usage(inside.usage, used_by(start.payload.model, fact.input_tokens, fact.output_tokens))
         if voice == "held" and not fact.tool_calls:
@@ -330,7 +330,7 @@ class _ResumeState:
     def _asked(self, ask: m.AskUser) -> None:
         asked = ask.payload
         if asked.tool_name and asked.tool_call_id:
-            self.tools.request(ask.parent_id, [(asked.tool_name, asked.tool_call_id, asked.args)])
+            self.tools.requests.add(ask.parent_id, [(asked.tool_name, asked.tool_call_id, asked.args)])
         if ask.run_id == self.tree.run_id:  # questions of earlier runs are answered
             self.states.asks[asked.ask_id] = ask
 
@@ -354,7 +354,8 @@ class _ResumeState:
         first = self._first[start.call_id] = self._first.get(before, before) if before else start.call_id
         self.tools.attempts[first] = self.tools.attempts.get(first, 0) + 1
         self.tools.waiting[first] = start
-        self.tools.forget_request(start.parent_id, start.payload.tool_call_id)
+        self.tools.requests.take(start.parent_id, start.payload.tool_call_id)
+        self.tools.requests.started(first, start)
         self._parents[start.call_id] = start.parent_id
         if start.payload.kind != "tool":
             self.tools.outcomes[start.call_id] = OutcomeBuilder()
@@ -375,7 +376,7 @@ class _ResumeState:
             self.answers = [] if done.tool_calls else [*self.answers, (end, text)]
             self.in_state = min(self.in_state, len(self.answers))
         requested = [(call.name, call.tool_call_id, call.args) for call in done.tool_calls or ()]
-        self.tools.request(end.parent_id, requested)
+        self.tools.requests.add(end.parent_id, requested)
         inside = self.tools.outcomes.get(end.parent_id or "")
         if inside is not None and done.usage is not None:
             add_usage(inside.usage, done.usage)

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from stellwerk.envelope.model import Document, Envelope, ToolEnd, ToolStart
 from stellwerk.envelope.payloads import Failure, Filed, ToolCalled, ToolEnded
 from stellwerk.envelope.results import FileRef, Json, ToolResult
@@ -12,6 +14,7 @@ from stellwerk.ids import digest_id
 from stellwerk.stream import facts as f
 from stellwerk.stream.calls import CallTree, abandoned, cleaned, graph_of
 from stellwerk.stream.outcomes import OutcomeBuilder
+from stellwerk.stream.tool_requests import DIRECT, ToolRequests
 
 ERROR_TEXT = 2000
 """Characters of an error that are kept."""
@@ -27,21 +30,22 @@ class ToolCalls:
     """By call, for every open agent and graph."""
     waiting: dict[str, ToolStart] = field(default_factory=dict)
     """Calls that an earlier run of the trace left open with a question, by their first id."""
-    requested: dict[tuple[str, str], tuple[str, dict[str, Any]]] = field(default_factory=dict)
-    """Name and arguments of requested calls that have not started.
-
-    By owner ("" is the run) and tool_call_id.
-    """
     attempts: dict[str, int] = field(default_factory=dict)
     """Starts of each call, by its first id."""
 
+    def __post_init__(self) -> None:
+        self.requests = ToolRequests(self.tree)
+
     def started(self, fact: f.ToolStarted) -> Iterator[Envelope]:
+        if fact.tool_call_id.startswith(DIRECT):
+            fact = replace(fact, tool_call_id=self.requests.claim(fact, self.waiting) or fact.tool_call_id)
         first = digest_id(self.tree.trace_id, fact.namespace, fact.tool_call_id)
         start = self.waiting.pop(first, None)
         if start is None:
             start = self._start(fact, first)
             yield start
-        self.forget_request(start.parent_id, fact.tool_call_id)
+        self.requests.take(start.parent_id, fact.tool_call_id)
+        self.requests.started(first, start)
         self.tree.open(fact.run, start, fact.namespace)
         if fact.kind == "agent":
             self.outcomes.setdefault(start.call_id, OutcomeBuilder()).signal = fact.signal
@@ -120,18 +124,26 @@ class ToolCalls:
                     yield from self._returned(call, fact.ts, fact.output, fact.failed)
                     return
         owner = self.tree.owner_of(fact.namespace)
-        requested = self.forget_request(owner, fact.tool_call_id)
+        if self.requests.was_run(owner, fact.tool_call_id, fact.output):
+            return
+        requested = self.requests.take(owner, fact.tool_call_id)
         if requested is None:
             return
         name, args = requested
         call_id, _ = self._attempt(digest_id(self.tree.trace_id, fact.namespace, fact.tool_call_id))
-        called = ToolCalled(tool_name=name, tool_call_id=clean_text(fact.tool_call_id), args=args)
+        called = ToolCalled(tool_name=name, tool_call_id=clean_text(fact.tool_call_id))
+        if fact.failed:  # a rejected call shows what was rejected
+            called = replace(called, args=args)
         start = ToolStart(**self.tree.place(fact.ts, owner, call_id, self.tree.agent_of(owner)), payload=called)
         yield start
-        yield from self._returned(start, fact.ts, fact.output, fact.failed)
+        for envelope in self._returned(start, fact.ts, fact.output, fact.failed):
+            if isinstance(envelope, ToolEnd) and not fact.failed:
+                envelope = replace(envelope, payload=replace(envelope.payload, written_by_node=True))
+            yield envelope
 
     def failed(self, start: ToolStart, fact: f.CallFailed) -> Iterator[Envelope]:
         failure = Failure(message=clean_text(fact.message)[:ERROR_TEXT], code="tool_raised", class_=fact.kind)
+        self.requests.ended(start.call_id, failure.message)
         yield from self._end(start, fact.ts, None, failure)
 
     def paused(self, fact: f.CallPaused) -> Iterable[Envelope]:
@@ -142,24 +154,12 @@ class ToolCalls:
                 self.tree.asked_by.setdefault(ask_id, start.call_id)
         return ()
 
-    def request(self, owner: str | None, calls: Iterable[tuple[str, str, Any]]) -> None:
-        """Note the tool calls that a model asked for: name, tool_call_id and arguments."""
-        for name, tool_call_id, args in calls:
-            given = self.tree.canonical(args).value
-            self.requested[self._key(owner), tool_call_id] = (
-                clean_text(name),
-                given if isinstance(given, dict) else {},
-            )
-
-    def forget_request(self, owner: str | None, tool_call_id: str) -> tuple[str, dict[str, Any]] | None:
-        """Return name and arguments of a requested call that starts or that a node answers."""
-        return self.requested.pop((self._key(owner), tool_call_id), None)
-
     def _returned(
         self, start: ToolStart, ts: float, output: Any, failed: bool, before: tuple[str, ...] = ()
     ) -> Iterator[Envelope]:
         result, notes, blobs = to_result(output)
         self.tree.blobs += blobs
+        self.requests.ended(start.call_id, result.as_text())
         failure = Failure(message=result.as_text()[:ERROR_TEXT], code="tool_error") if failed else None
         if isinstance(result, FileRef):
             yield self._filed(start, ts, result)
@@ -236,6 +236,3 @@ class ToolCalls:
                 return str(call.payload.meta[_MESSAGE])
             call = self.tree.tools.get(call.parent_id or "")
         return None
-
-    def _key(self, owner: str | None) -> str:
-        return "" if owner is None or owner in self.tree.runs else owner

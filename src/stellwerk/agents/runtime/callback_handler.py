@@ -25,6 +25,7 @@ from stellwerk.agents.runtime.context import Pause, run_context
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream import facts
 from stellwerk.stream.facts import Fact, ModelToken, ToolArgsDelta
+from stellwerk.stream.tool_requests import DIRECT
 
 EmitFact = Callable[[Fact], None]
 _PARAMS = ("temperature", "top_p", "max_tokens", "stop")
@@ -220,7 +221,7 @@ class RunCallbackHandler(LoopCallbacks):
     def _direct(self, space: str, name: str) -> str:
         """The id of a tool call made directly by a node; the same when the node runs again."""
         number = self._calls[space, name] = self._calls.get((space, name), 0) + 1
-        return f"direct_{digest_id(space, name, str(number))[:12]}"
+        return f"{DIRECT}{digest_id(space, name, str(number))[:12]}"
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         _tool_call_writer.set(self._writers.pop(run_id, None))
