@@ -1,9 +1,8 @@
 """What a database must promise: one writer that commits in groups, and many readers.
 
-A write is an *operation* over a list of items. All items that wait when the
-writer comes round share one transaction and one fsync; items of the same
-operation are handed over together, so that a database which is good at sets
-can work on the set. Each item has its own outcome: an operation returns an
+A write is an *operation* over a list of items. All items that wait when the writer comes round share
+one transaction and one fsync; items of the same operation are handed over together, so that a database
+which is good at sets can work on the set. Each item has its own outcome: an operation returns an
 exception in the place of an item that is refused, and its neighbours go on.
 """
 
@@ -100,11 +99,13 @@ class ReadBatcher:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._pending: list[Callable[[Transaction], Any]] = []
+        self._batch: asyncio.Task[list[Any]] | None = None
 
     async def read(self, query: Callable[[Transaction], R]) -> R:
-        if not self._pending:
-            self._batch = asyncio.create_task(self._read_pending())
         batch = self._batch
+        if batch is None:
+            batch = self._batch = asyncio.create_task(self._read_pending())
+            batch.add_done_callback(lambda done: done.cancelled() or done.exception())  # all callers may be gone
         place = len(self._pending)
         self._pending.append(query)
         await asyncio.wait([batch])
@@ -114,6 +115,6 @@ class ReadBatcher:
         return found
 
     async def _read_pending(self) -> list[Any]:
-        queries = self._pending
-        self._pending = []
+        queries, self._pending = self._pending, []
+        self._batch = None  # its results are not held beyond its callers
         return await self._database.read(lambda tx: [query(tx) for query in queries])

@@ -1,8 +1,7 @@
 """The database in one SQLite file: one writer thread with group commit, a few reader threads.
 
-All bookkeeping happens on the event loop; the threads only ever see a batch
-that was handed to them. So there is no lock, and a batch that fails on the
-writer thread fails its own jobs and nothing else.
+All bookkeeping happens on the event loop; the threads only ever see a batch that was handed to them.
+So there is no lock, and a batch that fails on the writer thread fails its own jobs and nothing else.
 """
 
 import asyncio
