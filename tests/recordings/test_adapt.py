@@ -18,7 +18,18 @@ from langgraph.types import interrupt
 import stellwerk
 from stellwerk.agents.recorded.parts import MODES
 from stellwerk.dialects.registry import DIALECTS
-from stellwerk.envelope.model import AskUser, Envelope, Message, RunEnd, RunStart, Warning, encode, type_of
+from stellwerk.envelope.model import (
+    AskUser,
+    Envelope,
+    Error,
+    LlmEnd,
+    Message,
+    RunEnd,
+    RunStart,
+    Warning,
+    encode,
+    type_of,
+)
 from stellwerk.errors import InvalidInput
 from stellwerk.testing import MemoryLog, ScriptedModel, ScriptRule, ScriptStep, order_problems
 from tests.dialects.agui_rules import problems
@@ -115,6 +126,23 @@ async def test_an_error_of_the_graph_ends_the_run_and_is_raised() -> None:
     assert order_problems(found) == []
     end = found[-1].payload
     assert (end.status, end.code, end.reason) == ("failed", "agent_failed", "the agent raised ArithmeticError")
+
+
+@pytest.mark.parametrize("kind", ["on_llm_error", "on_chat_model_error"])
+async def test_a_failed_model_call_in_a_recording_of_callbacks_ends_as_failed(kind: str) -> None:
+    place = {"name": "model", "run_id": "m", "parent_ids": ["g"]}
+    found = await adapted(
+        [
+            {"event": "on_chain_start", "name": "graph", "run_id": "g", "data": {"input": GIVEN}},
+            {"event": "on_chat_model_start", **place},
+            {"event": kind, **place, "data": {"error": {"class": "RateLimited", "message": "later"}}},
+            {"event": "on_chain_end", "name": "graph", "run_id": "g", "data": {"output": {}}},
+        ]
+    )
+    (ended,) = [each.payload for each in found if isinstance(each, LlmEnd)]
+    assert (ended.status, ended.synthesized) == ("error", False)
+    assert [each.payload.message for each in found if isinstance(each, Error)] == ["model raised RateLimited"]
+    assert order_problems(found) == []
 
 
 async def test_an_interrupt_is_a_question_and_the_run_waits_for_its_user() -> None:

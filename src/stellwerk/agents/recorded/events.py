@@ -121,7 +121,7 @@ class EventsReader(StreamReader):
         else:
             yield f.CallFailed(self.ts, run, kind, str(error.get("message", "")))
 
-    on_tool_error = on_chain_error
+    on_llm_error = on_chat_model_error = on_tool_error = on_chain_error
 
     def on_custom_event(self, run: str, event: Item) -> Iterator[f.Fact]:
         yield f.CustomEvent(self.ts, "", {"name": event.get("name"), "data": event.get("data")}, run=run)
