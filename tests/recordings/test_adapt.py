@@ -128,6 +128,13 @@ async def test_an_error_of_the_graph_ends_the_run_and_is_raised() -> None:
     assert (end.status, end.code, end.reason) == ("failed", "agent_failed", "the agent raised ArithmeticError")
 
 
+@pytest.mark.parametrize("ts", [None, "2026-01-01T12:00:00Z"])
+async def test_a_time_that_is_no_number_counts_as_absent(ts: Any) -> None:
+    start = {"event": "on_chain_start", "name": "graph", "run_id": "g", "data": {"input": GIVEN}}
+    found = await adapted([{**start, "ts": ts}], clock=lambda: 7.0)
+    assert {each.ts for each in found} == {7.0}
+
+
 @pytest.mark.parametrize("kind", ["on_llm_error", "on_chat_model_error"])
 async def test_a_failed_model_call_in_a_recording_of_callbacks_ends_as_failed(kind: str) -> None:
     place = {"name": "model", "run_id": "m", "parent_ids": ["g"]}

@@ -127,7 +127,8 @@ def _item(given: Any, clock: Now) -> Item:
             raise InvalidInput(f"{given[:80]!r} is not a line of JSON: {error}", field="events") from error
     if not isinstance(given, Mapping) or not ("event" in given or given.get("type") in MODES):
         raise InvalidInput(f"{str(given)[:80]!r} is neither an event nor a part of version 2; {_HOW}", field="events")
-    return {"ts": clock(), **plain(given)}
+    item: Item = plain(given)
+    return item if isinstance(item.get("ts"), int | float) else {**item, "ts": clock()}
 
 
 class _Run(RunEnvelopes):

@@ -1,8 +1,7 @@
 """What the readers of ``astream_events`` and of ``astream`` share.
 
-Recordings hold plain JSON (``plain``). Its messages become LangChain's own again, so
-the functions that read a live run also read a recording. A value of an unexpected
-shape is taken as absent.
+Recordings hold plain JSON (``plain``). Its messages become LangChain's own again, so the functions
+that read a live run also read a recording. A value of an unexpected shape is taken as absent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
