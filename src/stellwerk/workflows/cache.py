@@ -47,13 +47,14 @@ class _Cached:
         is_folded = self.workflow is not None and self.reading is None
         return is_folded and self.position >= self.channel.head
 
-    def take(self, batch: list[Stored]) -> None:
-        """Feed a batch in one turn: a request sees all of it or nothing."""
+    def take(self, batch: list[Stored]) -> bool:
+        """Feed a batch in one turn: a request sees all of it or nothing. False if it has only tokens and the like."""
         assert self.workflow is not None
-        for stored in batch:
-            if stored.body.startswith(_BEGINNINGS):
-                self.workflow.feed(decode(stored.body))
+        news = [stored.body for stored in batch if stored.body.startswith(_BEGINNINGS)]
+        for body in news:
+            self.workflow.feed(decode(body))
         self.position = batch[-1].position
+        return bool(news)
 
     def fold_page(self, tx: Transaction) -> bool:
         """Fold a page on a reader thread, while no request uses the workflow; True if it was the last."""
@@ -93,11 +94,11 @@ class WorkflowCache:
         while not kept.is_current:
             is_folded = kept.workflow is not None and kept.reading is None
             batch = kept.channel.since(kept.position) if is_folded else []
-            if batch:
-                kept.take(batch)
-            else:
+            if not batch:
                 await self._read(kept)
-            self._evict(kept)
+                self._evict(kept)
+            elif kept.take(batch):
+                self._evict(kept)
         if kept.workflow is None or kept.workflow.status is None:
             raise unknown_workflow(workflow_id)
         return kept.workflow

@@ -234,7 +234,6 @@ class Workflow:
     _asked: dict[str, str] = field(default_factory=dict)
     """Messages of questions by ask_id."""
     _prompt: str | None = None
-    """The message that the current run answers."""
     _count: int = 0
     _figures: Statistics = field(default_factory=Statistics)
     _is_explained: bool = False
