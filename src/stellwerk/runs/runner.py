@@ -166,7 +166,7 @@ def _read_turn(tx: Transaction, *, run: RunJournal) -> tuple[Turn, int | None]:
     if history.is_in_state:
         return replace(turn, goes_on=True), None
     if started.trigger == "answer":
-        return replace(turn, answers=history.answers()), None
+        return replace(turn, answers=history.answers(), state_changed=history.state_changed), None
     message = message_of(tx, run.claimed, history)
     warned = any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in history.own)
     turn = replace(turn.of_message(message), warned=warned)
