@@ -16,8 +16,9 @@ import stellwerk
 from stellwerk import logs
 from stellwerk.agents.build.tenant_resources import TenantResources
 from stellwerk.agents.checkpoints.serde import prove_strict
-from stellwerk.agents.graphs import import_reference, operator_file, registry, serve_targets
+from stellwerk.agents.graphs import operator_file, registry, serve_targets
 from stellwerk.agents.runtime import context, runnable, tracing
+from stellwerk.agents.runtime.watchdog import watched_loop
 from stellwerk.agents.tools import registry as tools
 from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems, response_start
 from stellwerk.api.routes import all, files, operations, pages
@@ -30,7 +31,7 @@ from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import built_in
 from stellwerk.documents.store import DocumentStore, FileNumbers
 from stellwerk.documents.todolists import Todolists
-from stellwerk.errors import SettingsError, StorageFull, StorageGone
+from stellwerk.errors import BrokenReference, SettingsError, StorageFull, StorageGone
 from stellwerk.ids import Clock, SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.notify import WakeUps
@@ -104,13 +105,14 @@ def create_app(
             app.state.credentials = services.credentials
             app.state.audit = services.audit
             app.state.quotas = services.quotas
+            app.state.unusable = services.systems.unusable()
             enter = running.enter_async_context
             plugged_in = [await enter(plugin.opened(app, services)) for plugin in plugins]
             for router in all.routers(services, plugged_in, frame_limit=chosen.body_limit):
                 _include(app, router, dependencies)
             _include(app, operations.health_routes(services), ())
             app.state.opened = True
-            with mounting.ending_with_the_process(wakes):
+            with mounting.ending_with_the_process(wakes), watched_loop(parts.timings.watchdog):
                 yield
 
     app = FastAPIOffline(
@@ -202,7 +204,7 @@ async def _services(
         scheduler = _scheduler(settings, storage, systems, clock, opened)
         _start(_repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), opened)
         await _give_built_in(systems, parts.demo_systems(), demo=bool(settings.demo))
-        await _give(systems, wanted, credentials)
+        await _give(systems, wanted, own, credentials)
         await _recover(storage, scheduler)
         overviews = Overviews(storage.database, systems, storage.todolists)
         catch_up = _repeat(overviews.catch_up, "overviews_not_kept", every=parts.timings.overviews)
@@ -271,17 +273,31 @@ async def _give_built_in(systems: Systems, texts: Mapping[str, str], *, demo: bo
     """Register what comes with the server, or withdraw what an earlier start registered."""
     for source, text in texts.items():
         if demo:
-            await systems.give(text, source=source)
+            await systems.give(await systems.prepare(text, source=source))
         else:
             await systems.take_back(text, source=source)
 
 
-async def _give(systems: Systems, wanted: Mapping[str, str], credentials: auth.Credentials) -> None:
-    """Register what the server was started with."""
-    for name, place in wanted.items():
-        agent = await systems.give(serve_targets.text_of(name, place), source=place)
-        if agent is not None and agent.wants_user_id and not credentials.asked_for:
-            logger.warning("graph_wants_user_id", system=name, remedy=runnable.USER_REMEDY)
+async def _give(
+    systems: Systems, wanted: Mapping[str, str], own: Mapping[str, str], credentials: auth.Credentials
+) -> None:
+    """Register what the server was started with, also graphs that cannot be used, with their reasons.
+
+    Raises:
+        BrokenReference: none of ``own`` can be used; has all reasons. Nothing was registered.
+    """
+    prepared = [
+        await systems.prepare(serve_targets.text_of(name, place), source=place) for name, place in wanted.items()
+    ]
+    broken = {each.name: each.broken for each in prepared if each.broken is not None}
+    if own and broken.keys() >= own.keys():
+        raise BrokenReference.together([*broken.values()])
+    for system in prepared:
+        await systems.give(system)
+        if system.agent is not None and system.agent.wants_user_id and not credentials.asked_for:
+            logger.warning("graph_wants_user_id", system=system.name, remedy=runnable.USER_REMEDY)
+    for name, problem in broken.items():
+        logger.error("graph_unusable", system=name, reason=problem.message)
 
 
 async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
@@ -310,12 +326,11 @@ def _tenant_resources(
 ) -> TenantResources:
     """What agents are built from: what is installed, and what the operator's file adds."""
     named = {**operator.graphs, **own}
-    inputs = operator.graph_inputs
-    loaders: list[Callable[[], Any]] = [
-        lambda: tools.discover(operator.tools),
-        lambda: registry.discover(named, inputs=inputs, images=operator.graph_images),
-    ]
-    found_tools, found_graphs = import_reference.load_all(loaders, lambda load: load())
+    found_graphs = registry.discover(named, registry.GraphSettings.of(operator))
+    try:
+        found_tools = tools.discover(operator.tools)
+    except BrokenReference as error:
+        raise BrokenReference.together([error, *found_graphs.broken()]) from error
     return TenantResources(
         database=storage.database,
         data=storage.data,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
-from typing import Final
+from typing import Final, Self
 
 
 class StellwerkError(Exception):
@@ -211,6 +211,13 @@ class SystemChanged(StellwerkError, code="system_changed", status=409):
         super().__init__(f"version {version} of {name!r} can no longer be built here: {reason}")
 
 
+class GraphUnusable(StellwerkError, code="graph_unusable", status=409):
+    """A graph of the operator cannot be imported or built; the others are served."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the agent system {name!r} cannot be used: {reason}")
+
+
 class SettingsError(StellwerkError, code="settings"):
     """The server, or a command, cannot start with these settings."""
 
@@ -327,3 +334,11 @@ class BlockedLoop(StellwerkError, code="agent_failed"):
 
 class CorruptStore(StellwerkError, code="corrupt_store"):
     """Stored bytes that must not be deserialised."""
+
+    def in_state(self, key: str) -> Self:
+        """The same error, with the key of the state that has the value."""
+        return type(self)(f"in the state key {key!r}, {self.message}")
+
+
+class UnstorableState(CorruptStore, code="unstorable_state"):
+    """A value in the state of a graph that no checkpoint can hold; nothing of it was stored."""

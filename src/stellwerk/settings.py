@@ -35,6 +35,8 @@ class Settings(BaseSettings):
     """The operator's file: MCP servers, model providers, tools and graphs."""
     demo: bool | None = None
     """Whether demo and office are offered; by default by ``serve``, and not by an embedded app."""
+    ignore_auth: bool = False
+    """Whether graphs of a langgraph.json with the key ``auth`` are served without it."""
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)

@@ -15,8 +15,9 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from functools import partial
+from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 from weakref import WeakSet
 
@@ -99,10 +100,21 @@ class RunThreads(ThreadPoolExecutor):
         super().shutdown(wait=wait and not left(), cancel_futures=cancel_futures)
 
 
+def context_in(frame: FrameType | None) -> Context | None:
+    """The context of the task that runs in the stack of this frame, if ``exits_contained`` made it."""
+    while frame is not None:
+        if frame.f_code.co_name == "containing" and frame.f_code.co_filename == __file__:
+            found = frame.f_locals.get("_context")
+            return found if isinstance(found, Context) else None
+        frame = frame.f_back
+    return None
+
+
 def exits_contained(loop: asyncio.AbstractEventLoop, coro: Any, **given: Any) -> "asyncio.Task[Any]":
     """A task in which ``sys.exit`` is an error like others: one graph must not end the process."""
 
     async def containing() -> Any:
+        _context = copy_context()  # for ``context_in``
         try:
             return await coro
         except SystemExit as left:

@@ -33,5 +33,7 @@ class Timings:
     """After this, the operator's log mentions a run that has not ended."""
     blocked_loop: float = 5.0
     """After this, a thread regards the event loop as blocked, perhaps by waiting for this thread."""
+    watchdog: float = 1.0
+    """After this, the operator's log names the graph and node that block the event loop."""
     overviews: float = 2.0
     """Interval between two updates of the stored overviews."""

@@ -118,7 +118,9 @@ def test_bytes_that_are_no_value_are_an_error() -> None:
     ids=["alone", "in a list", "in a dictionary", "a named tuple", "among messages"],
 )
 async def test_a_type_that_is_not_allowed_is_refused_before_it_is_stored(saver: DurableSaver, value: object) -> None:
-    with pytest.raises(CorruptStore, match=rf"{__name__}\.(Point|Place|Pair) is not allowed.*with_allowlist"):
+    with pytest.raises(
+        CorruptStore, match=rf"{__name__}\.(Point|Place|Pair) is not allowed.*state_types: .all: .'tests"
+    ):
         await put(saver, value)
     with pytest.raises(CorruptStore, match="is not allowed"):
         await saver.aput_writes({"configurable": {**CONFIG["configurable"], "checkpoint_id": "1"}}, [("a", value)], "t")

@@ -13,7 +13,7 @@ from langgraph.pregel import Pregel
 from langgraph.store.memory import InMemoryStore
 
 from stellwerk.agents.graphs.import_reference import load_reference
-from stellwerk.agents.graphs.registry import ENTRY_POINTS, GraphEntry, Graphs, discover, open_graph
+from stellwerk.agents.graphs.registry import ENTRY_POINTS, GraphEntry, Graphs, GraphSettings, discover, open_graph
 from stellwerk.errors import BrokenReference, NotFound
 
 EXAMPLE = Path(__file__).parents[2] / "examples/own-graph"
@@ -216,7 +216,7 @@ def test_installed_packages_bring_graphs_by_entry_point(tmp_path: Path, monkeypa
         f"[{ENTRY_POINTS}]\nthird = helpdesk_three:graph\n",
     )
     monkeypatch.syspath_prepend(tmp_path)
-    graphs = discover({"desk": f"{EXAMPLE / 'desk.py'}:graph"}, inputs={"third": "messages"})
+    graphs = discover({"desk": f"{EXAMPLE / 'desk.py'}:graph"}, GraphSettings(inputs={"third": "messages"}))
     assert graphs.names() == ["desk", "third"]
     assert graphs.find("third").input_key == "messages"
 
@@ -230,16 +230,27 @@ def test_an_unknown_graph_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(NotFound, match="no graph 'other'; the operator has registered none"):
         Graphs().find("other")
     with pytest.raises(NotFound, match="no graph 'other'"):
-        discover({}, inputs={"other": "question"})
+        discover({}, GraphSettings(inputs={"other": "question"}))
 
 
-def test_all_graphs_that_cannot_be_loaded_are_reported_together(tmp_path: Path) -> None:
+async def test_a_graph_that_cannot_be_imported_is_kept_with_its_problem(tmp_path: Path) -> None:
     write(tmp_path / "broken.py", "1 / 0")
-    with pytest.raises(BrokenReference) as refused:
-        discover({"a": f"{tmp_path}/broken.py:graph", "b": f"{EXAMPLE}/desk.py:graph", "c": "no_such_package:graph"})
-    first, second = refused.value.message.splitlines()
+    graphs = discover(
+        {
+            "a": f"{tmp_path}/broken.py:graph",
+            "b": f"{EXAMPLE}/desk.py:graph",
+            "c": "no_such_package:graph",
+            "d": "./agent.ts:graph",
+        }
+    )
+    assert graphs.names() == ["a", "b", "c", "d"]
+    first, second, third = (error.message for error in graphs.broken())
     assert first.startswith(f"{tmp_path}/broken.py:graph: importing it failed: ZeroDivisionError")
     assert second.startswith("no_such_package:graph: importing it failed: ModuleNotFoundError")
+    assert third == "./agent.ts:graph: is JavaScript; only graphs in Python can run here"
+    async with AsyncExitStack() as stack:
+        with pytest.raises(BrokenReference, match="ZeroDivisionError"):
+            await open_graph(graphs.find("a"), stack, store=InMemoryStore())
 
 
 def test_two_graphs_cannot_have_one_name() -> None:

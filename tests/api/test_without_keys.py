@@ -215,3 +215,38 @@ async def test_an_empty_folder_of_documents_is_no_loss(tmp_path: Path) -> None:
     (tmp_path / "documents" / "local").mkdir(parents=True)
     async with running_server(Settings(data=tmp_path)) as address, httpx2.AsyncClient(base_url=address) as client:
         assert (await client.get("/sessions")).status_code == 200
+
+
+RAISING = """
+from langgraph.graph import MessagesState, StateGraph
+
+def fail(state):
+    raise LookupError("no row 17 in orders")
+
+graph = StateGraph(MessagesState).add_node("fail", fail).set_entry_point("fail").compile()
+"""
+
+
+async def test_the_text_of_an_unexpected_exception_is_for_developers_and_not_for_users_of_a_shared_server(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "desk.py").write_text(RAISING, "utf-8")
+    own = {"desk": f"{tmp_path}/desk.py:graph"}
+
+    async def error(client: httpx2.AsyncClient, sid: str, profile: str) -> dict[str, Any]:
+        path = f"/sessions/{sid}/stream?until=run_end&profile={profile}"
+        told = await client.get(path, headers={"accept": "application/x-ndjson"})
+        envelopes = [json.loads(line) for line in told.text.splitlines()]
+        assert envelopes[-1]["payload"]["reason"] == "the agent raised LookupError; the server's log has the details"
+        return dict(next(one["payload"] for one in envelopes if one["type"] == "error"))
+
+    async with running_server(Settings(data=tmp_path / "data"), own=own) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            sid = (await client.post("/sessions", json={"agent_system_id": "desk"})).json()["id"]
+            await client.post(f"/sessions/{sid}/messages", json={"text": "hello"})
+            for_operator = await error(client, sid, "user")
+            token = (await client.post("/keys", json=KEY)).json()["token"]
+            client.headers["Authorization"] = f"Bearer {token}"
+            for_user, for_debug = await error(client, sid, "user"), await error(client, sid, "debug")
+    assert for_operator["detail"] == for_debug["detail"] == "no row 17 in orders"
+    assert for_user == {key: value for key, value in for_debug.items() if key != "detail"}

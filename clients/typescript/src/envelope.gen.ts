@@ -201,7 +201,6 @@ export interface Updated extends Noted {
   node: string;
   delta: unknown;
   namespace?: string[];
-  by?: "user";
 }
 export interface Filed extends Noted {
   document_id: string;

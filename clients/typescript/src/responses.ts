@@ -182,6 +182,8 @@ export interface SystemHead {
   readonly created_at: number;
   readonly updated_at: number;
   readonly description: string;
+  /** Why no message can be sent to it: its graph cannot be imported or built. */
+  readonly unusable?: string;
 }
 
 export interface SystemPage {

@@ -74,11 +74,12 @@ def main(
 
 
 @app.command()
-def serve(
+def serve(  # noqa: PLR0913 - each is an option of the command line
     targets: Annotated[
         list[str] | None,
         Argument(
-            metavar="[TARGET]...", help="[name=]path/to/file.py:graph, system.yaml, or a langgraph.json of yours."
+            metavar="[TARGET]...",
+            help="[name=]path/to/file.py:graph, system.yaml, or a [prefix=]langgraph.json of yours.",
         ),
     ] = None,
     host: Annotated[str | None, Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
@@ -88,18 +89,21 @@ def serve(
     demo: Annotated[
         bool | None, Option("--demo/--no-demo", help="Offer the systems demo and office. [default: demo]")
     ] = None,
+    ignore_auth: Annotated[
+        bool | None, Option("--ignore-auth", help="Serve a langgraph.json without the auth that it names.")
+    ] = None,
 ) -> None:
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
     Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA,
-    STELLWERK_CONFIG, STELLWERK_DEMO. Without --config an operator.yaml beside a system.yaml is
-    used.
+    STELLWERK_CONFIG, STELLWERK_DEMO, STELLWERK_IGNORE_AUTH. Without --config an operator.yaml
+    beside a system.yaml is used.
     """
     from pydantic import ValidationError
 
     from stellwerk.settings import Settings
 
-    options = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
+    options = {"host": host, "port": port, "data": data, "config": config, "demo": demo, "ignore_auth": ignore_auth}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
         settings = Settings(**given)

@@ -48,7 +48,7 @@ def find(target: str) -> tuple[LoadedSystem, Mapping[str, str]]:
         raise SettingsError(f"{place} is an agent system and runs as a whole; leave out :{chosen}")
     if not place.endswith(".json"):
         place, chosen = target, ""
-    found = serve_targets.systems_of([place])
+    found = serve_targets.systems_of([place], ignore_auth=True)  # no one else can reach it
     if chosen and chosen not in found:
         raise SettingsError(f"{place} has no graph {chosen!r}; it has: {', '.join(found)}")
     if not chosen and len(found) > 1:
@@ -70,10 +70,9 @@ async def opened(target: str, operator: Operator, warn: Callable[[str], None]) -
         mcp = McpServers(operator.mcp_servers)
         exit_stack.push_async_callback(mcp.close)
         own = generated_for or operator.graphs
-        inputs = {name: key for name, key in operator.graph_inputs.items() if name in own}
         resources = Resources(
             tools=discover(operator.tools),
-            graphs=registry.discover(own, inputs=inputs),
+            graphs=registry.discover(own, registry.GraphSettings.of(operator).only(own)),
             mcp=mcp,
             providers=operator.providers,
             saver=memory_saver(),

@@ -2,9 +2,10 @@
 
 ``debug`` has all of them. ``user`` leaves out the inner workings of a graph
 (checkpoints and updates), trims long output of tools, and removes stored prompts
-from the starts of model calls. Each envelope keeps its position, so a reader may
-resume with any of them. Starts and ends are never left out; the end of an
-abandoned call has that status, as a start that was sent cannot be hidden.
+from the starts of model calls and texts of unexpected exceptions from errors. Each
+envelope keeps its position, so a reader may resume with any of them. Starts and
+ends are never left out; the end of an abandoned call has that status, as a start
+that was sent cannot be hidden.
 """
 
 from typing import Literal
@@ -12,7 +13,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import LlmStart, ToolUpdate, decode, encode
+from stellwerk.envelope.model import Error, LlmStart, ToolUpdate, decode, encode
 
 Profile = Literal["user", "debug"]
 
@@ -22,15 +23,20 @@ _HALF = LONGEST_OUTPUT // 2
 _INSIDE = (b'{"type":"subgraph_checkpoint"', b'{"type":"update"')
 _OUTPUT = b'{"type":"tool_update"'
 _MODEL_CALL = b'{"type":"llm_start"'
+_ERROR = b'{"type":"error"'
+_DETAIL = b'"detail":'
 _PROMPT = b'"messages":['
 """In every model call with a prompt; a parameter may have this name, so the payload decides."""
 
 
-def shown(batch: list[Stored], profile: Profile) -> list[Stored]:
-    """Filter a batch by profile; envelopes are found by first bytes, parsed only to be cut."""
+def shown(batch: list[Stored], profile: Profile, *, details: bool = False) -> list[Stored]:
+    """Filter a batch by profile; envelopes are found by first bytes, parsed only to be cut.
+
+    With ``details`` the texts of unexpected exceptions stay: the reader is the operator.
+    """
     if profile == "debug":
         return batch
-    return [_cut(stored) for stored in batch if not stored.body.startswith(_INSIDE)]
+    return [_cut(stored, details=details) for stored in batch if not stored.body.startswith(_INSIDE)]
 
 
 def trimmed(batch: list[Stored], profile: Profile) -> list[Stored]:
@@ -38,7 +44,9 @@ def trimmed(batch: list[Stored], profile: Profile) -> list[Stored]:
     return batch if profile == "debug" else [_cut(stored) for stored in batch]
 
 
-def _cut(stored: Stored) -> Stored:
+def _cut(stored: Stored, *, details: bool = False) -> Stored:
+    if stored.body.startswith(_ERROR):
+        return stored if details or _DETAIL not in stored.body else _without_detail(stored)
     if stored.body.startswith(_MODEL_CALL):
         return _without_prompt(stored) if _PROMPT in stored.body else stored
     if len(stored.body) <= LONGEST_OUTPUT or not stored.body.startswith(_OUTPUT):
@@ -53,6 +61,13 @@ def _without_prompt(stored: Stored) -> Stored:
         return stored
     payload = replace(start.payload, messages=None)
     return Stored(stored.position, encode(replace(start, payload=payload)))
+
+
+def _without_detail(stored: Stored) -> Stored:
+    error = decode(stored.body)
+    assert isinstance(error, Error)
+    payload = replace(error.payload, detail=None)
+    return Stored(stored.position, encode(replace(error, payload=payload)))
 
 
 def _shortened(stored: Stored) -> Stored:

@@ -231,8 +231,6 @@ class Updated(Payload, frozen=True, kw_only=True):
     node: str
     delta: Json
     namespace: list[str] = []
-    by: Literal["user"] | None = None
-    """A client changed the state; no node ran."""
 
 
 class Filed(Payload, frozen=True, kw_only=True):
@@ -283,3 +281,5 @@ class Problem(Payload, frozen=True, kw_only=True):
     fatal: bool = False
     name: str | None = None
     class_: str | None = None
+    detail: str | None = None
+    """The text of an unexpected exception; not in the profile ``user`` of a server with keys."""

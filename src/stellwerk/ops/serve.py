@@ -57,14 +57,17 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
     with listener(settings.host, settings.port) as listening:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
-        own = systems_of(targets)
-        system = next(iter(own), None if settings.demo is False else "demo")
-        hello = greeting(address, system, closed=closed)
+        own = systems_of(targets, ignore_auth=settings.ignore_auth)
+
+        def hello(server: Server) -> str:
+            usable = [name for name in own if name not in server.app.state.unusable]
+            system = next(iter(usable), None if settings.demo is False else "demo")
+            return greeting(address, system, closed=closed)
 
         async def main() -> None:
             loop = asyncio.get_running_loop()
             loop.set_task_factory(threads.exits_contained)
-            async with serving(settings, lambda: say(hello), own=own) as server:
+            async with serving(settings, lambda: say(hello(server)), own=own) as server:
                 collect_seldom(loop)
                 for signum in (signal.SIGINT, signal.SIGTERM):
                     loop.add_signal_handler(signum, server.handle_exit, signum, None)

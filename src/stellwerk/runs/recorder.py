@@ -41,6 +41,8 @@ from stellwerk.timings import Timings
 
 logger = structlog.get_logger(__name__)
 
+_LONGEST_DETAIL = 2000
+
 
 @dataclass(frozen=True, slots=True)
 class _Companion:
@@ -361,14 +363,16 @@ class RunJournal:
         return calls.closing(ts=self.clock.now(), run_id=self.lease.run_id, but={*graphs, *self.adapter.suspended})
 
     def fail(self, error: BaseException) -> None:
-        """The message of a foreseen error is for the user; others go to the operator's log."""
+        """The message of a foreseen error is for the user; the text of others is for developers."""
         name = type(error).__name__
         code = "agent_failed"
         text = f"the agent raised {name}; the server's log has the details"
+        detail: str | None = str(error)[:_LONGEST_DETAIL] or None
         if isinstance(error, StellwerkError):
             code = error.code
             text = error.message
-        self._failure = Problem(code=code, message=text, fatal=True, class_=name)
+            detail = None
+        self._failure = Problem(code=code, message=text, fatal=True, class_=name, detail=detail)
 
     def ending(self) -> Iterator[Envelope]:
         """The last envelopes: the answer, ends for open calls, and the run_end."""

@@ -100,7 +100,7 @@ class Runner:
             with (
                 _in_threads(run),
                 usage.running(),
-                running_in(RunContext(run, documents, usage, folder, storage.timings)),
+                running_in(RunContext(run, documents, usage, folder, storage.timings, started.system)),
                 traced_as(lease, run.start, agent.name),
             ):
                 await agent.drive(replace(turn, pause=pause), run.tell, run.clock)
@@ -166,7 +166,7 @@ def _read_turn(tx: Transaction, *, run: RunJournal) -> tuple[Turn, int | None]:
     if history.is_in_state:
         return replace(turn, goes_on=True), None
     if started.trigger == "answer":
-        return replace(turn, answers=history.answers(), state_changed=history.state_changed), None
+        return replace(turn, answers=history.answers()), None
     message = message_of(tx, run.claimed, history)
     warned = any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in history.own)
     turn = replace(turn.of_message(message), warned=warned)

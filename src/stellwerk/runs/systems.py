@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -47,6 +46,8 @@ class SystemInfo:
     created_at: float
     updated_at: float
     description: str = ""
+    unusable: str | msgspec.UnsetType = msgspec.UNSET
+    """Why no message can be sent to it, if its graph cannot be imported or built."""
 
 
 def register_many(tx: Transaction, items: Sequence[Registration]) -> list[int | Exception]:
@@ -98,12 +99,32 @@ class Registered:
         return self.resolved.name
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedSystem:
+    """A system that was checked and built, and is not stored yet."""
+
+    text: str
+    loaded: LoadedSystem
+    resolved: Resolved
+    agent: RunnableAgent | None = None
+    """None if a secret or an MCP server is missing: a warning now, an error at the first message."""
+    broken: errors.BrokenReference | None = None
+    """The graph of the operator that cannot be used."""
+    known: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.resolved.name
+
+
 class Systems:
     def __init__(self, database: Database, factories: Factories, clock: Clock, *, kept: int = KEPT) -> None:
         self._database, self._factories, self._clock, self._kept = database, factories, clock, kept
         self._agents: dict[_Key, RunnableAgent] = {}
         """Those used last, the latest at the end. A run holds the agent that it drives."""
         self._given: set[str] = set()
+        self._unusable: dict[_Key, errors.BrokenReference] = {}
+        """Systems that could not be built when that was tried last, because of a graph."""
         self._building: dict[_Key, asyncio.Lock] = {}
         self._outdated: dict[str, int] = {}
         """How often what the agents of a tenant are built with has changed."""
@@ -115,8 +136,11 @@ class Systems:
             SpecError: it cannot be built here; says everything that is wrong with it.
             Conflict: the server was started with one of this name.
         """
-        known = self._outdated.get(tenant)
-        loaded, resolved, agent = await self._load(tenant, text, source)
+        prepared = self._whole(tenant, await self._load(tenant, text, source))
+        return await self._store(tenant, prepared)
+
+    async def _store(self, tenant: str, prepared: PreparedSystem) -> Registered:
+        text, loaded, resolved = prepared.text, prepared.loaded, prepared.resolved
         if self._owner(tenant, resolved.name) != tenant:
             raise errors.Conflict(
                 f"the server was started with the agent system {resolved.name!r}, for everybody; "
@@ -132,18 +156,29 @@ class Systems:
         else:
             item = Registration(tenant, resolved.name, text, self._clock.now())
             version = await self._database.submit(register_many, item)
-        if agent is not None:
-            self._keep((tenant, resolved.name, version), agent, known)
+        key = (tenant, resolved.name, version)
+        if prepared.agent is not None:
+            self._keep(key, prepared.agent, prepared.known)
+        if prepared.broken is not None:
+            self._unusable[key] = prepared.broken
         return Registered(resolved, warnings, version=version)
 
-    async def give(self, text: str, *, source: str) -> RunnableAgent | None:
-        """Register a system that the server starts with: every tenant has it, none withdraws it.
+    async def prepare(self, text: str, *, source: str) -> PreparedSystem:
+        """Check and build a system that the server starts with; stores nothing.
 
-        Returns its agent, if it can be built already.
+        Raises:
+            SpecError: it is wrong; one with a graph that cannot be used is not, but says so.
         """
-        registered = await self.register(LOCAL_TENANT, text, source=source)
-        self._given.add(registered.name)
-        return self._agents.get((LOCAL_TENANT, registered.name, registered.version or 0))
+        return await self._load(LOCAL_TENANT, text, source)
+
+    async def give(self, prepared: PreparedSystem) -> None:
+        """Register a system that the server starts with: every tenant has it, none withdraws it."""
+        await self._store(LOCAL_TENANT, prepared)
+        self._given.add(prepared.name)
+
+    def unusable(self) -> set[str]:
+        """The systems of this start with a graph that cannot be used."""
+        return {name for _, name, _ in self._unusable if name in self._given}
 
     async def take_back(self, text: str, *, source: str) -> None:
         """Withdraw a system that an earlier start gave, unless its text is another by now."""
@@ -159,8 +194,15 @@ class Systems:
 
     async def check(self, tenant: str, text: str, *, source: str) -> Registered:
         """What registering would make of it; stores nothing, and raises like ``register``."""
-        loaded, resolved, _ = await self._load(tenant, text, source)
-        return Registered(resolved, loaded.located(resolved.warnings))
+        prepared = self._whole(tenant, await self._load(tenant, text, source))
+        return Registered(prepared.resolved, prepared.loaded.located(prepared.resolved.warnings))
+
+    def _whole(self, tenant: str, prepared: PreparedSystem) -> PreparedSystem:
+        """The system, unless a graph that it names cannot be used."""
+        if prepared.broken is None:
+            return prepared
+        reason = _reason(tenant, prepared.broken)
+        raise errors.SpecError(f"the agent system {prepared.name!r} cannot be used: {reason}")
 
     async def withdraw(self, tenant: str, name: str) -> None:
         """No session can begin with it any more; versions stay while a session refers to them.
@@ -234,7 +276,9 @@ class Systems:
             return found
 
         def described(info: SystemInfo, body: bytes) -> SystemInfo:
-            return replace(info, description=_spec(info.id, body).description)
+            broken = self._unusable.get((self._owner(tenant, info.id), info.id, info.version))
+            unusable = msgspec.UNSET if broken is None else _reason(tenant, broken)
+            return replace(info, description=_spec(info.id, body).description, unusable=unusable)
 
         found = await self._database.read(read)
         return await in_thread(lambda: [described(*each) for each in found])
@@ -248,6 +292,9 @@ class Systems:
         loaded = await in_thread(load_system, row[0], source=name)
         resolved = await (await self._factories(tenant, name)).resolved(loaded)
         problems = loaded.located((*resolved.problems, *resolved.missing))
+        broken = self._unusable.get((self._owner(tenant, name), name, chosen))
+        if broken is not None:
+            problems = (*problems, errors.SpecProblem(_reason(tenant, broken)))
         return Registered(resolved, loaded.located(resolved.warnings), problems, chosen, row[1], versions)
 
     async def text(self, tenant: str, name: str, version: int | None = None) -> str:
@@ -275,6 +322,7 @@ class Systems:
 
         Raises:
             SystemChanged: it was registered, but can no longer be built here.
+            GraphUnusable: its graph cannot be imported or built.
         """
         key = (tenant, name, version)
         if key in self._agents:
@@ -327,14 +375,20 @@ class Systems:
         found = [await self.checklist_folders(tenant, name) for tenant, name in systems]
         return set().union(*found)
 
-    async def _load(self, tenant: str, text: str, source: str) -> tuple[LoadedSystem, Resolved, RunnableAgent | None]:
+    async def _load(self, tenant: str, text: str, source: str) -> PreparedSystem:
+        known = self._outdated.get(tenant)
         loaded = await in_thread(load_system, text, source=source)
         factory = await self._factories(tenant, loaded.system.system.name)
         resolved = await factory.admitted(loaded)
         agent: RunnableAgent | None = None
-        with suppress(errors.MissingSecret, errors.McpUnreachable):  # a warning now, an error at the first message
+        broken: errors.BrokenReference | None = None
+        try:
             agent = await factory.build(resolved.root, loaded.system.system)
-        return loaded, resolved, agent
+        except (errors.MissingSecret, errors.McpUnreachable):
+            pass
+        except errors.BrokenReference as error:
+            broken = error
+        return PreparedSystem(text, loaded, resolved, agent, broken, known)
 
     async def _built(self, tenant: str, name: str, version: int) -> RunnableAgent:
         owner = self._owner(tenant, name)
@@ -345,9 +399,21 @@ class Systems:
             loaded = await in_thread(load_system, row[0], source=f"{name} version {version}")
             factory = await self._factories(tenant, name)
             resolved = await factory.admitted(loaded)
-            return await factory.build(resolved.root, loaded.system.system)
+            agent = await factory.build(resolved.root, loaded.system.system)
+            self._unusable.pop((owner, name, version), None)
+            return agent
+        except errors.BrokenReference as error:
+            self._unusable[owner, name, version] = error
+            raise errors.GraphUnusable(name, _reason(tenant, error)) from error
         except (errors.SpecError, errors.SettingsError) as error:
             raise errors.SystemChanged(name, version, build_failure(name, row[0], error)) from error
+
+
+def _reason(tenant: str, broken: errors.BrokenReference) -> str:
+    """Why a graph cannot be used. Paths and errors of the operator's code are for the operator."""
+    if tenant == LOCAL_TENANT:
+        return broken.message
+    return "a graph of the operator cannot be loaded; the server's log has the reason"
 
 
 @lru_cache(maxsize=1000)

@@ -5,7 +5,7 @@ The two are never read from the same document.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -147,6 +147,14 @@ class RetentionOfAll(Retention):
         return Retention(compact_after=compact_after, delete_after=delete_after)
 
 
+ALL_GRAPHS = "all"
+
+
+def of_graph(listed: Mapping[str, Iterable[str]], graph: str) -> tuple[str, ...]:
+    """What a field of the operator's file lists for a graph, and for all graphs."""
+    return (*listed.get(ALL_GRAPHS, ()), *listed.get(graph, ()))
+
+
 class Operator(Closed):
     """The operator's file, named by ``--config``."""
 
@@ -157,6 +165,10 @@ class Operator(Closed):
     graphs: dict[Name, Reference] = {}
     graph_inputs: dict[Name, Annotated[str, Field(min_length=1, max_length=200)]] = {}
     """For a graph whose input has no ``messages``: the key that takes the user's text."""
+    state_types: dict[Name, list[Reference]] = {}
+    """Types that stored state may hold beside those of its schemas, by graph; ``all`` is all graphs."""
+    idempotent_tools: dict[Name, list[Annotated[str, Field(min_length=1, max_length=200)]]] = {}
+    """Tools that may be repeated after a crash, by graph; ``all`` is all graphs."""
     graph_images: list[Name] = []
     """Graphs that get the images of a message in its content, because their models take them."""
     tokens: TokenIssuer | None = None

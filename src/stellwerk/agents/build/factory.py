@@ -6,6 +6,7 @@ settings, then the graph.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -74,6 +75,7 @@ class AgentFactory:
         options = RunOptions(images=built.images)
         if system is not None:
             options = RunOptions(system.coalescing_window, system.quotas, system.store_prompts, built.images)
+        options = replace(options, idempotent_tools=built.idempotent_tools)
         return RunnableAgent(
             agent.name,
             built.graph,
@@ -123,6 +125,8 @@ class _Building:
         aliases = {alias: name for alias, name in registered.items() if alias != name and name in names}
         known = _known(tools, below)
         untrusted = any(each.untrusted for each in known.values())
+        types = frozenset(each for _, built in below for each in built.state_types)
+        repeatable = frozenset(each for _, built in below for each in built.idempotent_tools)
         config = agent.config.model_copy(update={"approvals_after_reading": sorted(rights.asked)})
         layers = middleware_for(config, agent=agent.name, judge=model, aliases=aliases, known=known)
         if has_checklist(agent):
@@ -137,12 +141,13 @@ class _Building:
             effects=rights.effects,
             asked=rights.asked,
             keep=resources.keep,
-            saver=with_types_of([built.graph for _, built in below], saver),
+            saver=with_types_of([built.graph for _, built in below], saver, types),
             store=resources.store,
         )
         graph = kinds.agent_kind(agent.kind)(agent, parts)
         images = models.image_input(agent.model, model)
-        return BuiltAgent(graph, MESSAGES, untrusted or agent.kind == "workplan", images)
+        untrusted = untrusted or agent.kind == "workplan"
+        return BuiltAgent(graph, MESSAGES, untrusted, images, types, repeatable)
 
     async def _below(self, use: AgentAsTool, rights: _Rights) -> BuiltAgent:
         terms = None if use.allowed_tools is None else tuple(use.allowed_tools)
@@ -157,7 +162,7 @@ class _Building:
             raise SpecError(effect_refused(f"{agent.name!r} is a graph", "external", effects))
         entry = self._resources.graphs.find(agent.graph or agent.name)
         opened = await self._resources.opened(entry)
-        graph = adopted(opened, name=agent.name, saver=saver, store=self._resources.store)
+        graph = adopted(opened, name=agent.name, saver=saver, store=self._resources.store, types=entry.state_types)
         graph_input = find_input(graph, name=entry.name, key=entry.input_key)
         if graph_input.form != "messages":
             images = ImageInput("none", f"the graph {entry.name!r} takes text only")
@@ -167,7 +172,7 @@ class _Building:
             remedy = "if its models do, name it under graph_images in the operator's file"
             why_not = f"the graph {entry.name!r} is not said to take images; {remedy}"
             images = ImageInput("none", why_not)
-        return BuiltAgent(graph, graph_input, untrusted=True, images=images)
+        return BuiltAgent(graph, graph_input, True, images, entry.state_types, entry.idempotent_tools)
 
     async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:
         resources = self._resources

@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field
 from stellwerk import plugins
 from stellwerk.agents.build.checklist import has_checklist, shared_checklist
 from stellwerk.agents.graphs.input import Graph, GraphInput
+from stellwerk.agents.graphs.state_types import AllowedType
 from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.agents.middleware.types import Middleware, ToolOutcome
 from stellwerk.agents.runtime.context import CustomStateShared, graph_context
@@ -47,6 +48,10 @@ class BuiltAgent:
     untrusted: bool
     """Whether it may read untrusted content."""
     images: ImageInput = ImageInput()
+    state_types: frozenset[AllowedType] = frozenset()
+    """Types that the operator allows in the stored state of graphs in it."""
+    idempotent_tools: frozenset[str] = frozenset()
+    """Tools of graphs in it that may be repeated after a crash."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,9 @@ class Resources:
         """The graph of an entry; its factory is called once for all systems."""
         async with self._opening:
             if entry.name not in self._opened:
-                self._opened[entry.name] = await open_graph(entry, self.exit_stack, store=self.store)
+                made = await open_graph(entry, self.exit_stack, store=self.store)
+                self.graphs.log_replaced(entry.name, made)
+                self._opened[entry.name] = made
             return self._opened[entry.name]
 
     def free(self, offered: Iterable[BaseTool]) -> list[BaseTool]:

@@ -25,7 +25,7 @@ from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure, 
 from stellwerk.agents.checkpoints.serde import MSGPACK, StrictSerializer
 from stellwerk.agents.runtime.context import run_context
 from stellwerk.database.port import Database, ReadBatcher, Transaction
-from stellwerk.errors import BlockedLoop
+from stellwerk.errors import BlockedLoop, CorruptStore
 from stellwerk.stream.facts import CheckpointSaved
 
 P = ParamSpec("P")
@@ -148,7 +148,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
     ) -> None:
         items: dict[str, Item] = {}
         numbered = [
-            (base.WRITES_IDX_MAP.get(channel, index), channel, *self._dump(value, items))
+            (base.WRITES_IDX_MAP.get(channel, index), channel, *self._dump(value, items, channel))
             for index, (channel, value) in enumerate(writes)
         ]
         id_ = config["configurable"]["checkpoint_id"]
@@ -223,7 +223,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             if not is_new and (name in replayed if name not in values else not _is_cheap(values[name])):
                 unchanged[name] = versions[name]
             elif name in values:
-                channels[name] = rows.Channel(versions.get(name), *self._dump(values[name], items))
+                channels[name] = rows.Channel(versions.get(name), *self._dump(values[name], items, name))
             else:
                 channels[name] = rows.Channel(versions[name], rows.REPLAYED if name in replayed else None)
         rest = {key: value for key, value in checkpoint.items() if key not in _STORED_APART}
@@ -255,7 +255,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             key = (*put.namespace.key, name, checkpoint["channel_versions"].get(name))
             if name in put.channels or key not in self._digests:
                 changed = put.channels.get(name)
-                parts = self._dump(value, {})[1] if changed is None else changed.parts
+                parts = self._dump(value, {}, name)[1] if changed is None else changed.parts
                 self._digests.pop(key, None)  # the newest is last
                 self._digests[key] = sha256(encode(parts)).digest()
             whole.update(name.encode() + b"\0" + self._digests[key])
@@ -263,8 +263,11 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             del self._digests[next(iter(self._digests))]
         return whole.hexdigest()
 
-    def _dump(self, value: Any, items: dict[str, Item]) -> tuple[str, Parts]:
-        type_, data = self.serde.dumps_typed(value)
+    def _dump(self, value: Any, items: dict[str, Item], name: str) -> tuple[str, Parts]:
+        try:
+            type_, data = self.serde.dumps_typed(value)
+        except CorruptStore as error:
+            raise _of_channel(error, name) from error
         return type_, cut(bytes(data), items, tokens=type_ == MSGPACK)
 
     async def _tuple(
@@ -273,6 +276,12 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
         id_: str | None,
     ) -> CheckpointTuple | None:
         load = self.serde.loads_typed
+
+        def load_channel(name: str, typed: rows.Typed) -> Any:
+            try:
+                return load(typed)
+            except CorruptStore as error:
+                raise _of_channel(error, name) from error
 
         def read(tx: Transaction) -> CheckpointTuple | None:
             found = rows.read_checkpoint(tx, namespace, id_)
@@ -283,14 +292,19 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             checkpoint: Any = {
                 **rest,
                 "channel_versions": {name: each for name, each in versions.items() if each is not None},
-                "channel_values": {name: load(typed) for name, typed in found.values()},
+                "channel_values": {name: load_channel(name, typed) for name, typed in found.values()},
             }
             parent_config = _config(namespace, found.parent_id) if found.parent_id else None
-            writes = [(task, name, load(typed)) for task, name, typed in found.pending_writes()]
+            writes = [(task, name, load_channel(name, typed)) for task, name, typed in found.pending_writes()]
             config = _config(namespace, found.id)
             return CheckpointTuple(config, checkpoint, metadata, parent_config, writes)
 
         return await self._reads.read(read)
+
+
+def _of_channel(error: CorruptStore, name: str) -> CorruptStore:
+    """The error with the state key; channels of LangGraph's own are none."""
+    return error if name.startswith("__") else error.in_state(name)
 
 
 def _is_cheap(value: object) -> bool:

@@ -6,7 +6,9 @@ names it, if possible before it is stored. Nothing is ever unpickled or revived 
 """
 
 import logging
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
+from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
@@ -15,8 +17,9 @@ from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from msgspec.msgpack import Ext
+from pydantic import BaseModel
 
-from stellwerk.errors import CorruptStore, SettingsError
+from stellwerk.errors import CorruptStore, SettingsError, UnstorableState
 from stellwerk.langgraph_env import STRICT_MSGPACK
 from stellwerk.redaction.redactor import Redactor
 
@@ -26,6 +29,10 @@ _BLOCKED = frozenset({"msgpack_blocked", "msgpack_method_blocked"})
 
 _PLAIN_TYPES = (type(None), bool, int, float, str, bytes, list, tuple, dict)
 _BASE_TYPES = frozenset((*_PLAIN_TYPES, HumanMessage, AIMessage, ToolMessage))
+
+_PLAIN_DATA = "put plain data into the state instead: texts, numbers, dates, lists, mappings, or a data class of them"
+_DEEPEST = 20
+"""Levels of a value in which a type is looked for."""
 
 _blocked_events: ContextVar[list[SerdeEvent] | None] = ContextVar("blocked", default=None)
 
@@ -53,8 +60,17 @@ class StrictSerializer(JsonPlusSerializer):
         self._redactor = Redactor() if redactor is None else redactor  # it may learn secrets later
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Serialise a value. A new type is read back once, so that every stored value can be read."""
-        typed = without_secrets(super().dumps_typed(obj), self._redactor)
+        """Serialise a value. A new type is read back once, so that every stored value can be read.
+
+        Raises:
+            UnstorableState: it has a type that cannot be serialised.
+            CorruptStore: it has a type that is not allowed.
+        """
+        try:
+            plain = super().dumps_typed(obj)
+        except TypeError as error:
+            raise _unstorable(obj) from error
+        typed = without_secrets(plain, self._redactor)
         elements = obj.values() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()
         if unknown := {type(obj), *map(type, elements)} - self._verified:
             self.loads_typed(typed)
@@ -86,11 +102,35 @@ class StrictSerializer(JsonPlusSerializer):
 def _not_allowed(event: SerdeEvent) -> CorruptStore:
     module, name = event["module"], event["name"]
     if method := event.get("method"):
-        return CorruptStore(f"stored state wants to call {module}.{name}.{method}, which is never allowed")
+        call = f"stored state wants to call {module}.{name}.{method}, which is never allowed"
+        return CorruptStore(f"{call}; {_PLAIN_DATA}")
     return CorruptStore(
         f"the type {module}.{name} is not allowed in stored state; name it in the state schema of the graph, "
-        f"or compile the graph with saver.with_allowlist([({module!r}, {name!r})])"
+        f"or allow it in the operator's file: state_types: {{all: ['{module}:{name}']}}"
     )
+
+
+def _unstorable(obj: Any) -> UnstorableState:
+    kind = type(_culprit(obj))
+    return UnstorableState(f"the type {kind.__module__}.{kind.__qualname__} cannot be stored; {_PLAIN_DATA}")
+
+
+def _culprit(obj: Any, depth: int = 0) -> Any:
+    """The innermost part of a value that cannot be serialised."""
+    parts: Iterable[Any] = ()
+    if isinstance(obj, Mapping):
+        parts = obj.values()
+    elif isinstance(obj, list | tuple | set | frozenset):
+        parts = obj
+    elif isinstance(obj, BaseModel) or is_dataclass(obj):
+        parts = vars(obj).values() if hasattr(obj, "__dict__") else ()
+    if depth < _DEEPEST:
+        for part in parts:
+            try:
+                JsonPlusSerializer(pickle_fallback=False).dumps_typed(part)
+            except TypeError:
+                return _culprit(part, depth + 1)
+    return obj
 
 
 def without_secrets(typed: tuple[str, bytes], redactor: Redactor) -> tuple[str, bytes]:

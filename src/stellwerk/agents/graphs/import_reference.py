@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import stellwerk
+from stellwerk.agents.graphs.project_modules import project_of
 from stellwerk.errors import BrokenReference, StellwerkError
 from stellwerk.ids import digest_id
 
@@ -24,6 +25,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 _FORM = "write it as path/to/file.py:name or package.module:name"
+_SCRIPTS = (".js", ".ts", ".mjs", ".tsx")
 _LISTED = 10
 """The most names that an error lists."""
 _OURS = str(Path(stellwerk.__file__).parent)
@@ -38,6 +40,8 @@ def load_reference(reference: str) -> Any:
     place, _, name = reference.rpartition(":")
     if not place or not name.isidentifier():
         raise BrokenReference(reference, _FORM)
+    if place.endswith(_SCRIPTS):
+        raise BrokenReference(reference, "is JavaScript; only graphs in Python can run here")
     if place.endswith(".py"):
         module = _from_file(reference, Path(place))
     else:
@@ -104,16 +108,22 @@ def _from_file(reference: str, path: Path) -> ModuleType:
     with operator_code(reference, "importing it", folder=root):
         module = importlib.import_module(name)
     if module.__file__ is None or Path(module.__file__).resolve() != path:
-        problem = f"the module {name} is loaded already, from {module.__file__}; rename one"
+        remedy = "rename one, or give its project a prefix: name=path/to/langgraph.json"
+        problem = f"the module {name} is loaded already, from {module.__file__}; {remedy}"
         raise BrokenReference(reference, problem)
     return module
 
 
-def _module_name(path: Path) -> tuple[Path, str]:
+def _module_name(path: Path) -> tuple[Path | None, str]:
     """The folder to import from, and the module name, in its package or in one made for its folder.
 
-    The name depends on the path alone, so that stored state finds its types after a restart.
+    The name depends on the path alone, so that stored state finds its types after a restart. A
+    project that is kept apart needs no folder: its modules are found below its own package.
     """
+    if (project := project_of(path)) is not None:
+        if not (path.parent / "__init__.py").is_file():
+            project.add_folder(path.parent)
+        return None, project.module_name(path) or ""
     folder, parts = path.parent, [path.stem]
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)

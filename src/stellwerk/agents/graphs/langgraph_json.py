@@ -4,8 +4,9 @@ Reading runs no code; ``LanggraphProject.adopt`` makes the folders importable an
 The file belongs to the operator and is trusted like the code that it names.
 """
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +15,19 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stellwerk.agents.graphs.import_reference import absolute_reference
+from stellwerk.agents.graphs.project_modules import keep_apart
 from stellwerk.errors import SettingsError
 from stellwerk.settings import adopt_environment
 from stellwerk.spec.messages import messages
-from stellwerk.spec.script import Name
 
-_SCRIPTS = (".js", ".ts", ".mjs", ".tsx")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_DEMO = "demo"
+"""The id of the demo system, which no graph can have."""
+_AUTH = (
+    "its key 'auth' guards the graphs with code that is not run here, "
+    "and ignoring it would open what its author closed; "
+    "start with --ignore-auth if the API keys of this server guard them instead"
+)
 
 
 class _GraphPath(BaseModel):
@@ -29,7 +37,7 @@ class _GraphPath(BaseModel):
 class _File(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    graphs: Annotated[dict[Name, str | _GraphPath], Field(min_length=1)]
+    graphs: Annotated[dict[str, str | _GraphPath], Field(min_length=1)]
     env: str | dict[str, Any] = {}
     dependencies: list[str] = ["."]
 
@@ -44,16 +52,25 @@ class LanggraphProject:
     folders: tuple[Path, ...]
     """Folders of the project's own modules."""
     notes: tuple[str, ...]
-    """What was ignored or is missing, for the operator."""
+    """What was ignored, renamed or is missing, for the operator."""
+    is_apart: bool = False
+    """Whether its modules are imported under names of their own, beside those of other projects."""
 
     def adopt(self) -> None:
         """Make the project's modules importable, and set its variables unless they are set."""
         adopt_environment(self.env)
+        if self.is_apart:
+            keep_apart(self.folders)
+            return
         sys.path.extend(str(folder) for folder in self.folders if str(folder) not in sys.path)
 
 
-def read_langgraph_json(path: Path) -> LanggraphProject:
-    """Read the file."""
+def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: bool = False) -> LanggraphProject:
+    """Read the file. With a prefix in front of its graphs, its modules are kept apart too.
+
+    Raises:
+        SettingsError: the file is malformed, or its key ``auth`` would have to be ignored.
+    """
     path = path.expanduser().resolve()
     try:
         file = _File.model_validate_json(path.read_bytes())
@@ -62,9 +79,19 @@ def read_langgraph_json(path: Path) -> LanggraphProject:
     except ValidationError as error:
         place, problem = next(messages(error, _File))
         raise SettingsError(f"{path}{', ' if place else ''}{place}: {problem}") from error
+    extra = file.model_extra or {}
+    if extra.get("auth") and not ignore_auth:
+        raise SettingsError(f"{path}: {_AUTH}")
     notes: list[str] = []
-    graphs = {name: _reference(path, name, value) for name, value in file.graphs.items()}
+    ids = _ids(file.graphs, prefix)
+    for name, id_ in ids.items():
+        if id_ not in (name, f"{prefix}-{name}"):
+            notes.append(f"the graph {name!r} is served as {id_!r}")
     folders = _folders(path, file.dependencies)
+    if prefix is not None:
+        folders = tuple(dict.fromkeys((path.parent, *folders)))
+    written = {ids[name]: _reference(path, name, value) for name, value in file.graphs.items()}
+    graphs = {id_: _in_folders(folders, each) if prefix else each for id_, each in written.items()}
     env = file.env
     if isinstance(env, str):
         env_file = (path.parent / env).resolve()
@@ -73,23 +100,42 @@ def read_langgraph_json(path: Path) -> LanggraphProject:
             notes.append(f"its env file {env_file} does not exist; {remedy}")
         env = dotenv_values(env_file)
     variables = {name: str(value) for name, value in env.items() if value is not None}
-    if ignored := sorted(set(file.model_extra or ()) - {"$schema"}):
+    if ignored := sorted(set(extra) - {"$schema"}):
         notes.append(f"these keys have no meaning here and are ignored: {', '.join(ignored)}")
     notes = [f"{path.name}: {note}" for note in notes]
-    return LanggraphProject(graphs, variables, folders, tuple(notes))
+    return LanggraphProject(graphs, variables, folders, tuple(notes), prefix is not None)
+
+
+def _ids(names: Iterable[str], prefix: str | None) -> dict[str, str]:
+    """The id of each graph: its name, with the prefix, as far as an id can have it."""
+    wanted = {name: f"{prefix}-{name}" if prefix else name for name in names}
+    ids = {name: id_ for name, id_ in wanted.items() if _NAME.fullmatch(id_) and id_ != _DEMO}
+    for name, id_ in wanted.items():
+        if name not in ids:
+            stem = re.sub(r"[^A-Za-z0-9_-]+", "-", id_).strip("-_")[:60].rstrip("-_") or "graph"
+            choices = (stem, *(f"{stem}-{number}" for number in range(2, len(wanted) + 3)))
+            ids[name] = next(one for one in choices if one != _DEMO and one not in ids.values())
+    return {name: ids[name] for name in wanted}
 
 
 def _reference(path: Path, name: str, value: str | _GraphPath) -> str:
     written = value if isinstance(value, str) else value.path
     place, _, attribute = written.rpartition(":")
-    problem = None
     if not place or not attribute:
         problem = "names no object; write ./agent.py:graph or package.module:graph"
-    elif place.endswith(_SCRIPTS):
-        problem = "is JavaScript; only graphs in Python can run here"
-    if problem:
         raise SettingsError(f"{path}, graphs.{name}: {written!r} {problem}")
     return absolute_reference(path.parent, written)
+
+
+def _in_folders(folders: Iterable[Path], reference: str) -> str:
+    """The reference by file, if it names a module in one of the folders: an installed one stays."""
+    place, _, attribute = reference.rpartition(":")
+    for folder in folders:
+        module = folder.joinpath(*place.split("."))
+        for file in (module.with_name(f"{module.name}.py"), module / "__init__.py"):
+            if file.is_file():
+                return f"{file}:{attribute}"
+    return reference
 
 
 def _folders(path: Path, dependencies: list[str]) -> tuple[Path, ...]:

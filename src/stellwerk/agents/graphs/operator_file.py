@@ -37,6 +37,9 @@ def read_operator(config: Path | None) -> Operator:
     changes: dict[str, Any] = {
         "tools": [absolute_reference(folder, each) for each in operator.tools],
         "graphs": {name: absolute_reference(folder, each) for name, each in operator.graphs.items()},
+        "state_types": {
+            name: [absolute_reference(folder, each) for each in listed] for name, listed in operator.state_types.items()
+        },
         "mcp_servers": {name: _server(folder, each) for name, each in operator.mcp_servers.items()},
     }
     if operator.tokens is not None:

@@ -6,9 +6,9 @@ checkpoints are fenced and types in the state are restored as themselves.
 
 import copy
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
@@ -25,14 +25,20 @@ from langgraph_sdk.runtime import _ExecutionRuntime
 
 from stellwerk.agents.graphs.import_reference import load_all, load_reference, operator_code
 from stellwerk.agents.graphs.input import Graph
-from stellwerk.agents.graphs.state_types import state_types
+from stellwerk.agents.graphs.state_types import AllowedType, state_types
+from stellwerk.agents.graphs.store import unused_parts
 from stellwerk.errors import BrokenReference, NotFound
+from stellwerk.logs import get_logger
 from stellwerk.spec.messages import Suggestions
+from stellwerk.spec.operator import ALL_GRAPHS, Operator, of_graph
+
+logger = get_logger(__name__)
 
 Builder = StateGraph[Any, Any, Any, Any]
 Saver = BaseCheckpointSaver[Any]
 
 ENTRY_POINTS = "stellwerk.graphs"
+_REFILL = "write the items from a node or tool, to get_store() or runtime.store: that is the server's store"
 _OPTIONAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -49,6 +55,12 @@ class GraphEntry:
     """The key of its input that takes the user's message; found automatically by default."""
     images: bool = False
     """Whether its messages may hold images."""
+    state_types: frozenset[AllowedType] = frozenset()
+    """Types that its stored state may hold beside those that its schemas name."""
+    idempotent_tools: frozenset[str] = frozenset()
+    """Tools in it that may be repeated after a crash."""
+    problem: str | None = None
+    """Why it could not be imported."""
 
 
 class Graphs:
@@ -56,6 +68,7 @@ class Graphs:
 
     def __init__(self, entries: Iterable[GraphEntry] = ()) -> None:
         self._entries: dict[str, GraphEntry] = {}
+        self._logged: set[str] = set()
         for entry in entries:
             other = self._entries.setdefault(entry.name, entry)
             if other is not entry:
@@ -65,6 +78,28 @@ class Graphs:
     def names(self) -> list[str]:
         return sorted(self._entries)
 
+    def broken(self) -> list[BrokenReference]:
+        """Graphs that could not be imported; they have a name here, but cannot be opened."""
+        return [BrokenReference(each.origin, each.problem) for each in self._entries.values() if each.problem]
+
+    def log_replaced(self, name: str, graph: Graph | Builder) -> None:
+        """Log once that a graph's own checkpointer or store is not used here.
+
+        A store that has items or an index is a warning: the graph misses them.
+        """
+        if name in self._logged or not isinstance(graph, Pregel):
+            return
+        self._logged.add(name)
+        saver, store = graph.checkpointer, graph.store
+        if isinstance(saver, BaseCheckpointSaver):
+            logger.info("checkpointer_replaced", graph=name, own=type(saver).__name__)
+        if store is None:
+            return
+        if not_used := unused_parts(store):
+            logger.warning("store_replaced", graph=name, own=type(store).__name__, not_used=not_used, remedy=_REFILL)
+        else:
+            logger.info("store_replaced", graph=name, own=type(store).__name__)
+
     def find(self, name: str) -> GraphEntry:
         if name not in self._entries:
             otherwise = None if self._entries else "the operator has registered none"
@@ -73,32 +108,102 @@ class Graphs:
         return self._entries[name]
 
 
-def discover(
-    references: Mapping[str, str], *, inputs: Mapping[str, str] | None = None, images: Collection[str] = ()
-) -> Graphs:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSettings:
+    """What the operator's file says of graphs, by their names."""
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """The input keys of graphs that need them."""
+    images: Collection[str] = ()
+    """Graphs that take images."""
+    state_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    idempotent_tools: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(operator: Operator) -> "GraphSettings":
+        return GraphSettings(
+            inputs=operator.graph_inputs,
+            images=operator.graph_images,
+            state_types=operator.state_types,
+            idempotent_tools=operator.idempotent_tools,
+        )
+
+    def names(self) -> set[str]:
+        return {*self.inputs, *self.images, *self.state_types, *self.idempotent_tools} - {ALL_GRAPHS}
+
+    def only(self, graphs: Collection[str]) -> "GraphSettings":
+        """The same for some graphs: others are not loaded."""
+        kept = {*graphs, ALL_GRAPHS}
+        return GraphSettings(
+            inputs={name: key for name, key in self.inputs.items() if name in graphs},
+            images=[name for name in self.images if name in graphs],
+            state_types={name: listed for name, listed in self.state_types.items() if name in kept},
+            idempotent_tools={name: listed for name, listed in self.idempotent_tools.items() if name in kept},
+        )
+
+
+_NO_SETTINGS = GraphSettings()
+
+
+def discover(references: Mapping[str, str], settings: GraphSettings = _NO_SETTINGS) -> Graphs:
     """Load the operator's graphs and those of installed packages.
 
-    ``inputs`` names the input key of graphs that need it, ``images`` the graphs that take images.
+    One that cannot be imported is kept with its problem: it must not keep the others from being used.
+
+    Raises:
+        NotFound: the settings name a graph that is not there.
+        BrokenReference: two graphs have one name, or a type of ``state_types`` cannot be imported.
     """
-    keys = inputs or {}
     installed = [(point.name, point.value) for point in entry_points(group=ENTRY_POINTS)]
 
     def entry(named: tuple[str, str]) -> GraphEntry:
         name, origin = named
-        return GraphEntry(name, load_reference(origin), origin, keys.get(name), name in images)
+        source = problem = None
+        try:
+            source = load_reference(origin)
+        except BrokenReference as error:
+            problem = error.problem
+        return GraphEntry(
+            name,
+            source,
+            origin,
+            input_key=settings.inputs.get(name),
+            images=name in settings.images,
+            idempotent_tools=frozenset(of_graph(settings.idempotent_tools, name)),
+            problem=problem,
+        )
 
-    graphs = Graphs(load_all([*references.items(), *installed], entry))
-    for name in [*keys, *images]:
+    entries = [entry(named) for named in [*references.items(), *installed]]
+    graphs = Graphs(entries)
+    for name in settings.names():
         graphs.find(name)
-    return graphs
+    # Behind the graphs: a type of theirs may be in a module that only they make importable.
+    named_types = dict.fromkeys(each for listed in settings.state_types.values() for each in listed)
+    types = dict(zip(named_types, load_all(named_types, _state_type), strict=True))
+    allowed = {
+        each.name: frozenset(types[one] for one in of_graph(settings.state_types, each.name)) for each in entries
+    }
+    return Graphs(replace(each, state_types=allowed[each.name]) for each in entries)
+
+
+def _state_type(reference: str) -> AllowedType:
+    found = load_reference(reference)
+    if not inspect.isclass(found):
+        raise BrokenReference(reference, f"is of type {type(found).__name__}; state_types lists classes")
+    if found.__qualname__ != found.__name__:
+        raise BrokenReference(reference, "is inside another class or function; move it to the top of its module")
+    return found.__module__, found.__name__
 
 
 async def open_graph(entry: GraphEntry, resources: AsyncExitStack, *, store: BaseStore) -> Graph | Builder:
     """The graph itself; a factory is called once, and what it opens is closed with ``resources``.
 
     Raises:
-        BrokenReference: the factory failed, has unknown parameters, or returns no graph.
+        BrokenReference: it could not be imported, its factory failed, has unknown parameters, or
+            returns no graph.
     """
+    if entry.problem is not None:
+        raise BrokenReference(entry.origin, entry.problem)
     made = entry.source
     if callable(made) and not isinstance(made, Pregel | StateGraph):
         arguments = _arguments(entry, made, store)
@@ -116,15 +221,19 @@ async def open_graph(entry: GraphEntry, resources: AsyncExitStack, *, store: Bas
     return made
 
 
-def adopted(graph: Graph | Builder, *, name: str, saver: Saver | None, store: BaseStore) -> Graph:
+def adopted(
+    graph: Graph | Builder, *, name: str, saver: Saver | None, store: BaseStore, types: Iterable[AllowedType] = ()
+) -> Graph:
     """The graph with our saver and store; sub-graphs inherit both when they run.
+
+    ``types`` may be in its stored state beside those of its schemas.
 
     Without a saver it uses that of the graph that it runs in. It is compiled again from its
     builder, because compiling makes LangGraph allow the types of its schema in stored state. A
     graph of the functional API has no builder and is copied.
     """
     compiled = _compilable(graph).compile() if isinstance(graph, StateGraph) else graph
-    saver = with_types_of([compiled], saver)
+    saver = with_types_of([compiled], saver, types)
     if not isinstance(compiled, CompiledStateGraph):
         return compiled.copy({"checkpointer": saver, "store": store, "name": name})
     compiled_again: Graph = _compilable(compiled.builder).compile(
@@ -142,11 +251,11 @@ def adopted(graph: Graph | Builder, *, name: str, saver: Saver | None, store: Ba
     return compiled_again.with_config(compiled.config) if compiled.config else compiled_again
 
 
-def with_types_of(graphs: Iterable[Graph], saver: Saver | None) -> Saver | None:
-    """The saver, allowed to restore the types in the states of these graphs."""
+def with_types_of(graphs: Iterable[Graph], saver: Saver | None, types: Iterable[AllowedType] = ()) -> Saver | None:
+    """The saver, allowed to restore the types in the states of these graphs, and further ``types``."""
     if saver is None:
         return None
-    return saver.with_allowlist({found for graph in graphs for found in state_types(graph)})
+    return saver.with_allowlist({*types, *(found for graph in graphs for found in state_types(graph))})
 
 
 def _nodes(names: Any) -> list[str] | Literal["*"]:

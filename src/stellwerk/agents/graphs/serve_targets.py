@@ -19,22 +19,30 @@ _FORMS = """write one of these:
   path/to/file.py:graph or package.module:graph   a graph of yours, called like its file
   name=path/to/file.py:graph                      the same, called as you like
   system.yaml, .yml or .json                      an agent system
-  langgraph.json                                  the graphs of a LangGraph project"""
+  langgraph.json                                  the graphs of a LangGraph project
+  prefix=path/to/langgraph.json                   the same, with a prefix in front of their names"""
 _SYSTEM = (".yaml", ".yml", ".json")
 _GRAPH = re.compile(r"(?:(?P<name>[^=/]*)=)?(?P<reference>(?P<place>[^:]+):[A-Za-z_]\w*)")
+_PROJECT = re.compile(r"(?:(?P<prefix>[^=/]*)=)?(?P<file>.+\.json)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-def systems_of(targets: Sequence[str]) -> dict[str, str]:
+def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> dict[str, str]:
     """The systems of the targets by name: references of graphs, and files of agent systems.
 
     The modules and variables of a LangGraph project are adopted.
+
+    Raises:
+        SettingsError: a target is none, or a project has an ``auth`` that must not be ignored.
     """
     found: dict[str, str] = {}
     for target in targets:
-        for name, place in _systems(target).items():
+        for name, place in _systems(target, ignore_auth=ignore_auth).items():
             if name in found:
-                raise SettingsError(_twice(name, found[name], place))
+                remedy = ""
+                if target.endswith(".json") and not place.endswith(_SYSTEM):
+                    remedy = f", or its project a prefix: my={target.rpartition('=')[2]}"
+                raise SettingsError(_twice(name, found[name], place) + remedy)
             found[name] = place
     return found
 
@@ -84,11 +92,13 @@ def build_failure(name: str, text: bytes, error: StellwerkError) -> str:
     return f"the server was started without its graph; {remedy}"
 
 
-def _systems(target: str) -> Mapping[str, str]:
+def _systems(target: str, *, ignore_auth: bool) -> Mapping[str, str]:
     graph = _GRAPH.fullmatch(target)
+    project = _PROJECT.fullmatch(target)
+    if graph is None and project and is_project(project["file"]):
+        _check_name(project["prefix"], target)
+        return _graphs_of_project(project["file"], prefix=project["prefix"], ignore_auth=ignore_auth)
     if graph is None and target.endswith(_SYSTEM):
-        if is_project(target):
-            return _graphs_of_project(target)
         return {load_system(content_of(target), source=target).system.system.name: target}
     if graph is None:
         raise SettingsError(f"{target!r} is nothing that can be run; {_FORMS}")
@@ -96,14 +106,18 @@ def _systems(target: str) -> Mapping[str, str]:
     if name is None:
         stem = Path(place).stem if place.endswith(".py") else place.rpartition(".")[2]
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).lstrip("_-")[:64] or "graph"
-    elif not _NAME.fullmatch(name):
-        rule = "a name has at most 64 letters, digits, - and _"
-        raise SettingsError(f"{target!r} cannot be called {name!r}: {rule}")
+    _check_name(name, target)
     return {name: graph["reference"]}
 
 
-def _graphs_of_project(target: str) -> Mapping[str, str]:
-    project = read_langgraph_json(Path(target))
+def _check_name(name: str | None, target: str) -> None:
+    if name is not None and not _NAME.fullmatch(name):
+        rule = "a name has at most 64 letters, digits, - and _"
+        raise SettingsError(f"{target!r} cannot be called {name!r}: {rule}")
+
+
+def _graphs_of_project(target: str, *, prefix: str | None, ignore_auth: bool) -> Mapping[str, str]:
+    project = read_langgraph_json(Path(target), prefix=prefix, ignore_auth=ignore_auth)
     for note in project.notes:
         logger.warning("langgraph_json", file=target, note=note)
     project.adopt()

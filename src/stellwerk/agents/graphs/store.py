@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result, SearchOp
+from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from stellwerk.database.folder import begin_for_owner
@@ -36,6 +37,18 @@ class _RedactingStore(AsyncSqliteStore):
             case SearchOp(namespace_prefix=namespace):
                 return op._replace(namespace_prefix=tuple(map(redact, namespace)))
         return op
+
+
+def unused_parts(store: BaseStore) -> str:
+    """What is lost when a graph's own store is replaced; empty if it has neither items nor an index."""
+    lost: list[str] = []
+    if not isinstance(store, InMemoryStore):
+        lost.append("items in it")  # it outlives the process, and to ask it may take long
+    elif store.search((), limit=1):
+        lost.append("its items")
+    if getattr(store, "index_config", None):
+        lost.append("its index for semantic search")
+    return " and ".join(lost)
 
 
 @asynccontextmanager

@@ -69,6 +69,8 @@ class RunCallbackHandler(LoopCallbacks):
         self._steps: set[UUID] = set()
         """Graphs, nodes and other chains in progress."""
         self._all_over = asyncio.Event()
+        self.idempotent_tools: frozenset[str] = frozenset()
+        """Tools that the operator's file declares repeatable."""
         self.model_messages: set[str] = set()
         """Ids of the messages that model calls returned."""
         self.first_tokens: Counter[UUID | None] = Counter()
@@ -215,6 +217,8 @@ class RunCallbackHandler(LoopCallbacks):
         args = kwargs.get("inputs")
         if args is None:
             args = {"input": input_str} if input_str else {}
+        if name in self.idempotent_tools:
+            about = shapes.as_idempotent(about)
         now, parent = self._clock.now(), _parent(kwargs)
         self._emit(shapes.tool_started(now, run, args, about, parent=parent, **called))
 

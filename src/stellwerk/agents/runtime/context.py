@@ -5,7 +5,7 @@ The runner sets a ``RunContext`` around the graph. Without a server nothing is o
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired, Protocol
@@ -80,6 +80,8 @@ class RunContext:
     data: Path | None = None
     """The data folder of the tenant."""
     timings: Timings = Timings()
+    system: str = ""
+    """The agent system that runs."""
 
 
 _NO_SERVER = RunContext()
@@ -88,6 +90,11 @@ _current: ContextVar[RunContext] = ContextVar("stellwerk_run", default=_NO_SERVE
 
 def run_context() -> RunContext:
     return _current.get()
+
+
+def run_context_in(context: Context) -> RunContext:
+    """The run of a task, by the context of the task."""
+    return context.get(_current, _NO_SERVER)
 
 
 @contextmanager

@@ -80,6 +80,8 @@ class RunOptions:
     quotas: Quotas = Quotas()
     store_prompts: bool = False
     images: ImageInput = ImageInput()
+    idempotent_tools: frozenset[str] = frozenset()
+    """Tools that the operator declares repeatable, beside those that say it themselves."""
 
 
 class RunnableAgent:
@@ -164,8 +166,9 @@ class RunnableAgent:
             emit(NodeUpdated(clock.now(), "__start__", "", dict(self.initial_state)))
         options = self.options
         handler = RunCallbackHandler(emit, clock, prompts=options.store_prompts, pause=turn.pause)
+        handler.idempotent_tools = options.idempotent_tools
         returned: set[str] = set()
-        with call_gate() as gate, spending(quotas=options.quotas) as budget:
+        with call_gate(options.idempotent_tools) as gate, spending(quotas=options.quotas) as budget:
             config = _config(turn, [handler, *gate])
             if is_new:
                 turn = replace(turn, unheard=await self._missing(turn, config))
@@ -228,8 +231,6 @@ class RunnableAgent:
         # A breakpoint takes no value: a value would answer the next question of the graph.
         given = turn.answers
         answers = {ask_id: given[ask_id] for ask_id in given if not isinstance(given[ask_id], GoOn)}
-        if turn.state_changed and len(answers) == 1:  # for the first question of the node that runs again
-            return Command(resume=next(iter(answers.values())))
         return Command(resume=answers) if answers else None
 
     async def _new_input(self, turn: Turn, config: RunnableConfig, emit: EmitFact, clock: Clock) -> Any:

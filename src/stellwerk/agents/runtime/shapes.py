@@ -90,6 +90,11 @@ def tool_started(
     )
 
 
+def as_idempotent(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a tool call, as if the tool were declared idempotent."""
+    return {**about, ARTIFACT_KEY: {**(about.get(ARTIFACT_KEY) or {}), "idempotent": True}}
+
+
 def tool_finished(ts: float, run: str, output: Any) -> facts.ToolFinished:
     """The end of a tool call; a tool that changes the state returns its message in a command."""
     message = output

@@ -7,7 +7,7 @@ which blocks meanwhile. The same handler refuses model calls beyond a quota.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from typing import Any
@@ -24,13 +24,16 @@ _TOO_LATE = "the run is over, nothing more is begun in it"
 
 
 @contextmanager
-def call_gate() -> Iterator[list[LoopCallbacks]]:
-    """The callbacks to add behind the run's own callback handler; none outside of a server."""
+def call_gate(idempotent_tools: Collection[str] = ()) -> Iterator[list[LoopCallbacks]]:
+    """The callbacks to add behind the run's own callback handler; none outside of a server.
+
+    ``idempotent_tools`` start at once, like tools that are declared idempotent themselves.
+    """
     context = run_context()
     if context.journal is None and context.usage is None:
         yield []
         return
-    gate = _CallGate(context)
+    gate = _CallGate(context, idempotent_tools)
     try:
         yield [gate]
     finally:
@@ -47,8 +50,9 @@ class _CallGate(LoopCallbacks):
 
     ignore_llm = ignore_chain = ignore_retriever = ignore_retry = ignore_custom_event = True
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, idempotent_tools: Collection[str]) -> None:
         super().__init__()
+        self._idempotent_tools = idempotent_tools
         self._journal = context.journal
         self._timeout = context.timings.blocked_loop
         self._held: set[Future[None]] = set()
@@ -74,13 +78,13 @@ class _CallGate(LoopCallbacks):
     async def _awaited(self, serialized: dict[str, Any] | None, _given: str, **about: Any) -> None:
         # On another loop: a synchronous tool was called on ours, blocked until the tool returns.
         journal = self._journal
-        if journal and _must_wait(serialized, about) and asyncio.get_running_loop() is self._loop:
+        if journal and self._must_wait(serialized, about) and asyncio.get_running_loop() is self._loop:
             await journal.stored()
             if self._over:
                 raise RuntimeError(_TOO_LATE)
 
     def _in_thread(self, serialized: dict[str, Any] | None, _given: str, **about: Any) -> None:
-        if self._journal is None or not _must_wait(serialized, about):
+        if self._journal is None or not self._must_wait(serialized, about):
             return
         waiting = asyncio.run_coroutine_threadsafe(self._journal.stored(), self._loop)
         self._held.add(waiting)
@@ -107,9 +111,9 @@ class _CallGate(LoopCallbacks):
             self._loop.call_soon_threadsafe(self._loop_answered.set)
         return self._loop_answered.wait(max(0.0, self._deadline - self._loop.time()))
 
-
-def _must_wait(serialized: dict[str, Any] | None, about: dict[str, Any]) -> bool:
-    """False for idempotent tools, and for agents, whose own tools are checked instead."""
-    ours = (about.get("metadata") or {}).get(ARTIFACT_KEY) or {}
-    agent, _ = agent_behind(str((serialized or {}).get("name")), about.get("inputs") or {}, ours)
-    return agent is None and not ours.get("idempotent")
+    def _must_wait(self, serialized: dict[str, Any] | None, about: dict[str, Any]) -> bool:
+        """False for idempotent tools, and for agents, whose own tools are checked instead."""
+        name = str((serialized or {}).get("name"))
+        ours = (about.get("metadata") or {}).get(ARTIFACT_KEY) or {}
+        agent, _ = agent_behind(name, about.get("inputs") or {}, ours)
+        return agent is None and not ours.get("idempotent") and name not in self._idempotent_tools

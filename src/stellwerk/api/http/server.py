@@ -142,6 +142,7 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=2,
             )
         )
+        self.app = app
         self._wakes: WakeUps = app.state.wakes
         self._ready = ready
 

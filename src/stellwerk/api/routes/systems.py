@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from msgspec import UNSET
 
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.auth import RequireRead, RequireRegister
@@ -72,7 +73,14 @@ def routes(services: Services) -> APIRouter:
         """List the agent systems by name."""
         listed = await systems.list(who.tenant, after=after, limit=limit)
         redacted = services.log.redactors.of(who.tenant).redact_text
-        found = [replace(one, description=redacted(one.description)) for one in listed]
+        found = [
+            replace(
+                one,
+                description=redacted(one.description),
+                unusable=UNSET if one.unusable is UNSET else redacted(one.unusable),
+            )
+            for one in listed
+        ]
         following = found[-1].id if len(found) == limit else None
         return Json(SystemPage(agent_systems=found, next=following))
 
@@ -143,5 +151,5 @@ def _described(services: Services, registered: Registered, who: Principal) -> Re
         "created_at": registered.created_at,
         **shown,
         "warnings": spec_problems(registered.warnings, source=source),
-        "problems": spec_problems(registered.problems, source=source),
+        "problems": services.log.redactors.of(who.tenant).redact(spec_problems(registered.problems, source=source)),
     }

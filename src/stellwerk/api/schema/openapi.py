@@ -37,7 +37,7 @@ BODY = ("malformed_json", "too_large", "missing_field")
 STORED = ("storage_full", "storage_gone")
 BUSY = ("session_busy", "question_open")
 UNASKED = ("nothing_asked", "not_asked", "which_question")
-UNUSABLE = ("system_gone", "system_changed", "missing_secret")
+UNUSABLE = ("system_gone", "system_changed", "graph_unusable", "missing_secret")
 
 _DATA: Described = msgspec.yaml.decode(Path(__file__).with_name("openapi.yaml").read_bytes())
 ABOUT: str = _DATA["about"]  # the introduction of /docs

@@ -78,14 +78,16 @@ def parse_cursor(text: str | None) -> Cursor:
 class FrameCache:
     """Live frames are built once for all readers of a session with the same profile."""
 
-    _built: dict[tuple[str, str, Profile], tuple[int, int, bytes]] = field(default_factory=dict)
+    _built: dict[tuple[str, str, Profile, bool], tuple[int, int, bytes]] = field(default_factory=dict)
 
-    def live(self, session_id: str, batch: list[Stored], form: StreamFormat, profile: Profile) -> bytes:
-        key = (session_id, form.media_type, profile)
+    def live(
+        self, session_id: str, batch: list[Stored], form: StreamFormat, profile: Profile, *, details: bool = False
+    ) -> bytes:
+        key = (session_id, form.media_type, profile, details)
         first, last = batch[0].position, batch[-1].position
         built = self._built.get(key)
         if built is None or built[:2] != (first, last):
-            live = (form.frame(session_id, stored, "live") for stored in shown(batch, profile))
+            live = (form.frame(session_id, stored, "live") for stored in shown(batch, profile, details=details))
             built = first, last, b"".join(live)
             self._built.pop(key, None)
             self._built[key] = built
@@ -167,15 +169,23 @@ class Reader:
                         return page, after
         return [], after
 
+    @property
+    def _has_details(self) -> bool:
+        """On a server without keys every reader is on its own machine: the operator."""
+        credentials = self.source.credentials
+        return not credentials.asked_for and not credentials.checked_before
+
     def _cut(self, batch: list[Stored], limit: int) -> tuple[list[Stored], int]:
-        seen = shown(batch, self.profile)
+        seen = shown(batch, self.profile, details=self._has_details)
         page = seen[:limit]
         return page, page[-1].position if len(page) < len(seen) else batch[-1].position
 
     def _chunks(self, batch: list[Stored], head: int) -> Iterator[bytes]:
         if batch and batch[0].position > head and sum(len(stored.body) for stored in batch) <= _CHUNK:
-            return iter([self.source.frames.live(self.session_id, batch, self.form, self.profile)])
-        seen = shown(batch, self.profile)
+            details = self._has_details
+            live = self.source.frames.live(self.session_id, batch, self.form, self.profile, details=details)
+            return iter([live])
+        seen = shown(batch, self.profile, details=self._has_details)
         return joined(self.form.frame(self.session_id, each, origin(each, head)) for each in seen)
 
 
