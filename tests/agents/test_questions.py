@@ -114,7 +114,11 @@ async def test_an_approval_is_a_question_with_the_call_and_its_four_decisions(
 @pytest.mark.parametrize(
     ("given", "field", "said"),
     [
-        ("yes", "data", 'answer {"data":{"type":"approve"}} or {"data":{"type":"edit","edited_action":{"name":"pay",'),
+        (
+            "perhaps",
+            "data",
+            'answer {"data":{"type":"approve"}} or {"data":{"type":"edit","edited_action":{"name":"pay",',
+        ),
         ({"type": ["approve"]}, "data", 'or {"data":{"type":"reject"}}'),
         ({"type": "edit"}, "data", '\'edited_action\' is a required property; for example {"data":{"type":"edit",'),
         (

@@ -17,6 +17,7 @@ from stellwerk.spec.script import ScriptStep
 from stellwerk.testing.order import order_problems
 from tests.agents.agent_runs import agent, call, calls, say
 from tests.cli.conversations import Chat, built, demo, over
+from tests.runs import review_graphs
 
 
 async def graph_that_asks(*questions: Any) -> RunnableAgent:
@@ -164,6 +165,43 @@ async def test_an_answer_can_be_given_in_place_of_the_tool() -> None:
     chat = Chat(await built(careful), typed=["respond", "It rains."])
     await chat.say("go")
     assert "\nIt rains.\n" in chat.view.text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "received"),
+    [
+        (["yes, but later", "yes"], {"type": "accept", "args": None}),
+        (["1"], {"type": "accept", "args": None}),
+        (["no, not today"], {"type": "ignore", "args": None}),
+        (["reject", "not today"], {"type": "ignore", "args": None}),
+        (["edit {", 'edit {"to": "Bob"}'], {"type": "edit", "args": {"action": "send_mail", "args": {"to": "Bob"}}}),
+        (["respond: make it dinner"], {"type": "response", "args": "make it dinner"}),
+        (["respond", "make it dinner"], {"type": "response", "args": "make it dinner"}),
+    ],
+    ids=lambda value: " / ".join(value) if isinstance(value, list) else "",
+)
+async def test_a_request_of_agent_inbox_is_shown_as_an_approval_and_decided_in_words(
+    typed: list[str], received: dict[str, Any]
+) -> None:
+    entry = GraphEntry("mine", review_graphs.inbox, "mine.py:graph")
+    mine = await built(CompleteAgent(name="mine", kind="graph", graph="mine"), graphs=Graphs([entry]))
+    chat = Chat(mine, typed=typed)
+    ended = await chat.say("mail")
+    shown = chat.view.text()
+    assert "? May send_mail run?\n  # send_mail\nA mail to Ann.\n" in shown
+    assert '  {\n    "subject": "Lunch",\n    "to": "Ann"\n  }\n  1) approve\n  2) edit\n  3) reject\n' in shown
+    assert (ended, repr(received) in shown) == ("completed", True), shown
+    assert order_problems(chat.view.envelopes) == []
+
+
+async def test_the_actions_of_one_interrupt_are_decided_one_after_the_other() -> None:
+    entry = GraphEntry("mine", review_graphs.inbox, "mine.py:graph")
+    mine = await built(CompleteAgent(name="mine", kind="graph", graph="mine"), graphs=Graphs([entry]))
+    chat = Chat(mine, typed=["respond: later", "no, never"])
+    assert await chat.say("two") == "completed"
+    assert "? (1 of 2) May send_mail run?" in chat.view.text()
+    assert "? (2 of 2) May book run?" in chat.view.text()
+    assert repr([{"type": "response", "args": "later"}, {"type": "ignore", "args": None}]) in chat.view.text()
 
 
 @pytest.mark.parametrize("typed, option", [("2", "no"), ("YES", "yes"), ("m", "maybe"), ("no", "no")])

@@ -32,8 +32,8 @@ from stellwerk.envelope.to_json import canonical, canonical_json
 from stellwerk.errors import StellwerkError
 from stellwerk.ids import digest_id
 from stellwerk.stream.facts import CheckpointSaved, Fact, Interrupted, ModelToken
-from stellwerk.stream.states import question_of
-from stellwerk.views.questions import resume_value
+from stellwerk.stream.states import questions_of
+from stellwerk.views.questions import resume_values
 from tests.golden.lines import fact_line
 from tests.golden.turns import Answer, Cut, Form, Say, Scenario
 
@@ -118,9 +118,9 @@ class _Recording:
         answers: dict[str, Answered] = {}
         values: dict[str, Any] = {}
         for ask_id, fact in self._open.items():
-            question, _ = question_of(ask_id, fact)
+            (question,), _ = questions_of(ask_id, fact)
             answers[ask_id] = turn.to(question.question, ask_id)
-            values[ask_id] = resume_value(question, answers[ask_id])
+            values |= resume_values([question], answers)
         self._open = {}
         told = {ask_id: msgspec.to_builtins(answer) for ask_id, answer in answers.items()}
         return {"trigger": "answer", "answers": told}, Turn("session", answers=values)

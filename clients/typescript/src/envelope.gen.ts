@@ -182,6 +182,7 @@ export interface Asked extends Noted {
   tool_name?: string;
   args?: unknown;
   data?: unknown;
+  interrupt_id?: string;
 }
 export interface Answered extends Noted {
   ask_id: string;

@@ -11,6 +11,7 @@ from stellwerk.envelope.model import AskUser
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField
 from stellwerk.spec.model import DECISIONS
+from stellwerk.spec.review_requests import decision_in_words
 from stellwerk.views.questions import check_answer
 
 _TRUE = ("yes", "y", "true")
@@ -152,12 +153,16 @@ class Questions:
         return Answered(ask_id=asked.ask_id, refused=True) if refused else answered(asked, given)
 
     async def _choice(self, options: Sequence[Any], default: Any) -> Any:
+        typed = await self._choose(options, default)
+        return default if not typed.strip() and default is not None else chosen(options, typed)
+
+    async def _choose(self, options: Sequence[Any], default: Any) -> str:
+        """Show the options and return what is typed."""
         for number, option in enumerate(options, 1):
             self._say(f"  {number}) {value(option)}")
         if default is not None:
             self._say(f"  ({_default_hint(default)})", "dim")
-        typed = await self._line(_PROMPT)
-        return default if not typed.strip() and default is not None else chosen(options, typed)
+        return await self._line(_PROMPT)
 
     async def _value(self, schema: Mapping[str, Any], default: Any) -> Any:
         hints = "; ".join(note for note in (hint(schema), _default_hint(default)) if note)
@@ -194,12 +199,21 @@ class Questions:
         if asked.args:
             for line in visible(json.dumps(asked.args, indent=2, ensure_ascii=False)).splitlines():
                 self._say(f"  {line}")
-        decision = str(await self._choice(asked.options or DECISIONS, asked.default))
+        options = asked.options or DECISIONS
+        typed = await self._choose(options, asked.default)
+        if not typed.strip() and asked.default is not None:
+            typed = str(asked.default)
+        said = decision_in_words(typed, asked.tool_name, None)
+        is_said = isinstance(said, dict) and said["type"] in options
+        decision = said["type"] if is_said else str(chosen(options, typed))
         if decision == "reject":
-            reason = await self._line("Why? (enter gives no reason) ")
+            reason = said.get("message") if is_said else None
+            reason = reason or await self._line("Why? (enter gives no reason) ")
             return Answered(ask_id=asked.ask_id, refused=True, text=reason.strip() or None)
         data: dict[str, Any] = {"type": decision}
-        if decision == "respond":
+        if is_said and len(said) > 1:
+            data = said
+        elif decision == "respond":
             data["message"] = await self._line("The answer in its place: ")
         elif decision == "edit":
             typed = await self._line("Arguments to run it with, as JSON: ")

@@ -207,6 +207,8 @@ class Asked(Payload, frozen=True, kw_only=True):
     """The arguments of the call that needs approval."""
     data: Json = None
     """The value of the interrupt, if the graph has a form of its own."""
+    interrupt_id: str | None = None
+    """The interrupt that asks about several actions, of which this is one."""
 
 
 class Answered(Payload, frozen=True, kw_only=True):

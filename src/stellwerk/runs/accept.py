@@ -104,11 +104,12 @@ def _enqueue(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
 
 
 def _reply(tx: Transaction, reply: Reply, status: Status) -> AcceptedRun:
-    ask_id = reply.answer.ask_id
-    _refuse_unasked(ask_id, status)
+    answered = [answer.ask_id for answer in (reply.answer, *reply.others)]
+    for ask_id in answered:
+        _refuse_unasked(ask_id, status)
     if not reply.is_checked:
         raise Conflict("the question was not open yet when this came; send it again", code="not_asked")
-    still_open = tuple(ask for ask in status.open_asks if ask != ask_id)
+    still_open = tuple(ask for ask in status.open_asks if ask not in answered)
     if still_open:  # the graph continues when all of its questions are answered
         said = commands.input_envelopes(reply, trace_id=status.trace_id, run_id=None)
         noted = _note(tx, reply, said)

@@ -70,6 +70,8 @@ class Reply(Command):
     """The answer to a question."""
 
     answer: Answered
+    others: Sequence[Answered] = ()
+    """To the other actions of the same interrupt, if it was answered as a whole."""
     is_checked: bool
     """The question was open when the answer came in, and the answer fits it."""
 
@@ -134,7 +136,10 @@ def input_envelopes(command: Send | Reply, *, trace_id: str | None, run_id: str 
         filed = Filed.of(file.document_id, file.filename, file.mime, file.size, message_id=owner)
         call_id = digest_id("document", owner, file.document_id)
         found.append(Document(**place, call_id=call_id, payload=filed))
-    return [*found, said]
+    found.append(said)
+    for other in command.others if isinstance(command, Reply) else ():
+        found.append(UserAnswer(**place, call_id=digest_id("answer", other.ask_id), payload=other))
+    return found
 
 
 def _said(send: Send) -> Said:

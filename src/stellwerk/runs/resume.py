@@ -23,7 +23,7 @@ from stellwerk.log.durable import DurableLog
 from stellwerk.log.transactions import Append, entry, unknown_session
 from stellwerk.runs.transactions import ClaimedRun, Finish, finish_many
 from stellwerk.stream.endings import interrupted_ending
-from stellwerk.views.questions import resume_value
+from stellwerk.views.questions import resume_values
 
 logger = structlog.get_logger(__name__)
 
@@ -73,11 +73,11 @@ class RunHistory:
         return next((e for e in self.own if isinstance(e, m.StopRequest)), None)
 
     def answers(self) -> dict[str, Any]:
-        """The resume value for each question of the run before."""
+        """The resume value for each interrupt of the run before."""
         wanted = self.start.payload.ask_ids or ()
         asked = {e.payload.ask_id: e.payload for e in self.envelopes if isinstance(e, m.AskUser)}
         given = {e.payload.ask_id: e.payload for e in self.envelopes if isinstance(e, m.UserAnswer)}
-        return {ask_id: resume_value(asked[ask_id], given[ask_id]) for ask_id in wanted}
+        return resume_values([asked[ask_id] for ask_id in wanted], given)
 
     def why_not_resumable(self, settled: Collection[str]) -> str | None:
         """Why the run cannot continue: a tool would be called a second time that must not be.

@@ -29,7 +29,7 @@ from stellwerk.spec.model import ChatMessage
 from stellwerk.tenants.audit import without_audit
 from stellwerk.tenants.quotas import StoredUsage, stored_usage
 from stellwerk.threads import in_thread
-from stellwerk.views.questions import check_answer
+from stellwerk.views.questions import answers_to, check_answer, decided
 from stellwerk.views.status import State, Status
 from stellwerk.views.transcript import title
 
@@ -181,14 +181,21 @@ class Sessions:
 
     async def _reply(self, request: _Request, found: _Context, answer: Answered) -> Accepted:
         status = found.status
-        ask_id = answer.ask_id or (status.open_asks[0] if len(status.open_asks) == 1 else "")
-        is_open = status.awaiting_user_input and ask_id in status.open_asks
+        open_asks = status.open_asks if status.awaiting_user_input else ()
+        asked = {e.payload.ask_id: e.payload for e in map(decode, found.asked) if isinstance(e, AskUser)}
+        if not answer.ask_id and len(open_asks) == 1:
+            answer = replace(answer, ask_id=open_asks[0])
+        answers = answers_to([asked[ask_id] for ask_id in open_asks], answer)
+        is_open = all(each.ask_id in open_asks for each in answers)
         if is_open:
-            asked = [e.payload for e in map(decode, found.asked) if isinstance(e, AskUser)]
-            check_answer(next(ask for ask in reversed(asked) if ask.ask_id == ask_id), answer)
+            for each in answers:
+                check_answer(asked[each.ask_id], each)
+            answers = [decided(asked[each.ask_id], each) for each in answers]
+        first, *others = [await self._log.redacted(request.tenant, each) for each in answers]
         reply = Reply(
             **self._common(request, found),
-            answer=await self._log.redacted(request.tenant, replace(answer, ask_id=ask_id)),
+            answer=first,
+            others=others,
             documents=_known_files(request, found),
             is_checked=is_open,
         )

@@ -11,6 +11,13 @@ from stellwerk.spec.json_schema import objection
 _EXAMPLE_LIMIT = 400
 """Characters of arguments that an example repeats."""
 
+_WORDS = {
+    "approve": "approve",
+    "edit": "edit {new arguments as JSON}",
+    "reject": "reject: why",
+    "respond": "respond: what to answer in its place",
+}
+
 
 def check_decision(given: Any, schema: Mapping[str, Any], tool: str | None, args: Any) -> None:
     """
@@ -23,7 +30,8 @@ def check_decision(given: Any, schema: Mapping[str, Any], tool: str | None, args
     chosen = given.get("type") if isinstance(given, dict) else None
     if not isinstance(chosen, str) or chosen not in forms:
         examples = " or ".join(_example(decision, tool, args) for decision in forms)
-        problem = f"this is not one of the decisions that are open; answer {examples}"
+        words = "; ".join(_WORDS[decision] for decision in forms if decision in _WORDS)
+        problem = f"this is not one of the decisions that are open; answer {examples}; or in words: {words}"
         raise InvalidField(problem, field="data")
     # Against the chosen form only: against all of them, the error could only be that none fits.
     wrong = objection({"$defs": schema.get("$defs", {}), **forms[chosen]}, given)

@@ -29,7 +29,7 @@ class StreamAdapter:
         self.tree = CallTree(trace_id, run_id, agent)
         self._models = ModelCalls(self.tree)
         self._tools = ToolCalls(self.tree)
-        self._states = States(self.tree)
+        self._states = States(self.tree, self._tools.requests)
         self._answers = AnswerCandidates()
         self.usage = self._models.usage
         self.declined = False
@@ -74,7 +74,11 @@ class StreamAdapter:
     @property
     def asks(self) -> list[m.AskUser]:
         """Unanswered questions of this run."""
-        return [ask for ask_id, ask in self._states.asks.items() if ask_id not in self.tree.given_up]
+        open_ones: list[m.AskUser] = []
+        for ask_id, ask in self._states.asks.items():
+            if (ask.payload.interrupt_id or ask_id) not in self.tree.given_up:
+                open_ones.append(ask)
+        return open_ones
 
     @property
     def paused(self) -> Collection[str]:

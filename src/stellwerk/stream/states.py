@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.model import AskUser, Envelope, Log, State, SubgraphCheckpoint, ToolStart, ToolUpdate, Update
@@ -12,8 +13,10 @@ from stellwerk.envelope.payloads import Asked, Checkpointed, Level, Logged, Stat
 from stellwerk.envelope.to_json import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.ids import digest_id
 from stellwerk.spec.approvals import forms_of
+from stellwerk.spec.review_requests import ReviewedAction, decision_schema, requested_actions
 from stellwerk.stream import facts as f
 from stellwerk.stream.calls import CallTree, graph_of
+from stellwerk.stream.tool_requests import ToolRequests
 
 STATES = frozenset({"checklist", "plan", "todos", "files"})
 """State keys that have envelopes of their own."""
@@ -31,6 +34,7 @@ _QUESTION_WORDS = ("question", "message", "prompt", "description", "text")
 @dataclass
 class States:
     tree: CallTree
+    requests: ToolRequests
     asks: dict[str, AskUser] = field(default_factory=dict)
     """Questions of this run that wait for an answer."""
     resumed: bool = False
@@ -102,16 +106,29 @@ class States:
         """Ask once: the innermost graph reports an interrupt first, those around repeat it."""
         # A breakpoint has no id, but there is only one at a time.
         ask_id = fact.ask_id or digest_id(self.tree.run_id, "breakpoint")
-        if ask_id in self.asks or ask_id in self.tree.given_up:
+        known = {ask.payload.interrupt_id or id_ for id_, ask in self.asks.items()}
+        if ask_id in known or ask_id in self.tree.given_up:
             return
         parent = self.tree.asked_by.get(ask_id, self.tree.owner_of(fact.namespace))
         paused = self.tree.paused.get(parent)
         agent = paused.payload.title or paused.agent if paused else self.tree.agent_of(parent)
-        payload, blobs = question_of(ask_id, fact)
+        questions, blobs = questions_of(ask_id, fact)
         self.tree.blobs += blobs
-        place = self.tree.place(fact.ts, parent, digest_id("ask", ask_id), agent)
-        self.asks[ask_id] = ask = AskUser(**place, payload=payload)
-        yield ask
+        for question in self._with_calls(parent, questions):
+            place = self.tree.place(fact.ts, parent, digest_id("ask", question.ask_id), agent)
+            self.asks[question.ask_id] = ask = AskUser(**place, payload=question)
+            yield ask
+
+    def _with_calls(self, owner: str, questions: Iterable[Asked]) -> Iterator[Asked]:
+        """Name the tool calls that approvals are about: a request for review only has their arguments."""
+        named: list[str] = []
+        for question in questions:
+            if question.kind == "approval" and question.tool_call_id is None:
+                found = self.requests.find(owner, question.tool_name or "", question.args)
+                fresh = [call_id for call_id in found if call_id not in named]
+                named += fresh[:1]
+                question = replace(question, tool_call_id=fresh[0] if fresh else None)
+            yield question
 
     def tool_output(self, fact: f.ToolOutputDelta) -> Iterator[Envelope]:
         start = self.tree.calls.get(fact.run)
@@ -189,6 +206,34 @@ def log_line(data: Any) -> Logged | None:
 def _progress(data: Any) -> int | None:
     found = data.get("progress") if isinstance(data, dict) else None
     return found if type(found) is int and 0 <= found <= 100 else None  # True is an int, too
+
+
+def questions_of(ask_id: str, fact: f.Interrupted) -> tuple[list[Asked], tuple[Blob, ...]]:
+    """Return the questions of an interrupt: one, or one for each action that it asks to review."""
+    safe = canonical(fact.value, depth=PAYLOAD_DEPTH)
+    actions = requested_actions(safe.value)
+    if not actions:
+        question, blobs = question_of(ask_id, fact)
+        return [question], blobs
+    notes = list(safe.notes) or None
+    if len(actions) == 1:
+        return [_approval(ask_id, actions[0], notes)], safe.blobs
+    questions = [_approval(f"{ask_id}-{number}", action, notes) for number, action in enumerate(actions, 1)]
+    return [replace(question, interrupt_id=ask_id) for question in questions], safe.blobs
+
+
+def _approval(ask_id: str, action: ReviewedAction, notes: list[str] | None) -> Asked:
+    return Asked(
+        ask_id=ask_id,
+        question=action.question,
+        kind="approval",
+        schema=decision_schema(action),
+        options=list(action.decisions),
+        tool_name=action.name,
+        args=action.args,
+        data=action.request,
+        sanitized=notes,
+    )
 
 
 def question_of(ask_id: str, fact: f.Interrupted) -> tuple[Asked, tuple[Blob, ...]]:

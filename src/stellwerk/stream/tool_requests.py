@@ -50,6 +50,11 @@ class ToolRequests:
         """Return name and arguments of a request that starts or that a node answers, once."""
         return self._open.pop((self._key(owner), tool_call_id), None)
 
+    def find(self, owner: str, name: str, args: Any) -> list[str]:
+        """Return the tool_call_ids of open requests with this name and these arguments."""
+        key = self._key(owner)
+        return [call_id for call_id in self._named(key, name) if self._open[key, call_id][1] == args]
+
     def started(self, first: str, start: ToolStart) -> None:
         called = start.payload
         if not called.tool_call_id.startswith(DIRECT):

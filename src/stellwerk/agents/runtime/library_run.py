@@ -11,7 +11,7 @@ from stellwerk.errors import InvalidInput, StellwerkError
 from stellwerk.ids import SortableIds, SystemClock, digest_id
 from stellwerk.spec.model import ChatMessage
 from stellwerk.stream import adapter, calls, endings, facts
-from stellwerk.views.questions import check_answer, resume_value
+from stellwerk.views.questions import answers_to, check_answer, decided, resume_values
 
 if TYPE_CHECKING:
     from stellwerk.agents.runtime.runnable import RunnableAgent
@@ -89,14 +89,18 @@ class LibraryRun:
         answers: Mapping[str, QuestionAnswer],
         history: Sequence[Envelope],
     ) -> None:
-        self._agent, self._messages, self._history = agent, messages, history
+        self._agent, self._messages = agent, messages
         self._clock = SystemClock()
         ids = SortableIds(self._clock)
         run_id = ids.new()
         self._message_id = ids.new()
         self._is_kept = session_id is not None
         self._session_id = session_id or ids.new()
-        self._answers = [_answered(ask_id, answer) for ask_id, answer in answers.items()]
+        answered = {e.payload.ask_id for e in history if isinstance(e, UserAnswer)}
+        asked = {e.payload.ask_id: e.payload for e in history if isinstance(e, AskUser)}
+        self._asked = {ask_id: asked[ask_id] for ask_id in asked if ask_id not in answered}
+        waiting = list(self._asked.values())
+        self._answers = [each for given in answers.items() for each in answers_to(waiting, _answered(*given))]
         self._starts = [e for e in history if isinstance(e, RunStart)]
         trace_id = self._starts[-1].trace_id if answers and self._starts else None
         self._run = RunEnvelopes(agent.name, run_id, trace_id or run_id, history)
@@ -145,18 +149,16 @@ class LibraryRun:
         return Turn(self._session_id, message_id=self._message_id, text=last.content, earlier=earlier)
 
     def _resumed(self) -> dict[str, Any]:
-        """The resume value of each question; exactly all open questions must be answered."""
-        history = self._history
-        answered = {e.payload.ask_id for e in history if isinstance(e, UserAnswer)}
-        asked = {e.payload.ask_id: e.payload for e in history if isinstance(e, AskUser)}
-        waiting = [ask_id for ask_id in asked if ask_id not in answered]
-        if {answer.ask_id for answer in self._answers} != set(waiting):
-            wanted = ", ".join(waiting) or "none"
+        """The resume value of each interrupt; exactly all open questions must be answered."""
+        given = {answer.ask_id: answer for answer in self._answers}
+        if given.keys() != self._asked.keys():
+            wanted = ", ".join(self._asked) or "none"
             why = f"these questions wait for an answer: {wanted}; answer them all at once"
             raise InvalidInput(why, field="answers")
-        for answer in self._answers:
-            check_answer(asked[answer.ask_id], answer)
-        return {answer.ask_id: resume_value(asked[answer.ask_id], answer) for answer in self._answers}
+        for ask_id, answer in given.items():
+            check_answer(self._asked[ask_id], answer)
+        self._answers = [decided(self._asked[ask_id], answer) for ask_id, answer in given.items()]
+        return resume_values(self._asked.values(), given)
 
 
 def _answered(ask_id: str, answer: QuestionAnswer) -> Answered:
