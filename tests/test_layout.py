@@ -27,7 +27,7 @@ LONGEST_FILE = 500
 PACKAGE_CAPS = {
     "agents/build": 1104,
     "agents/checkpoints": 1293,
-    "agents/graphs": 1432,
+    "agents/graphs": 1454,
     "agents/mcp": 1049,
     "agents/middleware": 865,
     "agents/recorded": 705,
