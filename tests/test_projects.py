@@ -1,6 +1,7 @@
 """Projects as they are: graphs that cannot be used beside those that can, and two projects on one server."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,50 @@ def test_two_projects_with_graphs_of_one_name_are_refused_with_the_remedy(tmp_pa
         systems_of([one, other])
     with pytest.raises(SettingsError, match="cannot be called 'my team'"):
         systems_of([f"my team={one}"])
+
+
+def test_variables_and_modules_that_two_projects_share_are_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("TWIN_COLOUR", "TWIN_SIZE"):
+        monkeypatch.setenv(name, "")  # is taken back behind the test
+    one, other = twin(tmp_path / "one", "one"), twin(tmp_path / "other", "other")
+    project(tmp_path / "one", {"a": "a.b:c"}, env={"TWIN_COLOUR": "blue", "TWIN_SIZE": "7"})
+    project(tmp_path / "other", {"b": "a.b:c"}, env={"TWIN_COLOUR": "red", "TWIN_SIZE": "7"})
+
+    def notes(*targets: str) -> list[str]:
+        with structlog.testing.capture_logs() as logs:
+            systems_of(targets)
+        return [line["note"] for line in logs]
+
+    variables = f"beside {one}, its variables have other values there, which are used: TWIN_COLOUR"
+    assert notes(one, f"apart={other}") == [variables]
+    first, second = notes(one, other)
+    assert first == variables
+    assert second.startswith(f"beside {one}, modules have the same names, and one of each is used: twin_agent, twin_")
+
+
+async def test_reasons_of_the_operators_code_are_not_for_other_tenants(tmp_path: Path) -> None:
+    own = systems_of([mixed(tmp_path / "team")])
+    async with running_server(Settings(data=tmp_path / "data"), own=own) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=20) as operator:
+            made = await operator.post("/keys", json={"name": "first", "role": "admin"})
+            operator.headers["Authorization"] = f"Bearer {made.json()['token']}"
+            assert (await operator.post("/tenants", json={"name": "acme"})).is_success
+            key = {"name": "admin", "tenant": "acme", "role": "admin"}
+            token = (await operator.post("/keys", json=key)).json()["token"]
+        async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
+            client.headers["Authorization"] = f"Bearer {token}"
+            listed = (await client.get("/agent-systems")).json()["agent_systems"]
+            shown = (await client.get("/agent-systems/made")).json()
+            session = (await client.post("/sessions", json={"agent_system_id": "made"})).json()
+            refused = (await client.post(f"/sessions/{session['id']}/messages", json={"text": "hello"})).json()
+    reasons = [one["unusable"] for one in listed if "unusable" in one]
+    reasons += [shown["problems"][0]["message"], refused["detail"]]
+    assert len(reasons) == 5
+    for reason in reasons:
+        assert reason.endswith("a graph of the operator cannot be loaded; the server's log has the reason")
 
 
 async def test_auth_of_a_project_is_ignored_only_if_the_operator_asks_for_it(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ The file belongs to the operator and is trusted like the code that it names.
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from stellwerk.settings import adopt_environment
 from stellwerk.spec.messages import messages
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_NEVER_IMPORTED = {"setup", "conftest", "tests", "__init__"}
 _DEMO = "demo"
 """The id of the demo system, which no graph can have."""
 _AUTH = (
@@ -63,6 +64,21 @@ class LanggraphProject:
             keep_apart(self.folders)
             return
         sys.path.extend(str(folder) for folder in self.folders if str(folder) not in sys.path)
+
+    def clashes(self, other: "LanggraphProject") -> Iterator[str]:
+        """What this project does not get as it expects if ``other`` was adopted before it."""
+        variables = sorted(name for name, value in self.env.items() if other.env.get(name, value) != value)
+        if variables:
+            yield f"its variables have other values there, which are used: {', '.join(variables)}"
+        modules = set() if self.is_apart or other.is_apart else self._modules() & other._modules()
+        if modules:
+            remedy = "put a prefix in front of one: name=path/to/langgraph.json"
+            yield f"modules have the same names, and one of each is used: {', '.join(sorted(modules))}; {remedy}"
+
+    def _modules(self) -> set[str]:
+        """The top-level modules of its folders."""
+        files = [file for folder in self.folders for file in (*folder.glob("*.py"), *folder.glob("*/__init__.py"))]
+        return {file.parent.name if file.name == "__init__.py" else file.stem for file in files} - _NEVER_IMPORTED
 
 
 def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: bool = False) -> LanggraphProject:

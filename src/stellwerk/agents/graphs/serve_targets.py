@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from os.path import isfile
 from pathlib import Path
 
-from stellwerk.agents.graphs.langgraph_json import read_langgraph_json
+from stellwerk.agents.graphs.langgraph_json import LanggraphProject, read_langgraph_json
 from stellwerk.errors import SettingsError, SpecError, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.load import load_system
@@ -36,8 +36,9 @@ def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> dict[str
         SettingsError: a target is none, or a project has an ``auth`` that must not be ignored.
     """
     found: dict[str, str] = {}
+    projects: dict[str, LanggraphProject] = {}
     for target in targets:
-        for name, place in _systems(target, ignore_auth=ignore_auth).items():
+        for name, place in _systems(target, projects, ignore_auth=ignore_auth).items():
             if name in found:
                 remedy = ""
                 if target.endswith(".json") and not place.endswith(_SYSTEM):
@@ -92,12 +93,15 @@ def build_failure(name: str, text: bytes, error: StellwerkError) -> str:
     return f"the server was started without its graph; {remedy}"
 
 
-def _systems(target: str, *, ignore_auth: bool) -> Mapping[str, str]:
+def _systems(target: str, projects: dict[str, LanggraphProject], *, ignore_auth: bool) -> Mapping[str, str]:
+    """``projects`` were adopted before; that of the target is added."""
     graph = _GRAPH.fullmatch(target)
     project = _PROJECT.fullmatch(target)
     if graph is None and project and is_project(project["file"]):
         _check_name(project["prefix"], target)
-        return _graphs_of_project(project["file"], prefix=project["prefix"], ignore_auth=ignore_auth)
+        read = read_langgraph_json(Path(project["file"]), prefix=project["prefix"], ignore_auth=ignore_auth)
+        _adopt(project["file"], read, projects)
+        return read.graphs
     if graph is None and target.endswith(_SYSTEM):
         return {load_system(content_of(target), source=target).system.system.name: target}
     if graph is None:
@@ -116,12 +120,14 @@ def _check_name(name: str | None, target: str) -> None:
         raise SettingsError(f"{target!r} cannot be called {name!r}: {rule}")
 
 
-def _graphs_of_project(target: str, *, prefix: str | None, ignore_auth: bool) -> Mapping[str, str]:
-    project = read_langgraph_json(Path(target), prefix=prefix, ignore_auth=ignore_auth)
-    for note in project.notes:
-        logger.warning("langgraph_json", file=target, note=note)
+def _adopt(file: str, project: LanggraphProject, before: dict[str, LanggraphProject]) -> None:
+    notes = list(project.notes)
+    for other, adopted in before.items():
+        notes += [f"beside {other}, {clash}" for clash in project.clashes(adopted)]
+    for note in notes:
+        logger.warning("langgraph_json", file=file, note=note)
     project.adopt()
-    return project.graphs
+    before[file] = project
 
 
 def is_project(target: str) -> bool:
