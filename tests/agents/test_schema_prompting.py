@@ -131,7 +131,7 @@ async def test_several_actions_are_several_calls_with_ids_of_their_own(saying: S
     "said, complaint",
     [
         ('{"tool": "look_up", "args": {', "not valid JSON"),
-        ('{"tool": "look_up", "args": {"city": "Ulm"}} {"tool": ', "not valid JSON"),
+        ('{"tool": "look_up", "args": {"city": "Ulm"}} {"tool": ', "line 1 column 55"),
         ('{"tool": "look_down", "args": {}}', "there is no tool 'look_down'; there are: look_up"),
         ('{"tool": "look_up", "args": {}}', "'city' is a required property"),
         ('{"tool": "look_up", "args": {"city": "Ulm", "days": "three"}}', "at $.days: 'three' is not of type"),

@@ -27,7 +27,7 @@ _NAMES, _ARGUMENTS = ("tool", "name"), ("args", "arguments", "parameters")
 """The prompt asks for the first of each; many models were trained on the others and use those."""
 _OPENINGS = [f'{bracket}{{"{key}"' for bracket in ("", "[") for key in _NAMES + _ARGUMENTS]
 _FENCE = re.compile(r"`{1,3}\w*\s*")
-_SEPARATORS = re.compile(r"^(?:\s|,|`+\w*)*")
+_BEFORE_JSON = re.compile(r"(?:\s|,|`+\w*)*+(?=[{\[])")
 _LOOKAHEAD = 200
 """Characters within which a call must begin."""
 _MAX_PROBLEM_TEXT = 300
@@ -122,11 +122,10 @@ def _line_start(text: str) -> str:
 
 def _json_values(text: str) -> Iterator[Any]:
     """The JSON values in the text: one, a list of them, or several in a row."""
-    rest = _SEPARATORS.sub("", text, count=1)
-    while rest.startswith(("{", "[")):
-        value, end = _JSON_DECODER.raw_decode(rest)
+    end = 0
+    while separators := _BEFORE_JSON.match(text, end):
+        value, end = _JSON_DECODER.raw_decode(text, separators.end())
         yield from value if isinstance(value, list) else [value]
-        rest = _SEPARATORS.sub("", rest[end:], count=1)
 
 
 def _is_call(value: object) -> bool:
