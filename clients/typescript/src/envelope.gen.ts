@@ -74,6 +74,7 @@ export interface ModelCalled extends Noted {
   params?: Record<string, unknown>;
   node?: string;
   messages?: unknown[];
+  draft?: boolean;
 }
 export interface Token extends Noted {
   text: string;
@@ -122,6 +123,7 @@ export interface ToolEnded extends Noted {
   duration?: number;
   outcome?: Outcome;
   synthesized?: boolean;
+  written_by_node?: boolean;
 }
 /** Build one with ``table``: it makes every row as long as the header. */
 export interface TableResult {
