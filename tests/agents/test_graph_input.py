@@ -1,4 +1,4 @@
-"""How a graph is spoken to, and what is published about it: any state will do, as long as one field takes a text."""
+"""How a graph is spoken to, and what is published about it: any state will do, also one without a text."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, Required, TypedDict
@@ -11,8 +11,10 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from pydantic import BaseModel, create_model
+from typing_extensions import TypedDict as ExtendedTypedDict
 
-from stellwerk.agents.graphs.input import GraphInput, find_input, output_schema
+from stellwerk.agents.graphs.input import GraphInput, find_input
+from stellwerk.agents.graphs.schemas import output_schema
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.errors import BrokenReference
 
@@ -60,6 +62,10 @@ class Asked(TypedDict):
     question: str
 
 
+class Counted(TypedDict):
+    counts: dict[str, int]
+
+
 class Untyped(TypedDict):
     anything: Any
 
@@ -76,6 +82,25 @@ async def converse(given: dict[str, Any]) -> Any:
 
 @entrypoint()
 async def ask(given: Question) -> Any:
+    return given
+
+
+@entrypoint()
+async def count(given: int) -> Any:
+    return given
+
+
+@entrypoint()
+async def model(given: Report) -> Any:
+    return given
+
+
+class Talking(ExtendedTypedDict):
+    messages: list[AnyMessage]
+
+
+@entrypoint()
+async def talk(given: Talking) -> Any:
     return given
 
 
@@ -96,6 +121,8 @@ async def ask(given: Question) -> Any:
         (shout, None, "second"),
         (converse, None, {"messages": SAID}),
         (ask, None, {"question": "second"}),
+        (talk, None, {"messages": SAID}),
+        (model, None, Report(topic="second")),
     ],
 )
 def test_the_message_goes_where_the_graph_takes_it(graph: Any, key: str | None, given: Any) -> None:
@@ -105,15 +132,40 @@ def test_the_message_goes_where_the_graph_takes_it(graph: Any, key: str | None, 
 @pytest.mark.parametrize(
     ("schema", "key", "says"),
     [
-        (Both, None, r"no 'messages' and not exactly one text field; fields are: question \(str\), answer \(.*str"),
-        (Untyped, None, r"fields are: anything \(Any\)"),
         (Both, "query", r"the input key 'query' is not a field of its input; fields are: question \(str\)"),
         (Question, "depth", "the input key 'depth' cannot take a message; .*graph_inputs in the operator's file"),
     ],
 )
-def test_a_graph_without_an_obvious_field_says_what_there_is(schema: Any, key: str | None, says: str) -> None:
+def test_a_key_that_takes_no_message_is_refused_with_what_there_is(schema: Any, key: str, says: str) -> None:
     with pytest.raises(BrokenReference, match=f"^desk: .*{says}"):
         find_input(graph_of(schema), name="desk", key=key)
+
+
+@pytest.mark.parametrize(
+    ("graph", "wanted"),
+    [
+        (graph_of(Both), "question (str), answer (str)"),
+        (graph_of(Untyped), "anything (Any)"),
+        (graph_of(Counted), "counts (dict[str, int])"),
+        (graph_of(dict), "a value of type dict"),
+        (count, "a value of type int"),
+    ],
+)
+def test_a_graph_without_a_place_for_a_text_says_what_it_takes_instead(graph: Any, wanted: str) -> None:
+    found = find_input(graph, name="desk")
+    assert (found.form, found.wanted) == ("none", wanted)
+
+
+def test_an_input_is_joined_by_the_message_and_what_came_before_it() -> None:
+    talk = find_input(graph_of(MessagesState), name="desk")
+    assert talk.to_input(SAID, {}) == {"messages": SAID}
+    assert talk.to_input([], {}) == {}
+    given = talk.with_messages({"messages": [{"role": "user", "content": "third"}]}, "m1")
+    assert talk.to_input(SAID[:2], given) == {"messages": [*SAID[:2], HumanMessage("third", id="m1")]}
+    question = find_input(graph_of(Question), name="desk")
+    assert question.to_input(SAID, {"depth": 2}) == {"question": "second", "depth": 2}
+    assert question.to_input([], {"depth": 2}) == {"depth": 2}
+    assert find_input(model, name="desk").to_input(SAID, {"words": 2}) == Report(topic="second", words=2)
 
 
 _NAMES = st.from_regex(r"[a-z]{3,8}", fullmatch=True).filter(lambda name: name not in ("messages", "model"))

@@ -6,9 +6,14 @@ import { Workflows } from "./workflows.js";
 
 export type Profile = "user" | "debug";
 
+/** `input`, `config` and `context` are for graphs; `GET /agent-systems/{id}` has their schemas. */
 export interface NewMessage {
+  /** May be empty if there are documents or input. */
   readonly text: string;
   readonly documents?: readonly string[] | undefined;
+  readonly input?: unknown;
+  readonly config?: Readonly<Record<string, unknown>> | undefined;
+  readonly context?: Readonly<Record<string, unknown>> | undefined;
   readonly if_busy?: "reject" | "enqueue" | "interrupt" | undefined;
 }
 

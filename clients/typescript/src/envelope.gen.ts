@@ -57,6 +57,9 @@ export interface Said extends Noted {
   author?: string;
   started_at?: number;
   action?: "added" | "removed";
+  input?: unknown;
+  config?: Record<string, unknown>;
+  context?: Record<string, unknown>;
 }
 export interface TextPart extends Noted {
   type: "text";

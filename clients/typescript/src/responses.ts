@@ -43,6 +43,9 @@ export interface Withdrawn {
   readonly message_id: string;
   readonly text: string;
   readonly documents: readonly FilePart[];
+  readonly input?: unknown;
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly context?: Readonly<Record<string, unknown>>;
 }
 
 export interface Stopped {
@@ -197,7 +200,11 @@ export interface PublishedAgent {
   readonly kind: string;
   readonly description: string;
   readonly graph?: string;
+  readonly input_schema?: Readonly<Record<string, unknown>>;
   readonly output_schema?: Readonly<Record<string, unknown>>;
+  readonly context_schema?: Readonly<Record<string, unknown>>;
+  readonly config_schema?: Readonly<Record<string, unknown>>;
+  readonly nodes?: readonly string[];
   readonly model?: { readonly provider: string; readonly model: string; readonly [setting: string]: unknown };
   readonly tools?: readonly string[];
   readonly agents?: readonly {

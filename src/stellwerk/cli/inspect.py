@@ -118,4 +118,4 @@ async def _catalogue(config: Path | None) -> "Catalogue":
     operator = read_operator(config)
     found = await Resources(tools=discover(operator.tools), providers=operator.providers).catalogue()
     graphs = {*operator.graphs, *(point.name for point in entry_points(group=ENTRY_POINTS))}
-    return replace(found, graphs=graphs, output_schema=lambda name: None, mcp_servers=tuple(operator.mcp_servers))
+    return replace(found, graphs=graphs, graph_schemas=lambda name: {}, mcp_servers=tuple(operator.mcp_servers))

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import httpx2
@@ -58,6 +58,17 @@ class Withdrawn(Struct, frozen=True, kw_only=True):
     message_id: str
     text: str
     documents: tuple[FilePart, ...] = ()
+    input: Any = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+
+
+class MessageParameters(TypedDict, total=False):
+    """Input, config and context of the runs of a message."""
+
+    input: Any
+    config: Mapping[str, Any]
+    context: Mapping[str, Any]
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
@@ -210,17 +221,19 @@ class Client:
     async def send(
         self,
         session_id: str,
-        text: str,
+        text: str = "",
         *,
         documents: Sequence[str] = (),
         if_busy: IfBusy = "reject",
         key: str | None = None,
+        **parameters: Unpack[MessageParameters],
     ) -> Accepted:
         """Send a message, perhaps with files that were uploaded before.
 
-        With an idempotency ``key`` it may be sent again if it is unknown whether it arrived.
+        The parameters ``input``, ``config`` and ``context`` are for graphs, by the schemas of the agent
+        system. With an idempotency ``key`` it may be sent again if it is unknown whether it arrived.
         """
-        body = {"text": text, "if_busy": if_busy, "documents": list(documents)}
+        body = {"text": text, "if_busy": if_busy, "documents": list(documents), **parameters}
         path = f"/sessions/{part(session_id)}/messages"
         return await self.ask(Accepted, "POST", path, json=body, key=key)
 

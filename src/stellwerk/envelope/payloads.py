@@ -88,6 +88,12 @@ class Said(Payload, frozen=True, kw_only=True):
     author: str | None = None
     started_at: float | None = None
     action: Literal["added", "removed"] = "added"
+    input: Json = None
+    """Further input of the graph: an object with keys of its input schema, or its whole input."""
+    config: dict[str, Json] | None = None
+    """Of the run: configurable, recursion_limit, tags, metadata, run_name. Secrets are references."""
+    context: dict[str, Json] | None = None
+    """The run's context, by the graph's context schema. Secrets are references."""
 
     @property
     def text(self) -> str:

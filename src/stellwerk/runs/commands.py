@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters
 from stellwerk.documents.store import Document as StoredDocument
 from stellwerk.envelope.model import Document, Envelope, Message, StopRequest, UserAnswer
 from stellwerk.envelope.payloads import Answered, Filed, FilePart, Said, StopAsked, TextPart
@@ -24,6 +25,9 @@ class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     documents: list[FilePart]
     """The files that went with it."""
+    input: Any = msgspec.UNSET
+    config: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    context: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,8 @@ class Send(Command):
     text: str
     message_id: str
     if_busy: IfBusy = "reject"
+    parameters: RunParameters = NO_PARAMETERS
+    """Input, config and context of its run."""
     earlier: Sequence[ChatMessage] = ()
     """Messages from before the session, for a session that has only begun."""
     withdrawn: Sequence[Withdrawn] = ()
@@ -151,6 +157,9 @@ def _said(send: Send) -> Said:
         content=[*text, *files],
         status="first",
         documents=[file.document_id for file in files] or None,
+        input=send.parameters.input,
+        config=send.parameters.config,
+        context=send.parameters.context,
     )
 
 
@@ -162,7 +171,9 @@ def stop_envelope(stop: Stop, *, trace_id: str | None, run_id: str) -> StopReque
 def withdrawn_from(message: Message) -> Withdrawn:
     said = message.payload
     files = [part for part in said.content if isinstance(part, FilePart)]
-    return Withdrawn(message_id=said.message_id, text=said.text, documents=files)
+    given = {name: getattr(said, name) for name in ("input", "config", "context")}
+    sent = {name: value for name, value in given.items() if value is not None}
+    return Withdrawn(message_id=said.message_id, text=said.text, documents=files, **sent)
 
 
 def withdrawal(message_id: str, *, at: float) -> Message:

@@ -150,17 +150,15 @@ async def load_history(log: DurableLog, database: Database, claimed: ClaimedRun)
     return RunHistory(start, envelopes, claimed.attempt, paused=not claimed.cut_off)
 
 
-def message_of(tx: Transaction, claimed: ClaimedRun, history: RunHistory) -> m.Message:
-    """The message that the run answers. An enqueued one is in the log before the run."""
+def message_of(tx: Transaction, claimed: ClaimedRun, history: RunHistory) -> m.Message | None:
+    """The message that the trace began with, if the log has it. An enqueued one is in the log before its run."""
     lease = claimed.lease
-    wanted = history.start.payload.message_id
+    wanted = history.message_id
     found = _messages(history.envelopes, wanted)
     if not found:
         rows = tx.rows("messages_naming", lease.session_id, claimed.after, wanted, lease.tenant)
         found = _messages([decode(body) for (body,) in rows], wanted)
-    if found:
-        return found[0]
-    raise TypeError(f"run {lease.run_id} names the message {wanted}, which is not in the log")
+    return found[0] if found else None
 
 
 def _messages(envelopes: Sequence[Envelope], message_id: str | None) -> list[m.Message]:

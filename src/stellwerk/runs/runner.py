@@ -163,11 +163,15 @@ def _read_turn(tx: Transaction, *, run: RunJournal) -> tuple[Turn, int | None]:
         raise unknown_session(session_id)
     turn = Turn(session_id, epoch, Head(*row).user, history.message_id)
     started = history.start.payload
+    message = message_of(tx, run.claimed, history)
+    if message is not None:
+        turn = turn.with_parameters(message)
     if history.is_in_state:
         return replace(turn, goes_on=True), None
     if started.trigger == "answer":
         return replace(turn, answers=history.answers()), None
-    message = message_of(tx, run.claimed, history)
+    if message is None:
+        raise TypeError(f"run {run.lease.run_id} names the message {history.message_id}, which is not in the log")
     warned = any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in history.own)
     turn = replace(turn.of_message(message), warned=warned)
     before = run.claimed.after + 1

@@ -6,16 +6,17 @@ that accepts the command checks again whatever may have changed since.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
 
+from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters, Turn
 from stellwerk.database.port import Row, Transaction
 from stellwerk.documents.store import Document, find_document, unknown_file
 from stellwerk.envelope.model import AskUser, decode
-from stellwerk.envelope.payloads import Answered, StopAsked
+from stellwerk.envelope.payloads import Answered, FilePart, StopAsked
 from stellwerk.ids import Clock, SortableIds, digest_id
 from stellwerk.log.log import CreateSession, Head
 from stellwerk.log.transactions import unknown_session
@@ -50,6 +51,14 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     awaiting_user_input: bool = False
 
 
+class SendOptions(TypedDict, total=False):
+    """Of a message: its files, what happens while another round is active, and its idempotency key."""
+
+    documents: Sequence[str]
+    if_busy: IfBusy
+    key: str | None
+
+
 class _Request(NamedTuple):
     """A command before the database was asked about it."""
 
@@ -64,6 +73,7 @@ class _Context(NamedTuple):
     """What the database knows of a session before a command is accepted."""
 
     system: str
+    user: str | None
     version: int | None
     """The newest version of the system; None if it was withdrawn."""
     status: Status
@@ -98,21 +108,26 @@ class Sessions:
         session_id: str,
         text: str,
         *,
-        documents: Sequence[str] = (),
-        if_busy: IfBusy = "reject",
-        key: str | None = None,
+        parameters: RunParameters = NO_PARAMETERS,
+        **options: Unpack[SendOptions],
     ) -> Accepted:
         """Send a user's message; ``documents`` are ids of uploaded files.
 
-        While exactly one question is open, the message is its answer.
+        While exactly one question is open, the message is its answer, unless it has parameters.
+
+        Raises:
+            InvalidField: text or parameters do not fit the graph.
+            MissingSecret: the parameters refer to a secret that is not stored.
         """
-        request = _Request(tenant, session_id, key, digest_id(text, *documents), documents)
+        documents, key = options.get("documents", ()), options.get("key")
+        given = () if parameters.is_empty else (msgspec.json.encode(parameters, order="sorted").decode(),)
+        request = _Request(tenant, session_id, key, digest_id(text, *documents, *given), documents)
         # The same request twice at once: the second must not interrupt the run of the first.
         once = asyncio.Lock()
         if key is not None:
             once = self._sending.setdefault((tenant, session_id, key), once)
         async with once:
-            return await self._send(request, text, if_busy)
+            return await self._send(request, text, options.get("if_busy", "reject"), parameters=parameters)
 
     async def send_conversation(self, tenant: str, session_id: str, messages: Sequence[ChatMessage]) -> Accepted:
         """Send the first message of a session, together with the messages from before it."""
@@ -120,19 +135,29 @@ class Sessions:
         return await self._send(_Request(tenant, session_id, None, ""), last.content, "reject", earlier)
 
     async def _send(
-        self, request: _Request, text: str, if_busy: IfBusy, earlier: Sequence[ChatMessage] = ()
+        self,
+        request: _Request,
+        text: str,
+        if_busy: IfBusy,
+        earlier: Sequence[ChatMessage] = (),
+        parameters: RunParameters = NO_PARAMETERS,
     ) -> Accepted:
         tenant = request.tenant
         found = await self._look_up(request)
         if isinstance(found, Accepted):
             return found
         status = found.status
-        if if_busy == "reject" and len(status.open_asks) == 1 and status.awaiting_user_input:
+        is_asked = len(status.open_asks) == 1 and status.awaiting_user_input
+        if is_asked and if_busy == "reject" and parameters.is_empty:
             (cleaned,) = await self._log.cleaned(tenant, text)
             answer = Answered(ask_id=status.open_asks[0], text=cleaned or None)
             return await self._reply(request, found, answer)
         version = await self._systems.usable(tenant, found.system, found.version)
         files = _known_files(request, found)
+        agent = await self._systems.agent(tenant, found.system, version)
+        parts = [FilePart(document_id=file.document_id, filename=file.filename, mime=file.mime) for file in files]
+        turn = Turn(request.session_id, user_id=found.user, text=text, files=parts, parameters=parameters)
+        await agent.check(turn)
         withdrawn: Sequence[Withdrawn] = ()
         if if_busy == "interrupt" and status.status == "running":
             with without_audit():  # the message has the entry
@@ -149,6 +174,7 @@ class Sessions:
             text=cleaned,
             message_id=self._ids.new(),
             if_busy=if_busy,
+            parameters=await self._log.redacted(tenant, parameters),
             earlier=clean_earlier,
             withdrawn=withdrawn,
         )
@@ -231,14 +257,14 @@ class Sessions:
             head = tx.row("head", session_id, tenant)
             if head is None:
                 return usage, None
-            system = Head(*head).system
+            system, user = Head(*head).system, Head(*head).user
             status = status_of(tx, tenant, session_id)
             version = self._systems.newest_version(tx, tenant, system)
             files = [find_document(tx, tenant, each) for each in dict.fromkeys(documents)]
             asked: list[Row] = []
             if status.awaiting_user_input:
                 asked = tx.rows("questions_of", session_id, tenant)
-            return usage, _Context(system, version, status, files, [body for (body,) in asked])
+            return usage, _Context(system, user, version, status, files, [body for (body,) in asked])
 
         found = await self._database.read(read)
         if isinstance(found, Accepted):

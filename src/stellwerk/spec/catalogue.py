@@ -24,8 +24,8 @@ class Catalogue:
     """The effect of each tool on the world; tools that are not listed have none."""
     packages: Mapping[str, str] = field(default_factory=dict[str, str])
     """Providers whose package is not installed, with the argument for pip install."""
-    output_schema: Callable[[str], Mapping[str, Any] | None] = lambda graph: None
-    """The JSON Schema of a graph's final state; None until a factory has made the graph."""
+    graph_schemas: Callable[[str], Mapping[str, Any]] = lambda graph: {}
+    """JSON Schemas and nodes of a graph; empty until a factory has made the graph."""
 
     def named(self, tool: str) -> str:
         return self.tools.get(tool, tool)

@@ -27,14 +27,18 @@ class AgentUse(TypedDict):
 
 
 class PublishedAgent(TypedDict):
-    """One agent, its defaults filled in; a graph of the operator's has its name and the schema of its final state."""
+    """One agent, its defaults filled in; a graph of the operator's has its name, schemas and nodes instead."""
 
     id: str
     role: str
     kind: str
     description: str
     graph: NotRequired[str]
+    input_schema: NotRequired[dict[str, Any]]
     output_schema: NotRequired[dict[str, Any]]
+    context_schema: NotRequired[dict[str, Any]]
+    config_schema: NotRequired[dict[str, Any]]
+    nodes: NotRequired[list[str]]
     model: NotRequired[dict[str, Any]]
     tools: NotRequired[list[str]]
     agents: NotRequired[list[AgentUse]]
@@ -90,9 +94,8 @@ def _agent(resolved: Resolved, agent: CompleteAgent) -> PublishedAgent:
     }
     if agent.kind == "graph":
         shown["graph"] = agent.graph or agent.name
-        if schema := resolved.output_schemas.get(shown["graph"]):
-            shown["output_schema"] = dict(schema)
-        return shown
+        schemas = resolved.graph_schemas.get(shown["graph"], {})
+        return cast("PublishedAgent", {**shown, **schemas})
     return {
         **shown,
         "model": _model(agent.model),

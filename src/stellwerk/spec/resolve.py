@@ -24,8 +24,8 @@ class Resolved:
     system: AgentSystem
     root: CompleteAgent
     agents: Mapping[str, CompleteAgent]
-    output_schemas: Mapping[str, Mapping[str, Any]]
-    """By the name of a graph: the JSON Schema of its final state, if it is known."""
+    graph_schemas: Mapping[str, Mapping[str, Any]]
+    """By the name of a graph: its JSON Schemas and nodes, if they are known."""
     problems: tuple[SpecProblem, ...]
     unregistered: tuple[SpecProblem, ...]
     """Tools."""
@@ -49,7 +49,7 @@ def resolve(system: AgentSystem, catalogue: Catalogue) -> Resolved:
         system=system,
         root=agents[system.orchestrator().id],
         agents=agents,
-        output_schemas=_output_schemas(agents.values(), catalogue),
+        graph_schemas=_graph_schemas(agents.values(), catalogue),
         problems=tuple(findings.problems),
         unregistered=tuple(findings.unregistered),
         uninstalled=tuple(findings.uninstalled),
@@ -88,10 +88,9 @@ def _complete_agents(found: Findings) -> dict[str, CompleteAgent]:
     return made
 
 
-def _output_schemas(agents: Iterable[CompleteAgent], catalogue: Catalogue) -> dict[str, Mapping[str, Any]]:
+def _graph_schemas(agents: Iterable[CompleteAgent], catalogue: Catalogue) -> dict[str, Mapping[str, Any]]:
     graphs = {agent.graph for agent in agents if agent.graph in catalogue.graphs}
-    found = {name: catalogue.output_schema(name) for name in graphs if name is not None}
-    return {name: schema for name, schema in found.items() if schema is not None}
+    return {name: catalogue.graph_schemas(name) for name in graphs if name is not None}
 
 
 def _tool_schemas(agent: AgentSpec, found: Findings) -> list[ToolSchema]:

@@ -38,7 +38,7 @@ class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ask_id: str | None = None
     options: list[Json] | None = None
     data: Json = None
-    """The data of an answer that is not text."""
+    """The data of an answer that is not text, or the input of a message to a graph."""
     refused: bool = False
     documents: list[str] | None = None
     agent: str | None = None
@@ -70,6 +70,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> TranscriptEntry 
                 message_id=said.message_id,
                 status=said.status,
                 documents=said.documents,
+                data=said.input,
                 agent=envelope.agent,
                 author=said.author,
             )
@@ -103,7 +104,7 @@ def is_visible(hidden: Hidden, envelope: Message) -> bool:
 
 
 def title(body: bytes) -> str | None:
-    """Return the beginning of a message in one line; without text, the names of its files."""
+    """Return the beginning of a message in one line; without text, the names of its files, or its input."""
     try:
         message = decode(body)
     except msgspec.DecodeError:  # one damaged log must not break the list of all others
@@ -112,6 +113,8 @@ def title(body: bytes) -> str | None:
     said = message.payload
     files = ", ".join(part.filename for part in said.content if isinstance(part, FilePart))
     line = " ".join(said.text[: 5 * _TITLE].split()) or files
+    if not line and said.input is not None:
+        line = msgspec.json.encode(said.input).decode()
     if len(line) > _TITLE:
         line = f"{line[: _TITLE - 1].rstrip()}…"
     return line or None

@@ -72,9 +72,14 @@ class AgentFactory:
             StellwerkError: a tool, graph, model or key is missing.
         """
         built = await _Building(self._resources).built(agent, _ANYTHING, self._resources.saver)
-        options = RunOptions(images=built.images)
+        options = RunOptions(images=built.images, find_secret=self._resources.keys.find)
         if system is not None:
-            options = RunOptions(system.coalescing_window, system.quotas, system.store_prompts, built.images)
+            options = replace(
+                options,
+                window=system.coalescing_window,
+                quotas=system.quotas,
+                store_prompts=system.store_prompts,
+            )
         options = replace(options, idempotent_tools=built.idempotent_tools)
         return RunnableAgent(
             agent.name,
@@ -154,7 +159,12 @@ class _Building:
         key = (id(use.agent), terms, use.mission_override, rights)
         if key not in self._known:
             narrow = use.agent.narrowed(use.allowed_tools, use.mission_override)
-            self._known[key] = await self.built(narrow, rights, None)
+            built = await self.built(narrow, rights, None)
+            if built.graph_input.form == "none":
+                wanted = built.graph_input.wanted
+                why = f"{use.agent.name!r} is a graph without a place for a text, so no agent can call it"
+                raise SpecError(f"{why}; its input is: {wanted}")
+            self._known[key] = built
         return self._known[key]
 
     async def _adopted(self, agent: CompleteAgent, effects: frozenset[Effect], saver: Saver | None) -> BuiltAgent:

@@ -13,8 +13,9 @@ from langgraph.store.memory import InMemoryStore
 
 from stellwerk.agents.build import models
 from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_tools
-from stellwerk.agents.graphs.input import Graph, output_schema
+from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.graphs.registry import Builder, GraphEntry, Graphs, open_graph
+from stellwerk.agents.graphs.schemas import graph_schemas
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import ARTIFACT_KEY, Tools, discover, inventory
@@ -87,7 +88,7 @@ class Resources:
             tools={**own, **self.tools.names()},
             mcp_servers=gone,
             graphs=self.graphs.names(),
-            output_schema=self._output_schema,
+            graph_schemas=self._graph_schemas,
             providers=list(providers),
             keys=keyed,
             environment=self.environment,
@@ -95,8 +96,8 @@ class Resources:
             packages=models.missing_packages(self.providers),
         )
 
-    def _output_schema(self, graph: str) -> dict[str, Any] | None:
-        return output_schema(self._opened.get(graph) or self.graphs.find(graph).source)
+    def _graph_schemas(self, graph: str) -> dict[str, Any]:
+        return graph_schemas(self._opened.get(graph) or self.graphs.find(graph).source)
 
 
 def effect_of(tool: BaseTool) -> str:

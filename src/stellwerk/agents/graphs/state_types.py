@@ -48,12 +48,31 @@ def hints_of(schema: Any) -> dict[str, Any]:
         return dict(inspect.get_annotations(schema))
 
 
+def entry_type(graph: Pregel[Any, Any, Any, Any]) -> Any:
+    """The type of the input of a function of the functional API; Any if it cannot be found.
+
+    LangGraph keeps the annotation as it is written: a string, after ``from __future__ import annotations``.
+    """
+    key = graph.input_channels
+    written = getattr(graph.channels[key], "UpdateType", Any) if isinstance(key, str) else Any
+    if not isinstance(written, str):
+        return written
+    for node in graph.nodes.values():
+        function: Any = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
+        with suppress(NameError, TypeError, AttributeError, SyntaxError):
+            hints = get_type_hints(function, include_extras=True)
+            parameter = next(iter(inspect.signature(function).parameters))
+            return hints.get(parameter, Any)
+    return Any
+
+
 def _schemas(graph: Pregel[Any, Any, Any, Any]) -> Iterator[Any]:
     for channel in graph.channels.values():
         yield getattr(channel, "ValueType", None)
         yield getattr(channel, "UpdateType", None)
     builder = getattr(graph, "builder", None)
     if builder is None:
+        yield entry_type(graph)
         return
     yield from (builder.state_schema, builder.input_schema, builder.output_schema)
     for node in builder.nodes.values():

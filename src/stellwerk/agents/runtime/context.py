@@ -3,7 +3,7 @@
 The runner sets a ``RunContext`` around the graph. Without a server nothing is offered.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
@@ -15,7 +15,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.runtime import RunControl
 
+from stellwerk.agents.graphs.input import field_types
 from stellwerk.agents.graphs.state_types import hints_of
+from stellwerk.agents.runtime.conversation import USER_ID
 from stellwerk.database.port import Database, Operation
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import Blob
@@ -28,8 +30,6 @@ from stellwerk.timings import Timings
 
 Pause = RunControl
 """Asks a running graph to finish its step and stop."""
-USER_ID = "user_id"
-"""In the config: the user of the session; also a field of context schemas that declare it."""
 
 
 class Journal(Protocol):
@@ -131,12 +131,18 @@ def wants_user_id(graph: Pregel[Any, Any, Any, Any]) -> bool:
     return USER_ID in hints_of(graph.context_schema)
 
 
-def graph_context(graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> dict[str, Any] | None:
-    """The context argument of a graph call; None if the graph has no context schema."""
+def graph_context(
+    graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, given: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """The context argument of a graph call; None if the graph has no context schema.
+
+    It is what the message gives, and from ``configurable`` the user and other fields of the schema.
+    """
     if graph.context_schema is None:
         return None
-    user_id = (config.get("configurable") or {}).get(USER_ID)
-    return {USER_ID: user_id} if user_id is not None and wants_user_id(graph) else {}
+    configurable = config.get("configurable") or {}
+    found = {key: configurable[key] for key in field_types(graph.context_schema) if key in configurable}
+    return {**found, **(given or {})}
 
 
 class CustomStateShared(AgentState[Any]):

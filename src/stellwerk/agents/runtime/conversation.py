@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 from langgraph.runtime import RunControl
 from langgraph.types import Command
+from msgspec import Struct
 
 from stellwerk.envelope.model import Message
 from stellwerk.envelope.payloads import ATTACHED, FilePart, TextPart
@@ -41,6 +42,8 @@ ATTACHED_FILES = "attached files"
 """A source: strangers may have named the files."""
 EARLIER_MESSAGES = "what was said before"
 """A source: what an agent said in a conversation that the client keeps."""
+USER_ID = "user_id"
+"""In the config: the user of the session; also a field of context schemas that declare it."""
 TASK = "task"
 """The one tool through which a deep agent calls all its sub-agents."""
 GENERAL_PURPOSE = "general-purpose"
@@ -237,6 +240,30 @@ def tainted_by(sources: Sequence[str]) -> Iterator[None]:
         _inherited_taint.reset(token)
 
 
+class RunParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a message gives to its runs beside its text; `agents/graphs/parameters.py` checks it."""
+
+    input: Any = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, message: Message) -> "RunParameters":
+        said = message.payload
+        return cls(input=said.input, config=said.config, context=said.context)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.input is None and self.config is None and self.context is None
+
+    @property
+    def configurable(self) -> Mapping[str, Any]:
+        return (self.config or {}).get("configurable") or {}
+
+
+NO_PARAMETERS = RunParameters()
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A message, answers to open questions, or a request to continue an interrupted run."""
@@ -250,6 +277,8 @@ class Turn:
     """The user's message, also for a run that continues an earlier one."""
     text: str = ""
     files: Sequence[FilePart] = ()
+    parameters: RunParameters = NO_PARAMETERS
+    """Of the user's message, also for a run that continues an earlier one."""
     warned: bool = False
     """The log already has the warning about images that no model is shown."""
     answers: Mapping[str, Any] = field(default_factory=dict)
@@ -268,7 +297,12 @@ class Turn:
     def of_message(self, message: Message) -> "Turn":
         """The turn with this message as its input."""
         message_id = message.payload.message_id
-        return replace(self, message_id=message_id, text=text_of(message), files=files_of(message))
+        turn = self.with_parameters(message)
+        return replace(turn, message_id=message_id, text=text_of(message), files=files_of(message))
+
+    def with_parameters(self, message: Message) -> "Turn":
+        """The turn with the config and context of this message."""
+        return replace(self, parameters=RunParameters.of(message))
 
 
 def chat_message_of(message: Message) -> ChatMessage:

@@ -20,14 +20,16 @@ from langgraph.types import Command, StreamMode
 
 from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure
 from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
+from stellwerk.agents.graphs import parameters as given_with
 from stellwerk.agents.graphs.answer import FinishedRun, answer_facts
-from stellwerk.agents.graphs.input import Graph, GraphInput
+from stellwerk.agents.graphs.input import Graph, GraphInput, required_fields
+from stellwerk.agents.graphs.parameters import FindSecret
 from stellwerk.agents.graphs.repair import CLOSED, repair, results_in
 from stellwerk.agents.runtime import context, conversation, shapes
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler
 from stellwerk.agents.runtime.context import CustomStateShared
-from stellwerk.agents.runtime.conversation import Turn, files_of, text_of
+from stellwerk.agents.runtime.conversation import USER_ID, Turn, files_of, text_of
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
 from stellwerk.agents.runtime.write_ahead import call_gate
@@ -35,7 +37,7 @@ from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Envelope, Message, RunEnd
 from stellwerk.envelope.payloads import FilePart
-from stellwerk.errors import InvalidInput, Paused, StellwerkError
+from stellwerk.errors import InvalidField, InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.model import ChatMessage, Quotas
 from stellwerk.stream.facts import Declined, Fact, MessageReturned, NodeUpdated, StateDecides, Warned
@@ -82,6 +84,7 @@ class RunOptions:
     images: ImageInput = ImageInput()
     idempotent_tools: frozenset[str] = frozenset()
     """Tools that the operator declares repeatable, beside those that say it themselves."""
+    find_secret: FindSecret = lambda name: None
 
 
 class RunnableAgent:
@@ -101,6 +104,9 @@ class RunnableAgent:
         self.initial_state: CustomStateShared = initial_state or cast(CustomStateShared, {})
         self.options = options or RunOptions()
         self._as_tool = as_tool
+        required = graph_input.shape.required | required_fields(graph.context_schema)
+        self._wants_more = graph_input.form == "none" or bool(required)
+        """Whether a text alone may not do."""
 
     async def run(self, messages: Conversation, *, session_id: str | None = None) -> str:
         """The answer to the last message, unstreamed; a ``session_id`` keeps the conversation.
@@ -169,6 +175,9 @@ class RunnableAgent:
         handler.idempotent_tools = options.idempotent_tools
         returned: set[str] = set()
         with call_gate(options.idempotent_tools) as gate, spending(quotas=options.quotas) as budget:
+            if not turn.parameters.is_empty:
+                given_with_secrets = given_with.with_secrets(turn.parameters, options.find_secret)
+                turn = replace(turn, parameters=given_with_secrets)
             config = _config(turn, [handler, *gate])
             if is_new:
                 turn = replace(turn, unheard=await self._missing(turn, config))
@@ -204,6 +213,42 @@ class RunnableAgent:
     def wants_user_id(self) -> bool:
         """Whether the graph declares that it reads a user id."""
         return context.wants_user_id(self.graph)
+
+    async def check(self, turn: Turn) -> None:
+        """Check a message before it is accepted.
+
+        Raises:
+            InvalidField: text, input, config or context do not fit the graph.
+            MissingSecret: config or context refer to a secret that is not stored.
+        """
+        given = turn.parameters
+        if given.is_empty and not self._wants_more:
+            return
+        for field, value in (("text", turn.text), ("documents", turn.files)):
+            if value:
+                given_with.check_text(self.graph_input, given, field, name=self.name)
+        if given.input is not None:
+            given_with.check_input(self.graph_input, given.input, name=self.name)
+        given_with.check_config(given)
+        given_with.check_context(self.graph, given, name=self.name, has_user=turn.user_id is not None)
+        given_with.with_secrets(given, self.options.find_secret)
+        await self._check_required(turn)
+
+    async def _check_required(self, turn: Turn) -> None:
+        """Refuse input without a key that the graph needs and has not stored either."""
+        given = turn.parameters.input
+        keys = set(given) if isinstance(given, dict) else set()
+        if turn.text or turn.files:
+            keys.add(self.graph_input.key or "")
+        missing = self.graph_input.shape.required - keys
+        if missing and self._saver is not None:
+            saved = await self._saver.aget_tuple({"configurable": {"thread_id": turn.session_id}})
+            missing -= saved.checkpoint["channel_values"].keys() if saved else set()
+        for key in self.graph_input.shape.fields or ():
+            if key in missing:
+                wanted = self.graph_input.wanted
+                said = f"input.{key}: {self.name} needs this; send it in `input`, which takes: {wanted}"
+                raise InvalidField(said, field=f"input.{key}")
 
     async def settled(self, session_id: str, checkpoints: Collection[str]) -> set[str]:
         """The tool calls whose results are stored as writes of a run's latest checkpoints."""
@@ -246,15 +291,21 @@ class RunnableAgent:
         left_out: list[str] = []
         for message in turn.unheard:
             if message.payload.role == "user":
-                given = (text_of(message), message.payload.message_id, files_of(message))
-                said.append(await self._user_message(*given, left_out))
+                unheard = (text_of(message), message.payload.message_id, files_of(message))
+                if unheard[0]:  # one with input only has no text
+                    said.append(await self._user_message(*unheard, left_out))
             else:
                 said.append(_spoken(message.payload.message_id, conversation.chat_message_of(message)))
-        said.append(await self._user_message(turn.text, turn.message_id, turn.files, left_out))
+        given = turn.parameters.input
+        if turn.text or turn.files or given is None:
+            if self.graph_input.form == "none":
+                raise given_with.no_place("text", self.graph_input, name=self.name)
+            said.append(await self._user_message(turn.text, turn.message_id, turn.files, left_out))
         if left_out and not turn.warned:
             why = "; ".join(f"The model is not shown {each}" for each in left_out)
             emit(Warned(clock.now(), NOT_SHOWN, why))
-        state = self.graph_input.to_input(said)
+        given = self.graph_input.with_messages(given, turn.message_id)
+        state = self.graph_input.to_input(said, given)
         return {**self.initial_state, **state} if isinstance(state, dict) else state
 
     async def _user_message(
@@ -280,7 +331,8 @@ class RunnableAgent:
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
         if turn.pause is not None:
             options["control"] = turn.pause
-        if (graph_context := context.graph_context(self.graph, config)) is not None:
+        given_context = turn.parameters.context
+        if (graph_context := context.graph_context(self.graph, config, given_context)) is not None:
             options["context"] = graph_context
         modes = cast(list[StreamMode], list(shapes.MODES))
         parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
@@ -342,14 +394,17 @@ def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
 
 
 def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
+    """The message's config; what belongs to the server comes last."""
     given = {
         EPOCH: turn.epoch,
         "checkpoint_id": turn.from_checkpoint,
-        context.USER_ID: turn.user_id,
+        USER_ID: turn.user_id,
     }
     place = {key: value for key, value in given.items() if value is not None}
-    return {
-        "configurable": {"thread_id": turn.session_id, **place},
+    config = {
+        **(turn.parameters.config or {}),
+        "configurable": {**turn.parameters.configurable, "thread_id": turn.session_id, **place},
         "callbacks": callbacks,
         "max_concurrency": PARALLEL,
     }
+    return cast(RunnableConfig, config)

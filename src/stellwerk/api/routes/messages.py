@@ -35,9 +35,18 @@ def routes(services: Services) -> APIRouter:
 
         `after` in the response is the cursor that shows the run whole. While one question is open, a message is its
         answer. If it interrupts a round, enqueued messages are withdrawn; `withdrawn` has their texts and files.
+        `input`, `config` and `context` are for graphs; `GET /agent-systems/{id}` has the schemas. They are stored with
+        the message, and apply to all runs that it leads to.
         """
-        text = body.checked_text()
-        sending = sessions.send(who.tenant, sid, text, documents=body.documents, if_busy=body.if_busy, key=key)
+        sending = sessions.send(
+            who.tenant,
+            sid,
+            body.checked_text(),
+            documents=body.documents,
+            parameters=body.parameters(who),
+            if_busy=body.if_busy,
+            key=key,
+        )
         return Json(await sending, 202)
 
     @router.post("/answers", **_accepts("answered", *BODY, *openapi.UNASKED, "unknown_file"))

@@ -24,7 +24,7 @@ from stellwerk.dialects.native import Profile
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import InvalidField, InvalidInput, LimitReached, StellwerkError, TooLarge
-from stellwerk.runs.sessions import Session
+from stellwerk.runs.sessions import SendOptions, Session
 from stellwerk.tenants.audit import Action, recording
 from stellwerk.tenants.principals import Principal
 
@@ -212,8 +212,9 @@ class _Connection:
         if isinstance(frame, AnswerFrame):
             answer = frame.to_payload()
             return await sessions.answer(tenant, sid, answer, documents=files, key=frame.key)
-        text = frame.checked_text()
-        return await sessions.send(tenant, sid, text, documents=files, if_busy=frame.if_busy, key=frame.key)
+        text, given = frame.checked_text(), frame.parameters(self.who)
+        more: SendOptions = {"documents": files, "if_busy": frame.if_busy, "key": frame.key}
+        return await sessions.send(tenant, sid, text, parameters=given, **more)
 
 
 def _reply(reply: Any, key: str | None) -> bytes:

@@ -8,12 +8,16 @@ from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, FailFast, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from stellwerk.agents.graphs.parameters import refers_to_secrets
+from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters
 from stellwerk.envelope.payloads import Answered
 from stellwerk.envelope.to_json import PAYLOAD_DEPTH, canonical, clean_text
-from stellwerk.errors import InvalidField
+from stellwerk.errors import Forbidden, InvalidField
 from stellwerk.runs.commands import IfBusy
+from stellwerk.tenants.principals import Principal
 
 TEXT_LIMIT = 64 * 1024  # characters: at four bytes each they still fit into one event
+PARAMETERS_LIMIT = 128 * 1024  # bytes
 _MOST_FIELDS = 64
 SESSION_ID = "034yEnpqoVHlJvW0id6mKI"  # an example
 SessionId = Annotated[str, Path(description="the id of a session", examples=[SESSION_ID])]
@@ -64,21 +68,63 @@ class RequestBody(BaseModel):
         return limit_fields(body)
 
 
+class RunConfig(RequestBody):
+    """The config of a run, as LangGraph has it; `${secret:name}` in a text is the secret of that name."""
+
+    configurable: dict[str, Any] | None = Field(
+        None, description="read by the graph; the server's own keys are refused"
+    )
+    recursion_limit: Annotated[int | None, Field(ge=1, le=10_000)] = Field(
+        None, description="steps of the graph, at most"
+    )
+    tags: Annotated[list[Annotated[str, Field(max_length=200)]] | None, Field(max_length=50)] = None
+    metadata: dict[str, Any] | None = None
+    run_name: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+
+
 class NewMessage(RequestBody):
     text: Annotated[str, Field(max_length=TEXT_LIMIT)] = Field(
-        "", description="may be empty if files go with it", examples=["weather"]
+        "", description="may be empty if files or input go with it", examples=["weather"]
     )
     documents: Documents = ()
+    input: Any = Field(None, description="an object with keys of the graph's `input_schema`")
+    config: RunConfig | None = None
+    context: dict[str, Any] | None = Field(None, description="by the graph's `context_schema`")
     if_busy: IfBusy = Field(
         "reject", description="while another round is active: reject this, run it afterwards, or stop that round"
     )
 
     def checked_text(self) -> str:
-        """Raises ``InvalidField`` if there is neither text nor a file."""
+        """Raises ``InvalidField`` if there is neither text nor a file nor input."""
         text = self.text if self.text.strip() else ""
-        if not text and not self.documents:
-            raise InvalidField("text: this must not be empty, unless files go with it", field="text")
+        if not text and not self.documents and self.input is None:
+            raise InvalidField("text: this must not be empty, unless files or input go with it", field="text")
         return text
+
+    def parameters(self, who: Principal) -> RunParameters:
+        """Raises ``InvalidField`` if they cannot be stored as they are, ``Forbidden`` for secrets of others."""
+        if self.input is None and self.config is None and self.context is None:
+            return NO_PARAMETERS
+        config = None if self.config is None else self.config.model_dump(exclude_none=True)
+        given = RunParameters(
+            input=_storable("input", self.input),
+            config=_storable("config", config),
+            context=_storable("context", self.context),
+        )
+        if len(msgspec.json.encode(given)) > PARAMETERS_LIMIT:
+            limit = f"input, config and context have more than {PARAMETERS_LIMIT // 1024} KiB"
+            raise InvalidField(f"input: {limit}; send a file, and its id", field="input")
+        if refers_to_secrets(given) and not who.may("register"):
+            said = "a reference to a secret needs the scope 'register', which your key does not have"
+            raise Forbidden(f"{said}; ask an admin of your tenant")
+        return given
+
+
+def _storable(field: str, value: Any) -> Any:
+    safe = canonical(value, depth=PAYLOAD_DEPTH)
+    if safe.notes:
+        raise InvalidField(f"{field}: this cannot be stored as it is: {safe.notes[0]}", field=field)
+    return safe.value
 
 
 class NewAnswer(RequestBody):

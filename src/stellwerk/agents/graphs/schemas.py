@@ -1,0 +1,92 @@
+"""What a graph wants and gives, as published: JSON Schemas of bounded size, and its nodes."""
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from langgraph.graph import START, StateGraph
+from langgraph.pregel import Pregel
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticUserError
+
+from stellwerk.agents.graphs.input import ROOT, field_types, input_shape, required_fields, takes_messages, unwrapped
+from stellwerk.agents.graphs.state_types import hints_of
+
+_LARGEST_SCHEMA = 64 * 1024
+
+
+@lru_cache(maxsize=200)
+def graph_schemas(graph: Any) -> dict[str, Any]:
+    """The schemas of input, output, context and config, and the names of the nodes.
+
+    Empty for a factory of graphs. A graph without a context schema has neither that nor one of config.
+    """
+    if not isinstance(graph, Pregel | StateGraph):
+        return {}
+    found = {"input_schema": _input_schema(graph), "output_schema": output_schema(graph)}
+    wanted: Any = graph.context_schema
+    if wanted is not None:
+        schema = _schema(field_types(wanted), required_fields(wanted))
+        found["context_schema"] = schema
+        found["config_schema"] = {"type": "object", "properties": {"configurable": schema}}
+    return {**found, "nodes": [name for name in graph.nodes if name != START]}
+
+
+def _input_schema(graph: Any) -> dict[str, Any]:
+    shape = input_shape(graph)
+    if shape.fields is None:
+        return _schema({ROOT: shape.whole})
+    return _schema(shape.fields, shape.required)
+
+
+@lru_cache(maxsize=200)
+def output_schema(graph: Any) -> dict[str, Any] | None:
+    """The JSON Schema of a graph's final state; None for a factory of graphs."""
+    if not isinstance(graph, Pregel | StateGraph):
+        return None
+    builder: Any = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
+    hints: dict[str, Any] = {}
+    outputs: Any = getattr(graph, "output_channels", ())
+    if builder is not None:
+        hints = hints_of(builder.output_schema)
+        outputs = builder.schemas[builder.output_schema]
+    root = outputs if isinstance(outputs, str) else ROOT
+    if root is outputs or root in outputs:
+        return _schema({ROOT: getattr(graph.channels[root], "ValueType", Any)})
+    return _schema({key: hints.get(key, Any) for key in outputs if key in graph.channels})
+
+
+def _schema(fields: Any, required: frozenset[str] = frozenset()) -> dict[str, Any]:
+    properties = {key: _field_schema(key, annotation) for key, annotation in fields.items()}
+    definitions: dict[str, Any] = {}
+    for field_schema in properties.values():
+        definitions |= field_schema.pop("$defs", {})
+    whole = properties.get(ROOT, {"type": "object", "properties": properties})
+    if required:
+        whole = {**whole, "required": [key for key in fields if key in required]}
+    if definitions:
+        whole = {**whole, "$defs": definitions}
+    if len(json.dumps(whole)) > _LARGEST_SCHEMA:
+        return {"type": "object", "properties": {key: {} for key in fields if key != ROOT}}
+    return whole
+
+
+def _field_schema(key: str, annotation: Any) -> dict[str, Any]:
+    """One field; {}, which is anything, where pydantic has no schema for its type."""
+    if takes_messages(key, annotation):
+        return {"type": "array", "description": "Messages of the conversation."}
+    adapter = adapter_of(annotation)
+    try:
+        return {} if adapter is None else adapter.json_schema()
+    except (PydanticUserError, NameError, TypeError):
+        return {}
+
+
+def adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
+    """Checks values of this type; None if pydantic cannot."""
+    for form in (annotation, unwrapped(annotation)):  # what LangGraph adds to a type may be in pydantic's way
+        try:
+            return TypeAdapter(form)
+        except (PydanticUserError, NameError, TypeError):
+            continue
+    return None
