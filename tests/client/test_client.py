@@ -1,6 +1,7 @@
 """The client against a real server: each call, each refusal, and following over lines that break."""
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from stellwerk.client import Client, Event, Problem, Unreachable
@@ -30,6 +32,22 @@ async def own_client(address: str) -> AsyncIterator[Client]:
     """A client of a server of its own."""
     async with Client(address) as made:
         yield made
+
+
+async def test_a_session_is_begun_with_the_given_fields_only_as_an_older_server_may_not_know_the_others() -> None:
+    sent: list[object] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(json.loads(request.content))
+        known = {"id": "s", "agent_system_id": "demo", "created_at": 1.0, "position": 0, "status": "idle", "round": 0}
+        return httpx2.Response(201, json=known)
+
+    async with Client() as client:
+        await client.close()
+        client.http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+        await client.begin()
+        await client.begin("office", user="ada", workflow=True)
+    assert sent == [{"agent_system_id": "demo"}, {"agent_system_id": "office", "user_id": "ada", "workflow": True}]
 
 
 async def run_of(client: Client, session_id: str, text: str) -> list[Event]:

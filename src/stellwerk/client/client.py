@@ -215,7 +215,8 @@ class Client:
 
     async def begin(self, system: str = "demo", *, user: str | None = None, workflow: bool = False) -> Session:
         """Create a session, which is listed as a chat or as a ``workflow``."""
-        body = {"agent_system_id": system, "user_id": user, "workflow": workflow}
+        given = {"agent_system_id": system, "user_id": user, "workflow": workflow}
+        body = {name: value for name, value in given.items() if value}  # an older server may not know the others
         return await self.ask(Session, "POST", "/sessions", json=body)
 
     async def send(
@@ -294,8 +295,7 @@ class Client:
 
         Only the first attempt must succeed. Later the stream reconnects by position until the
         server is back, and calls ``lost`` for every attempt that fails. ``until="run_end"`` ends it
-        with the next end of a run. To leave earlier and continue with something else, use
-        ``contextlib.aclosing``.
+        with the next end of a run. To leave earlier and go on, use ``contextlib.aclosing``.
         """
         query = {"profile": profile} if until is None else {"profile": profile, "until": until}
         return _ReconnectingStream(self, session_id, query, lost).events(after)
