@@ -237,6 +237,7 @@ export interface Trouble extends Noted {
   fatal?: boolean;
   name?: string;
   class?: string;
+  detail?: string;
 }
 
 export type RunStartEnvelope = EnvelopeOf<"run_start", RunStarted>;
