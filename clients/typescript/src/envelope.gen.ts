@@ -77,7 +77,6 @@ export interface ModelCalled extends Noted {
   params?: Record<string, unknown>;
   node?: string;
   messages?: unknown[];
-  draft?: boolean;
 }
 export interface Token extends Noted {
   text: string;
@@ -126,7 +125,6 @@ export interface ToolEnded extends Noted {
   duration?: number;
   outcome?: Outcome;
   synthesized?: boolean;
-  written_by_node?: boolean;
 }
 /** Build one with ``table``: it makes every row as long as the header. */
 export interface TableResult {

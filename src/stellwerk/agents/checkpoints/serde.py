@@ -12,6 +12,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
+import ormsgpack
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
@@ -27,8 +28,7 @@ MSGPACK = "msgpack"
 _FORMATS = frozenset({"null", "bytes", "bytearray", MSGPACK})
 _BLOCKED = frozenset({"msgpack_blocked", "msgpack_method_blocked"})
 
-_PLAIN_TYPES = (type(None), bool, int, float, str, bytes, list, tuple, dict)
-_BASE_TYPES = frozenset((*_PLAIN_TYPES, HumanMessage, AIMessage, ToolMessage))
+_BASE_TYPES: frozenset[type] = frozenset((tuple, HumanMessage, AIMessage, ToolMessage))
 
 _PLAIN_DATA = "put plain data into the state instead: texts, numbers, dates, lists, mappings, or a data class of them"
 _DEEPEST = 20
@@ -66,13 +66,20 @@ class StrictSerializer(JsonPlusSerializer):
             UnstorableState: it has a type that cannot be serialised.
             CorruptStore: it has a type that is not allowed.
         """
+        if obj is None or isinstance(obj, bytes | bytearray):
+            return without_secrets(super().dumps_typed(obj), self._redactor)
+        found: set[type] = set()
+
+        def encoded(part: Any) -> Any:
+            found.add(type(part))  # private, but the only place that sees each type; a canary test pins it
+            return jsonplus._msgpack_default(part)
+
         try:
-            plain = super().dumps_typed(obj)
+            packed = ormsgpack.packb(obj, default=encoded, option=jsonplus._option)
         except TypeError as error:
             raise _unstorable(obj) from error
-        typed = without_secrets(plain, self._redactor)
-        elements = obj.values() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()
-        if unknown := {type(obj), *map(type, elements)} - self._verified:
+        typed = without_secrets((MSGPACK, packed), self._redactor)
+        if unknown := found - self._verified:
             self.loads_typed(typed)
             self._verified |= unknown
         return typed
