@@ -76,7 +76,9 @@ test("a server that is killed in the middle of an answer, and started again, los
   expect(killed).toBeDefined();
   expect(session.runs[0]).toMatchObject({ attempt: 2, status: "completed" });
   const transcript = await client.transcript(id);
-  expect(conversation(session).map((entry) => textOf(session, entry))).toEqual(transcript.messages.map((one) => one.text));
+  expect(conversation(session).map((entry) => textOf(session, entry))).toEqual(
+    transcript.messages.map((one) => one.text),
+  );
   expect(transcript.messages.at(-1)?.text).toBe(WORDS);
 
   const sid = await invoked;
