@@ -205,6 +205,7 @@ export interface Updated extends Noted {
   node: string;
   delta: unknown;
   namespace?: string[];
+  by?: "user";
 }
 export interface Filed extends Noted {
   document_id: string;

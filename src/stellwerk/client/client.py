@@ -98,6 +98,46 @@ class Stopped(Struct, frozen=True, kw_only=True):
     withdrawn: tuple[Withdrawn, ...] = ()
 
 
+class GraphState(Struct, frozen=True, kw_only=True):
+    """The state of a session's graph at a checkpoint; before the first one it is empty."""
+
+    values: Any
+    next: tuple[str, ...]
+    """The nodes that would run next."""
+    tasks: tuple[dict[str, Any], ...] = ()
+    """Those nodes, with the interrupts that wait for an answer."""
+    checkpoint_id: str | None = None
+    parent_checkpoint_id: str | None = None
+    created_at: float | None = None
+    source: str | None = None
+    step: int | None = None
+
+
+class GraphCheckpoint(Struct, frozen=True, kw_only=True):
+    checkpoint_id: str
+    created_at: float
+    source: str
+    step: int
+    next: tuple[str, ...]
+    node: str | None = None
+    """The nodes of its step."""
+    run_id: str | None = None
+    position: int | None = None
+    parent_checkpoint_id: str | None = None
+
+
+class ChangedGraphState(Struct, frozen=True, kw_only=True):
+    """A change of the state that is stored."""
+
+    checkpoint_id: str
+    position: int
+    next: tuple[str, ...] = ()
+
+
+class _History(Struct, frozen=True, kw_only=True):
+    checkpoints: list[GraphCheckpoint]
+
+
 class EventPage(Struct, frozen=True, kw_only=True):
     events: list[msgspec.Raw]
     next: int
@@ -256,6 +296,31 @@ class Client:
     async def stop(self, session_id: str, *, reason: str | None = None) -> Stopped:
         path = f"/sessions/{part(session_id)}/stop"
         return await self.ask(Stopped, "POST", path, json={"reason": reason})
+
+    async def state(self, session_id: str, *, checkpoint_id: str | None = None) -> GraphState:
+        """The state of the session's graph, now or at a checkpoint."""
+        query = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
+        return await self.ask(GraphState, "GET", f"/sessions/{part(session_id)}/state/values", params=query)
+
+    async def history(self, session_id: str, *, before: str | None = None, limit: int = 20) -> list[GraphCheckpoint]:
+        """Checkpoints of the session's graph, the newest first; ``before`` is the last one seen."""
+        query: dict[str, Any] = {"limit": limit} if before is None else {"limit": limit, "before": before}
+        page = await self.ask(_History, "GET", f"/sessions/{part(session_id)}/state/history", params=query)
+        return page.checkpoints
+
+    async def update_state(
+        self,
+        session_id: str,
+        values: Any,
+        *,
+        as_node: str | None = None,
+        checkpoint_id: str | None = None,
+        key: str | None = None,
+    ) -> ChangedGraphState:
+        """Change the state of the session's graph, as if a node had returned the values."""
+        body = {"values": values, "as_node": as_node, "checkpoint_id": checkpoint_id}
+        path = f"/sessions/{part(session_id)}/state"
+        return await self.ask(ChangedGraphState, "POST", path, json=body, key=key)
 
     async def upload(self, file: Path) -> str:
         """Upload a file and return its id, for a message."""

@@ -239,6 +239,8 @@ class Updated(Payload, frozen=True, kw_only=True):
     node: str
     delta: Json
     namespace: list[str] = []
+    by: Literal["user"] | None = None
+    """A client changed the state; no node ran."""
 
 
 class Filed(Payload, frozen=True, kw_only=True):

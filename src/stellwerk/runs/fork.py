@@ -1,5 +1,6 @@
 """Fork: a new session that begins with a copy of the log of another one, up to the end of a run."""
 
+import sys
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -65,10 +66,22 @@ def _only_enqueued(tx: Transaction, fork: Fork) -> list[str]:
 
 
 def _ends_of_runs(tx: Transaction, fork: Fork) -> list[int]:
-    """Where to cut: inside a run, or while it waits for its user, there is no start state."""
+    """Where to cut: inside a run, or while it waits for its user, there is no start state.
+
+    A change of the state behind the end of a run moves that end.
+    """
     rows = tx.rows("ends_of_runs", fork.session_id, fork.tenant)
-    envelopes = [(position, decode(body)) for position, body in rows]
-    ends = [at for at, e in envelopes if isinstance(e, RunEnd) and e.payload.status != "awaiting_user"]
+    rows += tx.rows("checkpoint_events", fork.session_id, 0, sys.maxsize, fork.tenant)
+    ends: list[int] = []
+    is_over = True
+    for position, body in sorted(rows):
+        envelope = decode(bytes(body))
+        if isinstance(envelope, RunEnd):
+            is_over = envelope.payload.status != "awaiting_user"
+        elif envelope.run_id is not None:
+            continue
+        if is_over:
+            ends.append(position)
     if not ends:
         raise Conflict("no run of this session has ended yet; fork it when one has", code="no_run_ended")
     wanted = ends[-1] if fork.position is None else fork.position

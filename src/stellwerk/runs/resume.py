@@ -69,6 +69,12 @@ class RunHistory:
         return next((message_id for message_id in starts if message_id), "")
 
     @property
+    def state_changed(self) -> bool:
+        """Whether a client changed the graph's state while the trace waited for its user."""
+        changes = (e.payload.by for e in self.envelopes if isinstance(e, m.Update) and e.run_id is None)
+        return any(changes)
+
+    @property
     def stop(self) -> m.StopRequest | None:
         return next((e for e in self.own if isinstance(e, m.StopRequest)), None)
 

@@ -169,7 +169,7 @@ def _read_turn(tx: Transaction, *, run: RunJournal) -> tuple[Turn, int | None]:
     if history.is_in_state:
         return replace(turn, goes_on=True), None
     if started.trigger == "answer":
-        return replace(turn, answers=history.answers()), None
+        return replace(turn, answers=history.answers(), state_changed=history.state_changed), None
     if message is None:
         raise TypeError(f"run {run.lease.run_id} names the message {history.message_id}, which is not in the log")
     warned = any(isinstance(e, Warning) and e.payload.code == NOT_SHOWN for e in history.own)

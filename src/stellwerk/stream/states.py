@@ -166,6 +166,27 @@ class States:
         return here[0] if len(here) == 1 else tree.tools.get(tree.owner_of(fact.namespace))
 
 
+def client_change(
+    fact: f.NodeUpdated, saved: f.CheckpointSaved, *, trace_id: str | None, version: int
+) -> Iterator[Envelope]:
+    """A change of the state that a client made while no run was active, and its checkpoint.
+
+    The values have been through the canonicaliser. ``version`` is that of the named states.
+    """
+    rest, named = _split(fact.delta)
+    call_id = digest_id("state change", saved.checkpoint_id)
+
+    def place(seq: int) -> dict[str, Any]:
+        return {"ts": fact.ts, "trace_id": trace_id, "parent_id": None, "call_id": call_id, "seq": seq}
+
+    yield Update(**place(1), payload=Updated(node=fact.node, delta=rest, by="user"))
+    for seq, (name, value) in enumerate(named.items(), 2):
+        changed = StateChanged(name=name, version=version, node=fact.node, **_change(name, value))
+        yield State(**place(seq), payload=changed)
+    payload = Checkpointed(checkpoint_id=saved.checkpoint_id, node=fact.node, state_digest=saved.state_digest)
+    yield SubgraphCheckpoint(**place(len(named) + 2), payload=payload)
+
+
 def _split(delta: Any) -> tuple[Any, dict[str, Any]]:
     """Separate the named states, which have envelopes of their own, from the rest of a change."""
     if not isinstance(delta, dict):

@@ -164,7 +164,8 @@ class Values:
                 state, _ = after(self._keys.get(changed.name), changed)
                 return self._set({changed.name: state})
             case m.Update(payload=updated) if isinstance(updated.delta, dict):
-                return self._set(updated.delta)
+                # A client's change may have messages; a reducer of the graph decides what becomes of them.
+                return self._set({key: value for key, value in updated.delta.items() if key != "messages"})
             case m.RunStart(payload=started) if started.replaces:
                 return self._remove([mid for mid, run in self._runs.items() if run == started.replaces])
             case m.AskUser(payload=asked):

@@ -283,6 +283,8 @@ class Turn:
     """The log already has the warning about images that no model is shown."""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """The resume value of each question, by ask_id."""
+    state_changed: bool = False
+    """A client changed the state since the questions were asked, so it has no interrupts with their ids."""
     earlier: Sequence[ChatMessage] = ()
     """The history of a conversation that is not stored here."""
     unheard: Sequence[Message] = ()

@@ -276,6 +276,8 @@ class RunnableAgent:
         # A breakpoint takes no value: a value would answer the next question of the graph.
         given = turn.answers
         answers = {ask_id: given[ask_id] for ask_id in given if not isinstance(given[ask_id], GoOn)}
+        if turn.state_changed and len(answers) == 1:  # for the first question of the node that runs again
+            return Command(resume=next(iter(answers.values())))
         return Command(resume=answers) if answers else None
 
     async def _new_input(self, turn: Turn, config: RunnableConfig, emit: EmitFact, clock: Clock) -> Any:

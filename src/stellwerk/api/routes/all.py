@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter
 
 from stellwerk.api.routes import administration as admin
-from stellwerk.api.routes import files, messages, operations, sessions, stream, systems, websocket
+from stellwerk.api.routes import files, messages, operations, sessions, state, stream, systems, websocket
 from stellwerk.api.services import PluginRouters, Services
 
 
@@ -16,6 +16,7 @@ def routers(services: Services, plugged_in: Sequence[PluginRouters], *, frame_li
         messages.routes(services),
         stream.routes(services),
         sessions.state_routes(services),
+        state.routes(services),
         systems.routes(services),
         systems.tool_routes(services),
         files.routes(services),

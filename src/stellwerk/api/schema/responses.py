@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.problems import ProblemDetails
 from stellwerk.runs.commands import Accepted, Stopped
+from stellwerk.runs.graph_states import CheckpointPage, GraphValues, StateUpdated
 from stellwerk.runs.sessions import Session
 from stellwerk.runs.systems import SystemInfo
 from stellwerk.spec.published import PublishedSystem, SpecProblemInfo
@@ -187,6 +188,7 @@ class UsagePage(Struct, frozen=True, kw_only=True):
 PUBLISHED: Sequence[type] = (
     *(ProblemDetails, Session, SessionPage, Accepted, Stopped, EventPage, DialectLine, Transcript),
     *(SessionState, UsageInfo, Artifacts, RegisteredSystem, ResolvedSystem, SystemPage),
+    *(GraphValues, CheckpointPage, StateUpdated),
     *(DescribedTool, ToolList, StoredFile, Health),
     *(TicketInfo, Me, TenantInfo, TenantList, KeyInfo, KeyList, NewKey, AuditPage),
     *(SecretInfo, SecretList, SecretsRotated, Limits, UsagePage),
