@@ -194,6 +194,19 @@ async def test_a_message_a_fork_and_a_new_answer_see_the_change(client: httpx2.A
         await in_order(client, each)
 
 
+async def test_a_change_after_the_answer_is_seen_when_it_is_given_again(client: httpx2.AsyncClient) -> None:
+    sid = await begin(client, "chat")
+    await whole_round(client, sid, "one")
+    assert (await whole_round(client, sid, "two"))[-1]["payload"]["result"] == "I heard one, two."
+    await change(client, sid, {"tone": "!"})
+    for _ in range(2):
+        accepted = (await client.post(f"/sessions/{sid}/regenerate")).json()
+        told = await rest_of_run(client, sid, accepted["after"])
+        assert told[-1]["payload"]["result"] == "I heard one, two!"
+    assert (await whole_round(client, sid, "three"))[-1]["payload"]["result"] == "I heard one, two, three!"
+    await in_order(client, sid)
+
+
 async def test_a_change_from_an_earlier_checkpoint_goes_back_there(client: httpx2.AsyncClient) -> None:
     sid = await begin(client, "notes")
     await whole_round(client, sid, "one")
@@ -324,8 +337,8 @@ async def test_the_same_request_with_the_same_key_changes_the_state_once(client:
 async def test_changes_at_the_same_time_are_all_made(client: httpx2.AsyncClient) -> None:
     sid = await begin(client, "notes")
     await whole_round(client, sid, "one")
-    await asyncio.gather(*(change(client, sid, {"notes": [str(number)]}) for number in range(3)))
-    assert sorted((await values(client, sid))["values"]["notes"][2:]) == ["0", "1", "2"]
+    await asyncio.gather(*(change(client, sid, {"notes": [str(number)]}) for number in range(9)))
+    assert sorted((await values(client, sid))["values"]["notes"][2:]) == list(map(str, range(9)))
     await in_order(client, sid)
 
 

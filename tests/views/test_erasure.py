@@ -9,6 +9,7 @@ import pytest
 from stellwerk.dialects.agui.dialect import DIALECT as AGUI
 from stellwerk.dialects.base import translate
 from stellwerk.envelope.model import Document, Envelope, LlmStart, decode
+from stellwerk.envelope.payloads import Updated
 from stellwerk.testing.order import order_problems
 from stellwerk.views.overview import Overview, folded
 from stellwerk.views.tombstones import Erasable, Erasure, SessionIndex
@@ -86,6 +87,17 @@ def test_an_answer_goes_with_its_tokens_and_what_agents_were_given_stays() -> No
     log = [*round_of("t1", "hello"), *round_of("t2", WISH)]
     left = left_of(log, "m-last-t1")
     assert changed(log, left) == ["LlmStart", "LlmToken", "Message", "LlmStart"]
+
+
+def test_a_message_goes_from_a_clients_change_of_the_state_that_replaced_it() -> None:
+    def change(*messages: dict[str, str]) -> Envelope:
+        return told("update", "u", node="model", delta={"tone": "!", "messages": list(messages)}, by="user")
+
+    other = {"id": "other", "content": WISH}
+    log = [said("wish", WISH), change({"id": "wish", "content": WISH}, other), change(other)]
+    left = left_of(log, "m-wish")
+    assert changed(log, left) == ["Message", "Update"]
+    assert left[1].payload == Updated(node="model", delta={"tone": "!", "messages": [other]}, by="user", redacted=True)
 
 
 def test_a_file_goes_and_tool_calls_that_name_it_stay() -> None:

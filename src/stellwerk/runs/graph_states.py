@@ -4,11 +4,13 @@ A change is one transaction: checkpoint, envelopes, audit entry and idempotency 
 by the graph outside of the transaction, and prepared again if the session has moved on meanwhile.
 """
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -45,7 +47,7 @@ from stellwerk.threads import in_thread
 from stellwerk.views.status import Status
 
 _ATTEMPTS = 5
-"""How often a change is prepared while other requests change the session."""
+"""How often a change is prepared while messages and answers come in between."""
 _TOO_LARGE = "$: too large, became a document"
 
 
@@ -204,6 +206,7 @@ class GraphStates:
     ) -> None:
         self._database, self._log, self._systems = database, log, systems
         self._documents, self._quotas, self._clock = documents, quotas, clock
+        self._changing: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def values(self, tenant: str, session_id: str, checkpoint_id: str | None = None) -> GraphValues:
         """
@@ -239,11 +242,13 @@ class GraphStates:
             NotFound: there is no such session, or no such checkpoint in it.
         """
         checked = await self._checked(tenant, update)
-        for _ in range(_ATTEMPTS):
-            try:
-                return await self._change(tenant, session_id, checked, key)
-            except Overtaken:
-                continue
+        one_by_one = self._changing.setdefault((tenant, session_id), asyncio.Lock())
+        async with one_by_one:
+            for _ in range(_ATTEMPTS):
+                try:
+                    return await self._change(tenant, session_id, checked, key)
+                except Overtaken:
+                    continue
         said = "the session changes faster than its state can be changed; send this again"
         raise Conflict(said, code="session_busy")
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import astuple, replace
 from functools import partial
 
-from stellwerk.agents.checkpoints.reconcile import replaced_run, start_state, waiting_messages
+from stellwerk.agents.checkpoints.reconcile import client_changes, replaced_run, start_state, waiting_messages
 from stellwerk.agents.runtime.context import Pause, RunContext, SessionDocuments, running_in
 from stellwerk.agents.runtime.conversation import Turn, chat_message_of
 from stellwerk.agents.runtime.images import NOT_SHOWN
@@ -180,7 +180,8 @@ def _read_turn(tx: Transaction, *, run: RunJournal) -> tuple[Turn, int | None]:
         replaced = replaced_run(tx, tenant, session_id, started.replaces)
         before = replaced.position
         round_ = replaced.round
-        turn = replace(turn, from_checkpoint=replaced.checkpoint)
+        changes = client_changes(tx, tenant, session_id, after=before)
+        turn = replace(turn, from_checkpoint=replaced.checkpoint, state_changes=changes)
     if round_ == 1:
         return turn, before
     found = start_state(tx, tenant, session_id, before=before)

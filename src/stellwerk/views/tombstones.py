@@ -22,7 +22,7 @@ ERASED = "(removed)"
 """In the place of a text that must not be empty."""
 Erasable = m.Message | m.AskUser | m.UserAnswer
 TYPES = (
-    *("message", "ask_user", "user_answer", "document", "run_end"),
+    *("message", "ask_user", "user_answer", "document", "run_end", "update"),
     *("llm_start", "llm_token", "llm_end", "tool_start", "tool_update", "tool_end"),
 )
 """The types of envelopes that may hold a message or a copy of it."""
@@ -144,6 +144,9 @@ class Erasure:
                 return _blank(envelope, text="")
             case m.RunEnd(run_id=run_id, payload=ended) if run_id == message.run_id:
                 return _blank(envelope, result=None) if ended.result == message.payload.text else None
+            case m.Update(payload=updated) if updated.by and isinstance(updated.delta, dict):
+                left = _without(updated.delta, self.owner)
+                return None if left == updated.delta else _blank(envelope, delta=left)
             # A task's answer has the id of its call.
             case m.ToolEnd(payload=ended) if ended.tool_call_id == self.owner:
                 error = None if ended.error is None else replace(ended.error, message=ERASED)
@@ -182,6 +185,15 @@ class Erasure:
                 documents = [each for each in said.documents or () if each != gone] or None
                 return _blank(envelope, content=parts, documents=documents)
         return None
+
+
+def _without(delta: dict[str, Any], message_id: str) -> dict[str, Any]:
+    """A client's change of the state without the message, which it may have replaced by its id."""
+    said = delta.get("messages")
+    if not isinstance(said, list):
+        return delta
+    kept = [each for each in said if not (isinstance(each, dict) and each.get("id") == message_id)]
+    return {**delta, "messages": kept}
 
 
 def _is_call_of(question: m.AskUser, envelope: m.Envelope, tool_call_id: str | None) -> bool:

@@ -6,10 +6,10 @@ its agent stored its message, or before a replaced answer was removed from the s
 
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stellwerk.database.port import Database, Transaction
-from stellwerk.envelope.model import Envelope, Message, RunStart, SubgraphCheckpoint, decode
+from stellwerk.envelope.model import Envelope, Message, RunStart, SubgraphCheckpoint, Update, decode
 from stellwerk.views.transcript import Hidden, fold, is_visible
 
 _COMPLETED = '"status":"completed"'
@@ -22,6 +22,20 @@ class ReplacedRun(NamedTuple):
     round: int
     checkpoint: str | None
     """Its first checkpoint: the state before it, with the input that the new run replaces."""
+
+
+def client_changes(tx: Transaction, tenant: str, session_id: str, *, after: int) -> dict[str, Any]:
+    """What clients have set in the graph's state behind a position, by key; the last value of each.
+
+    Messages are left out: they belong to the answer that is replaced.
+    """
+    changed: dict[str, Any] = {}
+    for (body,) in tx.rows("client_updates_after", session_id, after, tenant):
+        update = decode(bytes(body))
+        if isinstance(update, Update) and update.payload.by and isinstance(update.payload.delta, dict):
+            changed |= update.payload.delta
+    changed.pop("messages", None)
+    return changed
 
 
 class StartState(NamedTuple):

@@ -291,6 +291,8 @@ class Turn:
     """Messages of stopped or failed runs; the state may lack some of them."""
     from_checkpoint: str | None = None
     """Start from this checkpoint instead of the last one."""
+    state_changes: Mapping[str, Any] = field(default_factory=dict)
+    """What a client has set since that checkpoint, given to the graph with its input."""
     goes_on: bool = False
     """The graph's state already has the input: continue from its last checkpoint."""
     pause: RunControl | None = None

@@ -302,7 +302,7 @@ class RunnableAgent:
             emit(Warned(clock.now(), NOT_SHOWN, why))
         given = self.graph_input.with_messages(given, turn.message_id)
         state = self.graph_input.to_input(said, given)
-        return {**self.initial_state, **state} if isinstance(state, dict) else state
+        return {**self.initial_state, **turn.state_changes, **state} if isinstance(state, dict) else state
 
     async def _user_message(
         self, text: str, message_id: str, files: Sequence[FilePart], left_out: list[str]

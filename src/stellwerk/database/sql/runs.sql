@@ -141,6 +141,11 @@ SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'subgraph_checkpoint' AND position > ?2 AND position <= ?3
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?4) ORDER BY position DESC;
 
+-- Changes of the state that clients made behind a position, oldest first.
+-- name: client_updates_after
+SELECT body FROM event WHERE session_id = ?1 AND type = 'update' AND position > ?2 AND instr(body, '"by":"user"') > 0
+    AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position;
+
 -- name: copy_events
 INSERT INTO event (session_id, position, type, ts, body)
 SELECT ?1, position, type, ts, body FROM event WHERE session_id = ?2 AND position <= ?3
