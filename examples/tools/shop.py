@@ -31,11 +31,13 @@ class Quote(BaseModel):
 
 
 @tool(idempotent=True, timeout=5)
-async def get_quote(
-    article: Annotated[str, "The name, as list_stock gives it."],
-    pieces: Annotated[int, "How many are wanted."] = 1,
-) -> Quote:
-    """Say what some pieces of an article cost."""
+async def get_quote(article: str, pieces: int = 1) -> Quote:
+    """Say what some pieces of an article cost.
+
+    Args:
+        article: The name, as list_stock gives it.
+        pieces: How many are wanted.
+    """
     await asyncio.sleep(0)  # a real tool would ask a supplier here
     return Quote(article=article, pieces=pieces, cents=1999 * pieces)
 

@@ -24,13 +24,18 @@ def test_name_description_and_schema_are_those_of_the_function() -> None:
     @tool
     def send(
         to: Annotated[str, "Who gets it."],
-        address: Annotated[Address, "Where to, without the street."],
-        how: Annotated[Literal["air", "rail"], "The way it goes."] = "rail",
+        address: Address,
+        how: Literal["air", "rail"] = "rail",
         weight: Annotated[float, Field(gt=0)] = 1.5,
     ) -> Table:
         """Send a parcel.
 
         It is insured.
+
+        Args:
+            address: Where to,
+                without the street.
+            how (str): The way it goes.
         """
         raise NotImplementedError
 

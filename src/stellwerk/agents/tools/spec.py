@@ -32,6 +32,9 @@ _OUTPUTS: dict[Any, Output] = {
     **{Table: "table", Text: "text", str: "text", FileRef: "file_ref", bytes: "file_ref"},
     **{Json: "json", int: "json", float: "json", bool: "json"},
 }
+_ARGS_SECTION = re.compile(r"^Args:\n((?:[ \t]+.*(?:\n|\Z)|\n)+)", re.MULTILINE)
+_ARG_START = r"\w+(?: \([^)]*\))?:"
+_ARG = re.compile(rf"^[ \t]+(\w+)(?: \([^)]*\))?: +(.+(?:\n[ \t]++(?!{_ARG_START}).+)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -126,7 +129,7 @@ def _build_spec(function: Function, options: ToolOptions) -> ToolSpec:
     given |= {"aliases": tuple(options.get("aliases", ())), "runs_in": runs_in}
     return ToolSpec(
         name=name,
-        description=inspect.getdoc(function) or "",
+        description=_ARGS_SECTION.sub("", inspect.getdoc(function) or "").strip(),
         input_schema=_json_schema(name, arguments),
         function=function,
         arguments=arguments,
@@ -196,8 +199,9 @@ def _type_hints(function: Function) -> dict[str, Any]:
 
 
 def _arguments_model(function: Function, hints: dict[str, Any]) -> type[BaseModel]:
+    documented = _parameter_docs(inspect.getdoc(function) or "")
     fields: dict[str, Any] = {
-        name: (hints[name], _model_field(parameter, hints[name]))
+        name: (hints[name], _model_field(parameter, hints[name], documented.get(name)))
         for name, parameter in inspect.signature(function).parameters.items()
         if name != _RUNTIME
     }
@@ -212,14 +216,22 @@ def _arguments_model(function: Function, hints: dict[str, Any]) -> type[BaseMode
         raise InvalidTool(function.__name__, problem) from error
 
 
-def _model_field(parameter: inspect.Parameter, hint: Any) -> FieldInfo:
+def _model_field(parameter: inspect.Parameter, hint: Any, documented: str | None) -> FieldInfo:
     if isinstance(parameter.default, FieldInfo):
         return parameter.default
     default = ... if parameter.default is parameter.empty else parameter.default
     notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, str)]
-    described: dict[str, Any] = {"description": notes[0]} if notes else {}
+    text = notes[0] if notes else documented
+    described: dict[str, Any] = {} if text is None else {"description": text}
     field: FieldInfo = Field(default, **described)
     return field
+
+
+def _parameter_docs(doc: str) -> dict[str, str]:
+    """The description of each parameter in the ``Args:`` section of a docstring."""
+    section = _ARGS_SECTION.search(doc)
+    found = _ARG.findall(section[1]) if section else []
+    return {name: " ".join(text.split()) for name, text in found}
 
 
 class _UntitledSchema(GenerateJsonSchema):
