@@ -83,6 +83,12 @@ def test_a_message_goes_with_the_stored_prompts_of_its_round_and_later_ones() ->
     ]
 
 
+def test_a_message_goes_with_the_input_config_and_context_of_its_runs() -> None:
+    given: dict[str, Any] = {"input": {"topic": WISH}, "config": {"run_name": WISH}, "context": {"tone": WISH}}
+    log = [told("message", "m-wish", message_id="wish", role="user", content=[], status="first", **given)]
+    assert WISH not in str(left_of(log, "m-wish"))
+
+
 def test_an_answer_goes_with_its_tokens_and_what_agents_were_given_stays() -> None:
     log = [*round_of("t1", "hello"), *round_of("t2", WISH)]
     left = left_of(log, "m-last-t1")
