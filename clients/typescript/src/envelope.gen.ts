@@ -125,6 +125,7 @@ export interface ToolEnded extends Noted {
   duration?: number;
   outcome?: Outcome;
   synthesized?: boolean;
+  written_by_node?: boolean;
 }
 /** Build one with ``table``: it makes every row as long as the header. */
 export interface TableResult {
