@@ -33,7 +33,7 @@ PACKAGE_CAPS = {
     "agents/recorded": 705,
     "agents/runtime": 2419,
     "agents/scripted": 570,
-    "agents/tools": 863,
+    "agents/tools": 857,
     "api/http": 1215,
     "api/routes": 1669,
     "api/schema": 516,

@@ -73,7 +73,7 @@ async def every_address_is_404(client: httpx2.AsyncClient, sid: str, file: str) 
     routes = (await client.get("/openapi.json")).json()["paths"]
     asked = [(method, path) for path, methods in routes.items() for method in methods if "{sid}" in path]
     assert len(asked) > 12
-    bodies = {"messages": {"text": "hi"}, "answers": {"text": "hi"}}
+    bodies = {"messages": {"text": "hi"}, "answers": {"text": "hi"}, "state": {"values": {"note": "hi"}}}
     for method, path in asked:
         body = bodies.get(path.rpartition("/")[2]) if method == "post" else None
         answer = await client.request(method.upper(), path.replace("{sid}", sid), json=body)
