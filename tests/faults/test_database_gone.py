@@ -85,7 +85,10 @@ async def test_a_run_under_way_shows_nothing_that_is_not_stored_and_the_server_s
                 delete(data)
                 assert is_gone(await client.get("/readyz"))
                 assert is_gone(await client.post(f"/sessions/{sid}/stop"))
-                after = (await client.get(f"/sessions/{sid}")).json()
+                async with asyncio.timeout(60):  # a reader that opens the database only now is refused
+                    while is_gone(answer := await client.get(f"/sessions/{sid}")):
+                        pass
+                after = answer.json()
                 assert after["position"] - before <= 20, "no more than the batch that was under way"
                 assert after["status"] == "running"
     with pytest.raises(SettingsError, match="is gone"):  # the next one does not begin with a new database
