@@ -36,7 +36,7 @@ PACKAGE_CAPS = {
     "agents/tools": 857,
     "api/http": 1215,
     "api/routes": 1669,
-    "api/schema": 516,
+    "api/schema": 525,
     "api/streams": 512,
     "cli": 2377,
     "client": 475,
