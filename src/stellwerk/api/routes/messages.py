@@ -3,26 +3,14 @@
 The WebSocket does the same by the same functions.
 """
 
-from typing import Annotated
-
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Response
 
 from stellwerk.api.http.auth import RequireRun
 from stellwerk.api.schema import openapi
 from stellwerk.api.schema.openapi import BODY, BUSY, STORED, documented_router, returns
-from stellwerk.api.schema.shared import Json, NewAnswer, NewMessage, SessionId, StopOptions
+from stellwerk.api.schema.shared import IdempotencyKey, Json, NewAnswer, NewMessage, SessionId, StopOptions
 from stellwerk.api.services import Services
 from stellwerk.runs.commands import Accepted, Stopped
-
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=255,
-        description="the same request with the same key is executed once, however often it is sent",
-    ),
-]
 
 
 def routes(services: Services) -> APIRouter:
@@ -30,7 +18,7 @@ def routes(services: Services) -> APIRouter:
     sessions = services.sessions
 
     @router.post("/messages", **_accepts("interrupted", *BODY, *BUSY, "unknown_file"))
-    async def send(who: RequireRun, sid: SessionId, body: NewMessage, key: Key = None) -> Response:
+    async def send(who: RequireRun, sid: SessionId, body: NewMessage, key: IdempotencyKey = None) -> Response:
         """Send a message; it starts the next round.
 
         `after` in the response is the cursor that shows the run whole. While one question is open, a message is its
@@ -50,7 +38,7 @@ def routes(services: Services) -> APIRouter:
         return Json(await sending, 202)
 
     @router.post("/answers", **_accepts("answered", *BODY, *openapi.UNASKED, "unknown_file"))
-    async def answer(who: RequireRun, sid: SessionId, body: NewAnswer, key: Key = None) -> Response:
+    async def answer(who: RequireRun, sid: SessionId, body: NewAnswer, key: IdempotencyKey = None) -> Response:
         """Answer a question; the round continues.
 
         If several questions are open, each answer is stored (`noted`), and the round continues with the last.
@@ -59,7 +47,7 @@ def routes(services: Services) -> APIRouter:
         return Json(await answering, 202)
 
     @router.post("/regenerate", **_accepts("", *BUSY, "nothing_said", "invalid_idempotency_key"))
-    async def regenerate(who: RequireRun, sid: SessionId, key: Key = None) -> Response:
+    async def regenerate(who: RequireRun, sid: SessionId, key: IdempotencyKey = None) -> Response:
         """Regenerate the answer to the last message.
 
         A new round replaces the last one.

@@ -2,27 +2,18 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from stellwerk.agents.runtime.graph_state import StateUpdate
 from stellwerk.api.http.auth import RequireRead, RequireRun
 from stellwerk.api.schema.openapi import BODY, STORED, UNUSABLE, documented_router, returns
-from stellwerk.api.schema.shared import Json, RequestBody, SessionId
+from stellwerk.api.schema.shared import IdempotencyKey, Json, RequestBody, SessionId
 from stellwerk.api.services import Services
 from stellwerk.runs.graph_states import CheckpointPage, GraphStates, GraphValues, StateUpdated
 
 _LONGEST_ID = 100
 _KNOWN = ("unknown_session", "unknown_checkpoint", *UNUSABLE, *STORED)
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=255,
-        description="the same request with the same key is executed once, however often it is sent",
-    ),
-]
 CheckpointId = Annotated[
     str | None,
     Query(min_length=1, max_length=_LONGEST_ID, description="of `state/history`; without it, the latest"),
@@ -78,7 +69,7 @@ def routes(services: Services) -> APIRouter:
     changed = (*BODY, "unknown_state_key", "session_busy", "key_reused", *_KNOWN)
 
     @router.post("", **returns(200, StateUpdated, "It is stored", *changed))
-    async def change(who: RequireRun, sid: SessionId, body: NewState, key: Key = None) -> Response:
+    async def change(who: RequireRun, sid: SessionId, body: NewState, key: IdempotencyKey = None) -> Response:
         """Change the state of the session's graph, as LangGraph's `update_state` does.
 
         The graph's reducers apply the values, and its edges decide which nodes are next. The next message, the answer

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import msgspec
-from fastapi import Path, Query, Request, Response
+from fastapi import Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, FailFast, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -21,6 +21,15 @@ PARAMETERS_LIMIT = 128 * 1024  # bytes
 _MOST_FIELDS = 64
 SESSION_ID = "034yEnpqoVHlJvW0id6mKI"  # an example
 SessionId = Annotated[str, Path(description="the id of a session", examples=[SESSION_ID])]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="the same request with the same key is executed once, however often it is sent",
+    ),
+]
 Limit = Annotated[int, Query(ge=1, le=500, description="how many, at most")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
 Documents = Annotated[
