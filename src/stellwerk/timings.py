@@ -23,6 +23,8 @@ class Timings:
     request_body: float = 20.0
     """Until the body of a request must have arrived, plus a second per ``body_pace`` bytes received."""
     body_pace: int = 4096
+    keep_alive: int = 75
+    """How long an idle connection stays open. Proxies and clients (nginx 60, httpx 5) must close theirs first."""
     storage_retry: float = 1.0
     """Between two tries to write, while the disk is full or the database cannot be reached."""
     storage_patience: float = 30.0

@@ -162,6 +162,17 @@ async def test_a_client_that_sends_no_complete_request_is_disconnected(
     assert "request_failed" not in "".join(capfd.readouterr())
 
 
+async def test_an_idle_connection_is_closed_but_not_before_a_proxy_would_close_it(
+    tmp_path: Path,
+) -> None:
+    """If the server closes first, a request on its way is lost: nginx closes after 60 seconds, httpx after 5."""
+    assert Timings().keep_alive > 60
+    parts = Parts(timings=Timings(keep_alive=0))
+    async with running_server(Settings(data=tmp_path), parts=parts) as address:
+        answer = await raw(address, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")  # to the connection's end
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
 async def test_a_client_that_sends_slowly_and_steadily_is_served(tmp_path: Path) -> None:
     """Its time is over at once; but what has come buys more than this test takes."""
     parts = Parts(timings=Timings(request_body=0.0, body_pace=1))

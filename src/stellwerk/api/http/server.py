@@ -139,6 +139,7 @@ class Server(uvicorn.Server):
                 access_log=False,  # addresses may hold tickets
                 server_header=False,
                 log_config=None,
+                timeout_keep_alive=timings.keep_alive,
                 timeout_graceful_shutdown=2,
             )
         )
@@ -185,6 +186,5 @@ def listener(host: str, port: int, timings: Timings = Timings()) -> socket.socke
         made.bind((host, port))
     except OSError as error:
         made.close()
-        said = f"cannot listen on {host}:{port}: {error.strerror}"
-        raise SettingsError(f"{said}; choose another with --port") from error
+        raise SettingsError(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port") from error
     return made
