@@ -25,9 +25,14 @@ class Reply:
 
     say: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    first_id: int = 0
+    """The number in the id of the first call."""
     status: int = 200
     hangs: bool = False
     """It says what it has to say, and then neither goes on nor ends."""
+
+    def call_id(self, index: int) -> str:
+        return f"call_served_{self.first_id + index}"
 
 
 @dataclass
@@ -68,15 +73,13 @@ class OpenAiServer:
         return JSONResponse(whole(reply, body))
 
     async def _streamed(self, reply: Reply, body: dict[str, Any]) -> AsyncIterator[str]:
-        for delta in deltas(reply):
-            yield event(body, [{"index": 0, "delta": delta, "finish_reason": None}])
+        for piece in pieces(reply, body):
+            yield piece
             await asyncio.sleep(0)  # each delta is a packet of its own
         if reply.hangs:
             await self.closing.wait()
-        yield event(body, [{"index": 0, "delta": {}, "finish_reason": reason(reply)}])
-        if (body.get("stream_options") or {}).get("include_usage"):
-            yield event(body, [], usage=usage(reply, body))
-        yield "data: [DONE]\n\n"
+        for piece in ending(reply, body):
+            yield piece
 
 
 def unanswered(messages: list[dict[str, Any]]) -> list[str]:
@@ -92,6 +95,18 @@ def unanswered(messages: list[dict[str, Any]]) -> list[str]:
     return missing
 
 
+def pieces(reply: Reply, body: dict[str, Any]) -> Iterator[str]:
+    for delta in deltas(reply):
+        yield event(body, [{"index": 0, "delta": delta, "finish_reason": None}])
+
+
+def ending(reply: Reply, body: dict[str, Any]) -> Iterator[str]:
+    yield event(body, [{"index": 0, "delta": {}, "finish_reason": reason(reply)}])
+    if (body.get("stream_options") or {}).get("include_usage"):
+        yield event(body, [], usage=usage(reply, body))
+    yield "data: [DONE]\n\n"
+
+
 def deltas(reply: Reply) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
     for word in words(reply.say):
@@ -99,14 +114,14 @@ def deltas(reply: Reply) -> Iterator[dict[str, Any]]:
     for index, (name, args) in enumerate(reply.calls):
         text = json.dumps(args)
         function = {"name": name, "arguments": ""}
-        yield {"tool_calls": [{"index": index, "id": call_id(index), "type": "function", "function": function}]}
-        for start in range(0, len(text), _PIECE):
-            yield {"tool_calls": [{"index": index, "function": {"arguments": text[start : start + _PIECE]}}]}
+        yield {"tool_calls": [{"index": index, "id": reply.call_id(index), "type": "function", "function": function}]}
+        for piece in pieces_of(text):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
 def whole(reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
     calls = [
-        {"id": call_id(index), "type": "function", "function": {"name": name, "arguments": json.dumps(args)}}
+        {"id": reply.call_id(index), "type": "function", "function": {"name": name, "arguments": json.dumps(args)}}
         for index, (name, args) in enumerate(reply.calls)
     ]
     message = {"role": "assistant", "content": reply.say, "tool_calls": calls or None}
@@ -135,12 +150,12 @@ def words(text: str) -> list[str]:
     return [word for word in text.replace(" ", " \0").split("\0") if word]
 
 
+def pieces_of(text: str) -> list[str]:
+    return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+
+
 def reason(reply: Reply) -> str:
     return "tool_calls" if reply.calls else "stop"
-
-
-def call_id(index: int) -> str:
-    return f"call_served_{index}"
 
 
 def refusal(status: int, message: str) -> JSONResponse:

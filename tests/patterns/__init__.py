@@ -1,0 +1,1 @@
+"""Small graphs in the manner of public projects, served unchanged by `tests/test_patterns.py`."""
