@@ -13,6 +13,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint import base
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple, get_checkpoint_id
@@ -148,7 +149,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
     ) -> None:
         items: dict[str, Item] = {}
         numbered = [
-            (base.WRITES_IDX_MAP.get(channel, index), channel, *self._dump(value, items, channel))
+            (base.WRITES_IDX_MAP.get(channel, index), channel, *self._dump_write(value, items, channel))
             for index, (channel, value) in enumerate(writes)
         ]
         id_ = config["configurable"]["checkpoint_id"]
@@ -269,6 +270,15 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
         except CorruptStore as error:
             raise _of_channel(error, name) from error
         return type_, cut(bytes(data), items, tokens=type_ == MSGPACK)
+
+    def _dump_write(self, value: Any, items: dict[str, Item], name: str) -> tuple[str, Parts]:
+        """As ``_dump``. Objects in the place of a message's text become texts, as ``add_messages`` makes them."""
+        try:
+            return self._dump(value, items, name)
+        except CorruptStore:
+            if not (isinstance(value, list) and all(isinstance(each, dict) and "role" in each for each in value)):
+                raise
+            return self._dump(convert_to_messages(value), items, name)
 
     async def _tuple(
         self,

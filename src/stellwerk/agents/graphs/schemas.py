@@ -8,6 +8,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
+from pydantic_core import SchemaValidator
 
 from stellwerk.agents.graphs.input import ROOT, field_types, input_shape, required_fields, takes_messages, unwrapped
 from stellwerk.agents.graphs.state_types import hints_of
@@ -86,7 +87,20 @@ def adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
     """Checks values of this type; None if pydantic cannot."""
     for form in (annotation, unwrapped(annotation)):  # what LangGraph adds to a type may be in pydantic's way
         try:
-            return TypeAdapter(form)
+            adapter = TypeAdapter(form)
         except (PydanticUserError, NameError, TypeError):
             continue
+        adapter.core_schema = _with_optional_keys(adapter.core_schema)
+        adapter.validator = SchemaValidator(adapter.core_schema)
+        return adapter
     return None
+
+
+def _with_optional_keys(schema: Any) -> Any:
+    """The same schema, in which no key of a TypedDict must be present; a model or data class checks its own."""
+    if isinstance(schema, list):
+        return [_with_optional_keys(each) for each in schema]
+    if not isinstance(schema, dict) or schema.get("type") in ("model", "dataclass"):
+        return schema
+    inner = {key: _with_optional_keys(each) for key, each in schema.items()}
+    return {**inner, "required": False} if schema.get("type") == "typed-dict-field" else inner
