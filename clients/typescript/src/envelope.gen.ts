@@ -77,6 +77,7 @@ export interface ModelCalled extends Noted {
   params?: Record<string, unknown>;
   node?: string;
   messages?: unknown[];
+  draft?: boolean;
 }
 export interface Token extends Noted {
   text: string;

@@ -108,6 +108,8 @@ class ModelCalled(Payload, frozen=True, kw_only=True):
     node: str | None = None
     messages: list[Json] | None = None
     """The redacted input, where the system sets ``store_prompts``."""
+    draft: bool = False
+    """Its text becomes a message only if the graph puts it into its state."""
 
 
 class Token(Payload, frozen=True, kw_only=True):

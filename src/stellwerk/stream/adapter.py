@@ -120,7 +120,7 @@ class StreamAdapter:
         self._attempt = before.attempts + 1
         self._messages |= before.messages
         self._answers.recorded |= before.messages
-        streamed = {end.payload.message_id for end, _ in before.answers}
+        streamed = {end.payload.message_id for end, _ in before.answers} | before.drafts.keys()
         for kept in (each for each in waiting if each.payload.message_id not in self._messages):
             self._messages.add(kept.payload.message_id)
             self._answers.wait(kept, by_model=kept.payload.message_id in streamed)
@@ -129,6 +129,8 @@ class StreamAdapter:
                 message = self._message(end.ts, end.payload.message_id, text, end.agent)
                 if message is not None:
                     self._answers.wait(message, by_model=True)
+        drafts = before.drafts.items()
+        self._answers.drafts = {id_: text for id_, text in drafts if id_ not in self._messages}
 
     def feed(self, fact: f.Fact) -> Iterable[m.Envelope]:
         return self._mapping[type(fact)](fact)
@@ -169,7 +171,8 @@ class StreamAdapter:
         parent = self.tree.owner(fact.parent)
         if parent == self.tree.run_id and fact.voice != "silent":
             yield from self._answers.model_starts()
-        yield from self._models.started(fact, parent)
+        draft = self._answers.by_state and parent == self.tree.run_id and fact.voice == "open"
+        yield from self._models.started(fact, parent, draft=draft)
 
     def _model_finished(self, fact: f.ModelFinished) -> Iterator[m.Envelope]:
         found = self._models.close(fact.run)
@@ -196,7 +199,9 @@ class StreamAdapter:
         owner = start.parent_id or ""
         if (inside := self._tools.outcomes.get(owner)) is not None:
             inside.say(fact.message_id, fact.text)
-        if owner in self.tree.runs:
+        if start.payload.draft:
+            self._answers.drafts[fact.message_id] = clean_text(fact.text)
+        elif owner in self.tree.runs:
             message = self._message(fact.ts, fact.message_id, fact.text, start.agent)
             yield from self._answers.said(message, step=step, by_model=True)
 
@@ -220,13 +225,13 @@ class StreamAdapter:
     def _message_returned(self, fact: f.MessageReturned) -> Iterator[m.Envelope]:
         """A message in the state, perhaps of a model call that is recorded already."""
         if fact.message_id in self._messages:
-            yield from self._answers.in_state(clean_text(fact.message_id))
-        else:
-            # The framework adds missing ids only later.
-            message_id = fact.message_id or digest_id(self.tree.run_id, "returned", str(len(self._messages)))
-            step = fact.asks_for_tools or fact.is_step
-            message = self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents)
-            yield from self._answers.said(message, step=step, by_model=False)
+            return
+        # The framework adds missing ids only later.
+        message_id = fact.message_id or digest_id(self.tree.run_id, "returned", str(len(self._messages)))
+        draft = self._answers.take_draft(message_id, clean_text(fact.text))
+        step = fact.asks_for_tools or fact.is_step
+        message = self._message(fact.ts, draft or message_id, fact.text, fact.agent, fact.documents)
+        yield from self._answers.said(message, step=step, by_model=draft is not None)
 
     def _declined(self, fact: f.Declined) -> Iterable[m.Envelope]:
         self.declined = True
@@ -241,7 +246,7 @@ class StreamAdapter:
         message_id = fact.message_id
         if clean_text(message_id) in self._answers.recorded:
             message_id = digest_id(self.tree.run_id, "answer")
-        self._decide(self._message(fact.ts, message_id, fact.text, fact.agent, fact.documents))
+        self._decide(fact.ts, message_id, fact.text, fact.agent, fact.documents)
         return ()
 
     def _output_given(self, fact: f.OutputGiven) -> Iterable[m.Envelope]:
@@ -250,11 +255,20 @@ class StreamAdapter:
             return ()
         result, _, blobs = to_result(fact.value)
         self.tree.blobs += blobs
-        self._decide(self._message(fact.ts, digest_id(self.tree.run_id, "output"), result.as_text(), None))
+        text = result.as_text()
+        if not fact.value and self._answers.drafts:  # a graph without any output
+            text = list(self._answers.drafts.values())[-1]
+        self._decide(fact.ts, digest_id(self.tree.run_id, "output"), text, None)
         return ()
 
-    def _decide(self, answer: m.Message | None) -> None:
-        if answer is not None and not self.asks:
+    def _decide(self, ts: float, message_id: str, text: str, agent: str | None, documents: Sequence[str] = ()) -> None:
+        """The text is the answer, under the id of the model call that wrote it, if one did."""
+        if self.asks:
+            return
+        waits = self._answers.waits(clean_text(message_id), clean_text(text))
+        draft = None if waits else self._answers.take_draft(message_id, clean_text(text))
+        answer = self._message(ts, draft or message_id, text, agent, documents)
+        if answer is not None:
             self._answers.decide(answer)
 
     def _warned(self, fact: f.Warned) -> Iterator[m.Envelope]:
@@ -303,6 +317,9 @@ class _ResumeState:
     """The last texts of the outermost agent; a graph's state may choose the answer among them."""
     in_state: int = 0
     """How many of them the checkpoint has."""
+    drafts: dict[str, str] = field(default_factory=dict)
+    """Texts of models that become messages only if the graph puts them into its state."""
+    _drafting: set[str] = field(default_factory=set)
     _first: dict[str, str] = field(default_factory=dict)
     """The first attempt of each call."""
     _texts: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -346,6 +363,8 @@ class _ResumeState:
                 self._tool_ended(envelope)
             case m.LlmToken(payload=token) if token.kind == "text":
                 self._texts[envelope.call_id].append(token.text)
+            case m.LlmStart(payload=called) if called.draft:
+                self._drafting.add(envelope.call_id)
             case m.LlmEnd():
                 self._model_ended(envelope)
             case m.Document(payload=filed, parent_id=str(call)):
@@ -376,7 +395,9 @@ class _ResumeState:
         done = end.payload
         if end.run_id == self.tree.run_id and done.usage is not None:
             add_usage(self.models.usage, done.usage)
-        if done.status == "ok" and text and end.parent_id in self.tree.runs:
+        if done.status == "ok" and text and end.call_id in self._drafting:
+            self.drafts[done.message_id] = text
+        elif done.status == "ok" and text and end.parent_id in self.tree.runs:
             self.answers = [] if done.tool_calls else [*self.answers, (end, text)]
             self.in_state = min(self.in_state, len(self.answers))
         requested = [(call.name, call.tool_call_id, call.args) for call in done.tool_calls or ()]

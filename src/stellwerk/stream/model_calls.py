@@ -31,7 +31,7 @@ class ModelCalls:
     _writing: dict[tuple[str, int | str | None], tuple[str, str]] = field(default_factory=dict)
     """Name and tool_call_id of the arguments being written, by the model's run and the index."""
 
-    def started(self, fact: ModelStarted, parent: str) -> Iterator[Envelope]:
+    def started(self, fact: ModelStarted, parent: str, *, draft: bool = False) -> Iterator[Envelope]:
         message_id = message_id_of(fact.run)
         params = self.tree.canonical(fact.params).value
         prompt = self.tree.canonical(fact.prompt).value
@@ -41,6 +41,7 @@ class ModelCalls:
             params=params if isinstance(params, dict) else {},
             node=cleaned(fact.node),
             messages=prompt if isinstance(prompt, list) or prompt is None else [prompt],
+            draft=draft,
         )
         start = LlmStart(**self.tree.place(fact.ts, parent, message_id, fact.agent), payload=called)
         self.tree.open(fact.run, start)

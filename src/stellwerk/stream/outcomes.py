@@ -74,7 +74,9 @@ class AnswerCandidates:
     text: str = ""
     """Of the latest candidate."""
     by_state: bool = False
-    """The final state decides: a later model call does not make a step of an earlier message."""
+    """The state decides: the text of a model call is a draft until a node puts it there."""
+    drafts: dict[str, str] = field(default_factory=dict)
+    """Texts of model calls that are not in the state, by message id."""
     recorded: set[str] = field(default_factory=set)
     """Ids of the messages that no longer wait."""
     waiting: list[Message] = field(default_factory=list)
@@ -87,13 +89,11 @@ class AnswerCandidates:
 
     def said(self, message: Message | None, *, step: bool, by_model: bool) -> Iterator[Message]:
         """Add a message, which is a step or may be the answer; None if it has no text."""
-        is_step = step and message is not None
-        if is_step or not (self.by_state and by_model):
-            yield from self.release("step")
+        yield from self.release("step")
         if message is not None:
             self.wait(message, by_model=by_model, is_candidate=not step)
-        if is_step:
-            yield from self.release("step")
+            if step:
+                yield from self.release("step")
 
     def wait(self, message: Message, *, by_model: bool, is_candidate: bool = True) -> None:
         self.waiting.append(message)
@@ -102,14 +102,16 @@ class AnswerCandidates:
         if is_candidate:
             self.text = message.payload.text
 
-    def in_state(self, message_id: str) -> Iterator[Message]:
-        """A node put a message into the state; earlier messages are steps."""
-        place = self._place(message_id, None)
-        if self.by_state and place is not None:
-            after = self.waiting[place:]
-            self.waiting = self.waiting[:place]
-            yield from self.release("step")
-            self.waiting = after
+    def take_draft(self, message_id: str, text: str) -> str | None:
+        """Return the id of the draft that is in the state now, perhaps under another id."""
+        same = [id_ for id_, draft in self.drafts.items() if draft.strip() == text.strip()]
+        found = message_id if message_id in self.drafts else same[-1] if same else None
+        if found is not None:
+            del self.drafts[found]
+        return found
+
+    def waits(self, message_id: str, text: str) -> bool:
+        return self._place(message_id, text) is not None
 
     def decide(self, answer: Message) -> None:
         """Choose the answer; one that waits already, by id or text, is not repeated."""

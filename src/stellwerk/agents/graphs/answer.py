@@ -38,8 +38,9 @@ def answer_facts(graph: Graph, graph_input: GraphInput, state: StateSnapshot, ru
         documents = tuple(map(str, answer.response_metadata.get(DOCUMENTS) or ()))
         name = answer.name or run.agent
         yield AnswerGiven(ts, plain_id(answer.id), str(answer.text), name, documents)
-    elif not said or not whole:
-        output = _output(graph, state.values, but=graph_input.key if has_messages else None)
+    else:
+        conversation = (graph_input.key or "messages") if has_messages and (said or not whole) else None
+        output = _output(graph, state.values, but=conversation)
         if output is not None:
             yield OutputGiven(ts, output)
 
@@ -64,8 +65,10 @@ def _answer(said: Sequence[BaseMessage], asked: str, own: Collection[str] | None
 def _output(graph: Graph, values: Any, *, but: str | None) -> Any:
     """The output schema's part of the state, without the conversation; a single text as it is."""
     channels = graph.output_channels
-    if isinstance(channels, str) or not isinstance(values, Mapping):
-        return values
+    if not isinstance(values, Mapping):
+        return values if but is None else None
+    if isinstance(channels, str):
+        return values if but is None else {key: values[key] for key in values if key != but} or None
     wanted = [key for key in channels if key != but]
     output = {key: values[key] for key in wanted if key in values}
     if len(wanted) == 1 and isinstance(output.get(wanted[0]), str):

@@ -165,7 +165,7 @@ class RunnableAgent:
         if any(isinstance(given, GoOn) and not given.goes_on for given in turn.answers.values()):
             emit(Declined())
             return
-        if self.graph_input.own_graph and self.graph_input.form == "messages":
+        if self.graph_input.own_graph and (self.graph_input.form == "messages" or self.graph.checkpointer):
             emit(StateDecides())
         is_new = not turn.answers and not turn.goes_on
         if is_new and self.initial_state:
@@ -197,6 +197,12 @@ class RunnableAgent:
                 raise Paused from drained
         if self.graph_input.own_graph and self.graph.checkpointer:
             await self._emit_answer(turn, emit, clock, handler.model_messages | returned)
+
+    @property
+    def _messages_key(self) -> str:
+        """The state key of the conversation."""
+        given = self.graph_input
+        return given.key if given.key and given.form == "messages" else "messages"
 
     @property
     def _saver(self) -> BaseCheckpointSaver[Any] | None:
@@ -334,7 +340,7 @@ class RunnableAgent:
         parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
         async with aclosing(cast(AsyncGenerator[Any, None], parts)):
             async for part in parts:
-                for fact in shapes.facts_of(part, clock, self.name):
+                for fact in shapes.facts_of(part, clock, self.name, self._messages_key):
                     if isinstance(fact, MessageReturned) and fact.message_id not in handler.model_messages:
                         # A node may return messages that were in its input.
                         if fact.message_id in await self._known(turn, config):
@@ -364,7 +370,10 @@ class RunnableAgent:
         known = {f"{turn.message_id}-{n}" for n in range(len(turn.earlier))}
         known |= {message.payload.message_id for message in turn.unheard}
         saved = await self._saver.aget_tuple(config) if self._saver is not None else None
-        held = _messages(saved.checkpoint["channel_values"].get("messages")) if saved else []
+        values = saved.checkpoint["channel_values"] if saved else {}
+        held = _messages(values.get(self._messages_key))
+        for value in values.values():  # a function of the functional API returned it
+            held += _messages(value.get(self._messages_key)) if isinstance(value, dict) else []
         return known | {shapes.plain_id(message.id) for message in held}
 
     async def _emit_answer(self, turn: Turn, emit: EmitFact, clock: Clock, messages: Collection[str]) -> None:

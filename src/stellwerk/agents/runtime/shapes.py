@@ -27,6 +27,7 @@ FINAL = "stellwerk_final"
 """Tool calls in the answer are ignored."""
 
 MODES = ("custom", "updates")
+MESSAGES = "messages"
 _BREAKPOINT = {"question": BREAKPOINT, "options": [YES, NO], "default": YES}
 ACCEPTED = "validated_agent_output"
 """The state key of a validated answer."""
@@ -176,8 +177,11 @@ def plain_id(message_id: str | None) -> str:
     return given.removesuffix("-0") if given.startswith("lc_run--") else given
 
 
-def facts_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[facts.Fact]:
-    """The facts in one part; AI messages that the outermost graph returned come last."""
+def facts_of(part: Mapping[str, Any], clock: Clock, agent: str, key: str = MESSAGES) -> Iterator[facts.Fact]:
+    """The facts in one part; AI messages that the outermost graph returned come last.
+
+    ``key`` is where the outermost graph has its conversation.
+    """
     space, data = "|".join(part["ns"]), part["data"]
     if part["type"] == "custom":
         named = data.get("tool_call_id") if isinstance(data, dict) else None
@@ -190,7 +194,9 @@ def facts_of(part: Mapping[str, Any], clock: Clock, agent: str) -> Iterator[fact
     updates = {node: data[node] for node in data if node not in ("__interrupt__", "__metadata__")}
     for node, update in updates.items():
         for change in update if isinstance(update, list) else [update]:
-            messages = messages_in(change.get("messages", [])) if isinstance(change, Mapping) else []
+            if not space and key != MESSAGES and isinstance(change, Mapping) and key in change:
+                change = {**{name: change[name] for name in change if name != key}, MESSAGES: change[key]}
+            messages = messages_in(change.get(MESSAGES, [])) if isinstance(change, Mapping) else []
             returned += messages
             yield from _change(space, node, change, messages, clock, repeated)
     for message in returned if not space else ():
@@ -219,7 +225,7 @@ def _change(
         spoken = [message for message in messages if isinstance(message, AIMessage)]
         if change.get(ACCEPTED) and spoken:
             yield facts.AnswerAccepted(clock.now(), plain_id(spoken[-1].id), str(change[ACCEPTED]))
-        change = {key: value for key, value in change.items() if key != "messages"}
+        change = {key: value for key, value in change.items() if key != MESSAGES}
     yield facts.NodeUpdated(clock.now(), node, space, change, repeated)
 
 
