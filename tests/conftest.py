@@ -16,6 +16,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from hypothesis import settings
 
+from stellwerk.agents.graphs.langgraph_json import HttpApp
 from stellwerk.api.http.server import listener
 from stellwerk.app import Parts
 from stellwerk.database.sqlite import Sqlite
@@ -130,12 +131,17 @@ def _keys_are_shown(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @asynccontextmanager
 async def running_server(
-    settings: Settings, *, own: Mapping[str, str] | None = None, port: int = 0, parts: Parts = Parts()
+    settings: Settings,
+    *,
+    own: Mapping[str, str] | None = None,
+    http_app: HttpApp | None = None,
+    port: int = 0,
+    parts: Parts = Parts(),
 ) -> AsyncIterator[str]:
     """The real server, in this process, on real sockets; yields its address."""
     ready = asyncio.Event()
     with listener("127.0.0.1", port, parts.timings) as socket:
-        async with serving(settings, ready.set, own=own, parts=parts) as server:
+        async with serving(settings, ready.set, own=own, http_app=http_app, parts=parts) as server:
             running = asyncio.create_task(server.serve(sockets=[socket]))
             try:
                 async with asyncio.timeout(60):

@@ -15,7 +15,9 @@ import uvloop
 
 import stellwerk
 from stellwerk import threads
-from stellwerk.agents.graphs.serve_targets import systems_of
+from stellwerk.agents.graphs.langgraph_json import HttpApp
+from stellwerk.agents.graphs.serve_targets import http_app_of, systems_of
+from stellwerk.api.http.beside import app_beside
 from stellwerk.api.http.server import Server, listener
 from stellwerk.app import Parts, check_reach, create_app
 from stellwerk.database.folder import refuse_lost_database
@@ -34,12 +36,17 @@ _COLLECT = 300.0
 
 @asynccontextmanager
 async def serving(
-    settings: Settings, ready: Callable[[], None], *, own: Mapping[str, str] | None = None, parts: Parts = Parts()
+    settings: Settings,
+    ready: Callable[[], None],
+    *,
+    own: Mapping[str, str] | None = None,
+    http_app: HttpApp | None = None,
+    parts: Parts = Parts(),
 ) -> AsyncIterator[Server]:
     """Open the app, and give a server on which ``serve`` is still to be called."""
     with_demo = settings.model_copy(update={"demo": settings.demo is not False})
     app = create_app(with_demo, own=own, parts=parts)
-    async with app.router.lifespan_context(app):
+    async with app.router.lifespan_context(app), app_beside(app, http_app):
         yield Server(app, ready, body_limit=settings.body_limit)
 
 
@@ -58,6 +65,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
         own = systems_of(targets, ignore_auth=settings.ignore_auth)
+        http_app = http_app_of(targets)
 
         def hello(server: Server) -> str:
             usable = [name for name in own if name not in server.app.state.unusable]
@@ -67,7 +75,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
         async def main() -> None:
             loop = asyncio.get_running_loop()
             loop.set_task_factory(threads.exits_contained)
-            async with serving(settings, lambda: say(hello(server)), own=own) as server:
+            async with serving(settings, lambda: say(hello(server)), own=own, http_app=http_app) as server:
                 collect_seldom(loop)
                 for signum in (signal.SIGINT, signal.SIGTERM):
                     loop.add_signal_handler(signum, server.handle_exit, signum, None)

@@ -35,12 +35,29 @@ class _GraphPath(BaseModel):
     path: str
 
 
+class _Http(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    app: str | None = None
+    enable_custom_route_auth: bool = True
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     graphs: Annotated[dict[str, str | _GraphPath], Field(min_length=1)]
     env: str | dict[str, Any] = {}
     dependencies: list[str] = ["."]
+    http: _Http = _Http()
+
+
+@dataclass(frozen=True, slots=True)
+class HttpApp:
+    """An app of the project, for requests that are not for this server's own routes."""
+
+    reference: str
+    is_open: bool
+    """Whether it asks for no credential of this server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,7 @@ class LanggraphProject:
     """What was ignored, renamed or is missing, for the operator."""
     is_apart: bool = False
     """Whether its modules are imported under names of their own, beside those of other projects."""
+    http_app: HttpApp | None = None
 
     def adopt(self) -> None:
         """Make the project's modules importable, and set its variables unless they are set."""
@@ -106,8 +124,9 @@ def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: b
     folders = _folders(path, file.dependencies)
     if prefix is not None:
         folders = tuple(dict.fromkeys((path.parent, *folders)))
-    written = {ids[name]: _reference(path, name, value) for name, value in file.graphs.items()}
+    written = {ids[name]: _reference(path, f"graphs.{name}", value) for name, value in file.graphs.items()}
     graphs = {id_: _in_folders(folders, each) if prefix else each for id_, each in written.items()}
+    http_app = _http_app(path, file.http, folders if prefix else ())
     env = file.env
     if isinstance(env, str):
         env_file = (path.parent / env).resolve()
@@ -116,10 +135,11 @@ def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: b
             notes.append(f"its env file {env_file} does not exist; {remedy}")
         env = dotenv_values(env_file)
     variables = {name: str(value) for name, value in env.items() if value is not None}
-    if ignored := sorted(set(extra) - {"$schema"}):
+    in_http = {f"http.{key}" for key in file.http.model_extra or {}}
+    if ignored := sorted({*extra, *in_http} - {"$schema"}):
         notes.append(f"these keys have no meaning here and are ignored: {', '.join(ignored)}")
     notes = [f"{path.name}: {note}" for note in notes]
-    return LanggraphProject(graphs, variables, folders, tuple(notes), prefix is not None)
+    return LanggraphProject(graphs, variables, folders, tuple(notes), prefix is not None, http_app)
 
 
 def _ids(names: Iterable[str], prefix: str | None) -> dict[str, str]:
@@ -134,13 +154,20 @@ def _ids(names: Iterable[str], prefix: str | None) -> dict[str, str]:
     return {name: ids[name] for name in wanted}
 
 
-def _reference(path: Path, name: str, value: str | _GraphPath) -> str:
+def _reference(path: Path, field: str, value: str | _GraphPath) -> str:
     written = value if isinstance(value, str) else value.path
     place, _, attribute = written.rpartition(":")
     if not place or not attribute:
         problem = "names no object; write ./agent.py:graph or package.module:graph"
-        raise SettingsError(f"{path}, graphs.{name}: {written!r} {problem}")
+        raise SettingsError(f"{path}, {field}: {written!r} {problem}")
     return absolute_reference(path.parent, written)
+
+
+def _http_app(path: Path, http: _Http, folders: Iterable[Path]) -> HttpApp | None:
+    if http.app is None:
+        return None
+    reference = _in_folders(folders, _reference(path, "http.app", http.app))
+    return HttpApp(reference, is_open=not http.enable_custom_route_auth)
 
 
 def _in_folders(folders: Iterable[Path], reference: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from os.path import isfile
 from pathlib import Path
 
-from stellwerk.agents.graphs.langgraph_json import LanggraphProject, read_langgraph_json
+from stellwerk.agents.graphs.langgraph_json import HttpApp, LanggraphProject, read_langgraph_json
 from stellwerk.errors import SettingsError, SpecError, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.load import load_system
@@ -46,6 +46,25 @@ def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> dict[str
                 raise SettingsError(_twice(name, found[name], place) + remedy)
             found[name] = place
     return found
+
+
+def http_app_of(targets: Sequence[str]) -> HttpApp | None:
+    """The app that a LangGraph project among the targets has beside its graphs.
+
+    Raises:
+        SettingsError: two projects have one, and both would have the same paths.
+    """
+    found: dict[str, HttpApp] = {}
+    for target in targets:
+        project = _PROJECT.fullmatch(target)
+        if project and _GRAPH.fullmatch(target) is None and is_project(project["file"]):
+            read = read_langgraph_json(Path(project["file"]), prefix=project["prefix"], ignore_auth=True)
+            if read.http_app is not None:
+                found[target] = read.http_app
+    if len(found) > 1:
+        problem = f"{' and '.join(found)} have an http.app each, and both would have the same paths"
+        raise SettingsError(f"{problem}; leave it out of all but one")
+    return next(iter(found.values()), None)
 
 
 def names_system(target: str) -> bool:
