@@ -120,6 +120,16 @@ def test_two_packages_of_one_name_are_an_error(tmp_path: Path) -> None:
         ("tool.py:sell", r"importing it failed: the tool 'sell' has no docstring; .* \(.*/tool.py, line 3\)"),
         ("lacking.py:graph", "No module named 'no_such_package'; install it into this environment"),
         ("no_such_package.x:graph", "No module named 'no_such_package'; install it"),
+        (
+            "old.py:graph",
+            r"No module named 'langchain_core.pydantic_v1'; langchain_core 1.0 removed it; import the same names from "
+            r"pydantic \(.*/old.py, line 2\)",
+        ),
+        ("parted.py:graph", "No module named 'langgraph.no_such_part'; langgraph is installed without it; another "),
+        (
+            "wrong.py:graph",
+            r"importing it failed: .*Error: .* \(.*/wrong.py, line 4; raised in .*/langgraph/.*\.py, line \d+\)",
+        ),
     ],
 )
 def test_a_reference_that_leads_nowhere_says_what_to_do(
@@ -131,6 +141,9 @@ def test_a_reference_that_leads_nowhere_says_what_to_do(
     write(tmp_path / "syntax.py", "graph = (")
     write(tmp_path / "lacking.py", "import no_such_package")
     write(tmp_path / "hollow.py", "")
+    write(tmp_path / "old.py", "graph = 1\nfrom langchain_core.pydantic_v1 import BaseModel")
+    write(tmp_path / "parted.py", "from langgraph.no_such_part import x")
+    write(tmp_path / "wrong.py", "from langgraph.graph import StateGraph\n\n\nStateGraph(dict).compile()")
     write(tmp_path / "tool.py", "from stellwerk import tool\n\n@tool\ndef sell(article: str) -> str: return article")
     (tmp_path / "bare").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -6,12 +6,15 @@ relatively.
 """
 
 import importlib
+import os
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -29,6 +32,8 @@ _SCRIPTS = (".js", ".ts", ".mjs", ".tsx")
 _LISTED = 10
 """The most names that an error lists."""
 _OURS = str(Path(stellwerk.__file__).parent)
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_WITHOUT_PYDANTIC_1 = ("langchain", "langchain_core")
 
 
 def load_reference(reference: str) -> Any:
@@ -162,15 +167,30 @@ def _hint(name: str, known: list[str]) -> str:
 
 
 def _last_line(error: BaseException) -> str:
-    """The last line of the traceback, and the innermost location in the operator's code."""
+    """The last line of the traceback, the innermost location in the operator's code, and where it was raised."""
     line = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, StellwerkError):
         line = error.message
     if isinstance(error, ModuleNotFoundError):
-        line += "; install it into this environment"
+        line += f"; {_remedy(error.name or '')}"
     if isinstance(error, SyntaxError):
         return f"{line} ({error.filename}, line {error.lineno})"
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith((_OURS, "<frozen importlib")):
-            return f"{line} ({frame.filename}, line {frame.lineno})"
-    return line
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen "))]
+    if not places:
+        return line
+    raised = f"{places[-1].filename}, line {places[-1].lineno}"
+    own = [frame for frame in places if not frame.filename.startswith(_LIBRARIES)]
+    if not own or own[-1] is places[-1]:
+        return f"{line} ({raised})"
+    return f"{line} ({own[-1].filename}, line {own[-1].lineno}; raised in {raised})"
+
+
+def _remedy(module: str) -> str:
+    """What to do about a module that cannot be found: its package may be there without it."""
+    package = module.partition(".")[0]
+    if module.endswith(".pydantic_v1") and package in _WITHOUT_PYDANTIC_1:
+        return f"{package} 1.0 removed it; import the same names from pydantic"
+    if package == module or find_spec(package) is None:
+        return "install it into this environment"
+    return f"{package} is installed without it; another version may have it, or it has moved"
