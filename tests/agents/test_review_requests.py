@@ -142,7 +142,9 @@ async def test_words_are_recorded_as_the_decision_that_they_mean(
     assert answer == Answered(ask_id=ask.payload.ask_id, **recorded)
 
 
-ACCEPT = {"type": "accept", "args": None}
+REQUESTED = {"action": "send_mail", "args": {"subject": "Lunch", "to": "Ann"}}
+ACCEPT = {"type": "accept", "args": REQUESTED}
+"""As Agent Inbox does where the arguments could have been edited."""
 EDIT = {"type": "edit", "args": {"action": "send_mail", "args": MAIL}}
 
 

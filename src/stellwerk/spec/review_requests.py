@@ -170,15 +170,23 @@ def our_decision(given: Any) -> Any:
     return given
 
 
-def resume_with(request: Any, decisions: Sequence[Any]) -> Any:
-    """The value that the graph expects for these decisions, one for each action."""
-    if not isinstance(request, list):
+def resume_with(requests: Sequence[Any], decisions: Sequence[Any]) -> Any:
+    """The value that the graph expects for these decisions, one for each request of one action.
+
+    Agent Inbox answers with a list, also where the interrupt's value was a single request.
+    """
+    if not isinstance(requests[0], list):
         return {"decisions": list(decisions)}
-    return [{"type": _INBOX_TYPES[each["type"]], "args": _inbox_args(each)} for each in decisions]
+    return [
+        {"type": _INBOX_TYPES[each["type"]], "args": _inbox_args(request, each)}
+        for [request], each in zip(requests, decisions, strict=True)
+    ]
 
 
-def _inbox_args(decision: Mapping[str, Any]) -> Any:
+def _inbox_args(request: Mapping[str, Any], decision: Mapping[str, Any]) -> Any:
     match decision:
+        case {"type": "approve"} if request["config"].get(_CONFIG["edit"]) is True:
+            return request["action_request"]  # as Agent Inbox does: the form was not edited
         case {"type": "edit", "edited_action": edited}:
             return {"action": edited["name"], "args": edited["args"]}
         case {"type": "respond", "message": message}:

@@ -85,7 +85,7 @@ def resume_values(questions: Iterable[Asked], answers: Mapping[str, Answered]) -
             values[question.ask_id] = resume_value(question, answer)
     for interrupt_id, answered in reviews.items():
         decisions = [_decision(question, answer) for question, answer in answered]
-        values[interrupt_id] = resume_with(answered[0][0].data, decisions)
+        values[interrupt_id] = resume_with([question.data for question, _ in answered], decisions)
     return values
 
 
