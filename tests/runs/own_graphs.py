@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, TypedDict
 
 from langchain_core.messages import AIMessage
+from langgraph.errors import NodeInterrupt
 from langgraph.graph import START, MessagesState, StateGraph
 
 from stellwerk.agents.scripted.model import ScriptedModel
@@ -52,6 +53,13 @@ async def reflect(state: Report) -> dict[str, Any]:
 
 schemas: Any = {"input_schema": Topic, "output_schema": Written}
 report: Any = StateGraph(Report, **schemas).add_sequence([research, reflect]).add_edge(START, "research").compile()
+
+
+def insist(state: MessagesState) -> dict[str, Any]:
+    raise NodeInterrupt("Not like this.")
+
+
+insists: Any = StateGraph(MessagesState).add_sequence([insist]).add_edge(START, "insist").compile()
 
 
 def draft(state: MessagesState) -> dict[str, Any]:

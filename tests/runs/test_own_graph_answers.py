@@ -12,14 +12,14 @@ from stellwerk.settings import Settings
 from stellwerk.testing.order import order_problems
 from tests.api.reading import Event, whole_round
 from tests.conftest import running_server
-from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
+from tests.runs.talking import answer, begin, events, log_of, rest_of_run, seen, send, stop
 
 GRAPHS = Path(__file__).parent / "own_graphs.py"
 
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    own = systems_of([f"{name}={GRAPHS}:{name}" for name in ("memory", "report")])
+    own = systems_of([f"{name}={GRAPHS}:{name}" for name in ("memory", "report", "insists")])
     async with running_server(Settings(data=tmp_path), own=own) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
             yield client
@@ -73,3 +73,16 @@ async def test_an_answer_that_waits_for_the_end_is_in_the_conversation_when_the_
     assert await conversation(client, sid) == [("It is sunny.", "step")]
     assert order_problems(log_of(await events(client, sid))) == []
     assert (await whole_round(client, sid, "weather"))[-1]["payload"]["result"] == "It is sunny."
+
+
+@pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")  # many graphs still raise it
+async def test_a_question_that_is_asked_again_under_the_same_id_is_answered_again(client: httpx2.AsyncClient) -> None:
+    sid = await begin(client, "insists")
+    await whole_round(client, sid, "hello")
+    for given in ("please", "now"):
+        accepted = await answer(client, sid, text=given)
+        await rest_of_run(client, sid, accepted["after"])
+    log = await events(client, sid)
+    assert len({event["payload"]["ask_id"] for event in log if event["type"] == "ask_user"}) == 1
+    assert [event["seq"] for event in log if event["type"] == "user_answer"] == [1, 2]
+    assert order_problems(log_of(log)) == []

@@ -1,7 +1,7 @@
 """Commands to a session (send, reply, regenerate, stop) as data, and the envelopes they become."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -78,6 +78,8 @@ class Reply(Command):
     answer: Answered
     others: Sequence[Answered] = ()
     """To the other actions of the same interrupt, if it was answered as a whole."""
+    seqs: Mapping[str, int] = field(default_factory=dict)
+    """How often each question has been asked: a node that asks again repeats the id."""
     is_checked: bool
     """The question was open when the answer came in, and the answer fits it."""
 
@@ -133,19 +135,21 @@ def input_envelopes(command: Send | Reply, *, trace_id: str | None, run_id: str 
     place = _place(command, trace_id, run_id)
     if isinstance(command, Send):
         owner = command.message_id
-        said: Envelope = Message(**place, call_id=digest_id("message", owner), payload=_said(command))
+        said: list[Envelope] = [Message(**place, call_id=digest_id("message", owner), payload=_said(command))]
     else:
         owner = command.answer.ask_id
-        said = UserAnswer(**place, call_id=digest_id("answer", owner), payload=command.answer)
+        said = [_answered(command, answer, place) for answer in (command.answer, *command.others)]
     found: list[Envelope] = []
     for file in command.documents:
         filed = Filed.of(file.document_id, file.filename, file.mime, file.size, message_id=owner)
         call_id = digest_id("document", owner, file.document_id)
         found.append(Document(**place, call_id=call_id, payload=filed))
-    found.append(said)
-    for other in command.others if isinstance(command, Reply) else ():
-        found.append(UserAnswer(**place, call_id=digest_id("answer", other.ask_id), payload=other))
-    return found
+    return [*found, *said]
+
+
+def _answered(reply: Reply, answer: Answered, place: dict[str, Any]) -> UserAnswer:
+    seq = reply.seqs.get(answer.ask_id, 1)
+    return UserAnswer(**{**place, "seq": seq}, call_id=digest_id("answer", answer.ask_id), payload=answer)
 
 
 def _said(send: Send) -> Said:

@@ -208,7 +208,8 @@ class Sessions:
     async def _reply(self, request: _Request, found: _Context, answer: Answered) -> Accepted:
         status = found.status
         open_asks = status.open_asks if status.awaiting_user_input else ()
-        asked = {e.payload.ask_id: e.payload for e in map(decode, found.asked) if isinstance(e, AskUser)}
+        questions = {e.payload.ask_id: e for e in map(decode, found.asked) if isinstance(e, AskUser)}
+        asked = {ask_id: question.payload for ask_id, question in questions.items()}
         if not answer.ask_id and len(open_asks) == 1:
             answer = replace(answer, ask_id=open_asks[0])
         answers = answers_to([asked[ask_id] for ask_id in open_asks], answer)
@@ -222,6 +223,7 @@ class Sessions:
             **self._common(request, found),
             answer=first,
             others=others,
+            seqs={each.ask_id: questions[each.ask_id].seq for each in answers if each.ask_id in questions},
             documents=_known_files(request, found),
             is_checked=is_open,
         )
