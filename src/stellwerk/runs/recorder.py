@@ -325,6 +325,8 @@ class RunJournal:
         self._keep = partial(documents.keep, lease.tenant, lease.session_id)
         self._clean = partial(without_secrets, redactor=recorder.redactor)
         self.adapter = StreamAdapter(trace_id=start.trace_id or "", run_id=lease.run_id, agent=start.payload.system)
+        self.non_idempotent_nodes: frozenset[str] = frozenset()
+        """Nodes that must not be repeated."""
         self._failure: Problem | None = None
 
     def tell(self, fact: Fact) -> None:
@@ -348,13 +350,14 @@ class RunJournal:
         await self.recorder.stored()
 
     def cut_off(self) -> str | None:
-        """The name of a non-idempotent tool whose call is still open."""
+        """The name of a non-idempotent tool whose call is still open, or of such a node."""
         suspended = self.adapter.suspended
         for start in self.recorder.calls.open_tools():
             called = start.payload
             if called.kind == "tool" and not called.idempotent and start.call_id not in suspended:
                 return called.tool_name
-        return None
+        nodes = [step.node for step in self.adapter.tree.steps.values() if "|" not in step.namespace]
+        return next((node for node in nodes if node in self.non_idempotent_nodes), None)
 
     def closing(self) -> Iterator[Envelope]:
         """Ends for the calls that were cut off; paused ones and those around a graph stay open."""

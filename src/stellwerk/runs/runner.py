@@ -90,6 +90,7 @@ class Runner:
         try:
             agent = await self._systems.agent(lease.tenant, started.system, started.system_version)
             run.adapter.tree.agent = agent.name
+            run.non_idempotent_nodes = agent.options.non_idempotent_nodes
             if agent.options.window is not None:
                 run.recorder.merge_within(agent.options.window)
             await self._resume(run, agent)
@@ -131,7 +132,10 @@ class Runner:
         closing: list[Envelope] = []
         if history.begun:
             settled = await agent.settled(lease.session_id, history.checkpoints)
-            if (reason := history.why_not_resumable(settled)) is not None:
+            reason = history.why_not_resumable(settled)
+            if reason is None and not history.paused:
+                reason = await agent.why_not_repeatable(lease.session_id)
+            if reason is not None:
                 raise Crashed(reason)
             if not history.paused:
                 closing = list(run.recorder.calls.closing(ts=run.clock.now(), run_id=lease.run_id))

@@ -169,6 +169,8 @@ class Operator(Closed):
     """Types that stored state may hold beside those of its schemas, by graph; ``all`` is all graphs."""
     idempotent_tools: dict[Name, list[Annotated[str, Field(min_length=1, max_length=200)]]] = {}
     """Tools that may be repeated after a crash, by graph; ``all`` is all graphs."""
+    non_idempotent_nodes: dict[Name, list[Annotated[str, Field(min_length=1, max_length=200)]]] = {}
+    """Nodes that must not be repeated after a crash, by graph."""
     graph_images: list[Name] = []
     """Graphs that get the images of a message in its content, because their models take them."""
     tokens: TokenIssuer | None = None

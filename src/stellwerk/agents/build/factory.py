@@ -26,7 +26,7 @@ from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent, RunOptions
 from stellwerk.agents.tools.call import langchain_tool
 from stellwerk.agents.tools.registry import Tools, ToolSpec, discover
-from stellwerk.errors import SpecError, UnknownTool
+from stellwerk.errors import BrokenReference, SpecError, UnknownTool
 from stellwerk.spec.load import LoadedSystem
 from stellwerk.spec.messages import Suggestions
 from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect, SystemSpec
@@ -80,7 +80,9 @@ class AgentFactory:
                 quotas=system.quotas,
                 store_prompts=system.store_prompts,
             )
-        options = replace(options, idempotent_tools=built.idempotent_tools)
+        options = replace(
+            options, idempotent_tools=built.idempotent_tools, non_idempotent_nodes=built.non_idempotent_nodes
+        )
         return RunnableAgent(
             agent.name,
             built.graph,
@@ -182,7 +184,11 @@ class _Building:
             remedy = "if its models do, name it under graph_images in the operator's file"
             why_not = f"the graph {entry.name!r} is not said to take images; {remedy}"
             images = ImageInput("none", why_not)
-        return BuiltAgent(graph, graph_input, True, images, entry.state_types, entry.idempotent_tools)
+        if unknown := entry.non_idempotent_nodes - graph.nodes.keys():
+            remedy = Suggestions().did_you_mean(min(unknown), list(graph.nodes))
+            raise BrokenReference(entry.origin, f"non_idempotent_nodes: it has no node {min(unknown)!r}; {remedy}")
+        once = entry.non_idempotent_nodes
+        return BuiltAgent(graph, graph_input, True, images, entry.state_types, entry.idempotent_tools, once)
 
     async def _tool(self, name: str, agent: CompleteAgent, effects: frozenset[Effect]) -> BaseTool:
         resources = self._resources

@@ -52,6 +52,8 @@ class BuiltAgent:
     """Types that the operator allows in the stored state of graphs in it."""
     idempotent_tools: frozenset[str] = frozenset()
     """Tools of graphs in it that may be repeated after a crash."""
+    non_idempotent_nodes: frozenset[str] = frozenset()
+    """Nodes of its graph that must not be repeated after a crash."""
 
 
 @dataclass(frozen=True, slots=True)

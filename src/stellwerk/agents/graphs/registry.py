@@ -59,6 +59,8 @@ class GraphEntry:
     """Types that its stored state may hold beside those that its schemas name."""
     idempotent_tools: frozenset[str] = frozenset()
     """Tools in it that may be repeated after a crash."""
+    non_idempotent_nodes: frozenset[str] = frozenset()
+    """Nodes of it that must not be repeated after a crash."""
     problem: str | None = None
     """Why it could not be imported."""
 
@@ -118,6 +120,7 @@ class GraphSettings:
     """Graphs that take images."""
     state_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     idempotent_tools: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    non_idempotent_nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @staticmethod
     def of(operator: Operator) -> "GraphSettings":
@@ -126,10 +129,12 @@ class GraphSettings:
             images=operator.graph_images,
             state_types=operator.state_types,
             idempotent_tools=operator.idempotent_tools,
+            non_idempotent_nodes=operator.non_idempotent_nodes,
         )
 
     def names(self) -> set[str]:
-        return {*self.inputs, *self.images, *self.state_types, *self.idempotent_tools} - {ALL_GRAPHS}
+        by_graph = (self.inputs, self.images, self.state_types, self.idempotent_tools, self.non_idempotent_nodes)
+        return {name for named in by_graph for name in named} - {ALL_GRAPHS}
 
     def only(self, graphs: Collection[str]) -> "GraphSettings":
         """The same for some graphs: others are not loaded."""
@@ -139,6 +144,7 @@ class GraphSettings:
             images=[name for name in self.images if name in graphs],
             state_types={name: listed for name, listed in self.state_types.items() if name in kept},
             idempotent_tools={name: listed for name, listed in self.idempotent_tools.items() if name in kept},
+            non_idempotent_nodes={name: each for name, each in self.non_idempotent_nodes.items() if name in graphs},
         )
 
 
@@ -170,6 +176,7 @@ def discover(references: Mapping[str, str], settings: GraphSettings = _NO_SETTIN
             input_key=settings.inputs.get(name),
             images=name in settings.images,
             idempotent_tools=frozenset(of_graph(settings.idempotent_tools, name)),
+            non_idempotent_nodes=frozenset(settings.non_idempotent_nodes.get(name, ())),
             problem=problem,
         )
 

@@ -50,6 +50,8 @@ USER_REMEDY = (
     "its sessions share what it keeps under the default of its user_id; "
     "send user_id with POST /sessions, or give each user an API key or token of their own"
 )
+_UNDONE = ("__error__", "__interrupt__", "__resume__")
+"""Channels that a task writes to before it is done."""
 _ASKS = "the agent asks its user; use envelopes() with a session_id, and answer"
 PARALLEL = 100
 """Tasks of one run that work at the same time; a model may ask for any number of tools."""
@@ -84,6 +86,8 @@ class RunOptions:
     images: ImageInput = ImageInput()
     idempotent_tools: frozenset[str] = frozenset()
     """Tools that the operator declares repeatable, beside those that say it themselves."""
+    non_idempotent_nodes: frozenset[str] = frozenset()
+    """Nodes that the operator declares not repeatable."""
     find_secret: FindSecret = lambda name: None
 
 
@@ -263,6 +267,18 @@ class RunnableAgent:
                     written = results_in(write for _, _, write in saved.pending_writes or ())
                     found |= {result.tool_call_id for result in written}
         return found
+
+    async def why_not_repeatable(self, session_id: str) -> str | None:
+        """Why a run that was cut off cannot continue: a node was at work that must not be repeated."""
+        nodes = self.options.non_idempotent_nodes
+        config: RunnableConfig = {"configurable": {"thread_id": session_id}}
+        saved = await self._saver.aget_tuple(config) if nodes and self._saver is not None else None
+        if saved is None:
+            return None
+        done = {task for task, channel, _ in saved.pending_writes or () if channel not in _UNDONE}
+        state = await self.graph.aget_state(config)
+        at_work = [task.name for task in state.tasks if task.name in nodes and task.id not in done]
+        return f"the node {at_work[0]} was at work, and it is unknown how far it came" if at_work else None
 
     async def forget(self, session_id: str) -> None:
         """Delete the checkpoints of a session."""
