@@ -131,7 +131,7 @@ async def test_a_node_may_say_where_to_go_next(kind: str) -> None:
     builder.add_node("left", lambda state: {"messages": [AIMessage("left")]})
     builder.add_edge(START, "decide")
     told = await story(running(builder))
-    assert deltas(told) == [("decide", {"notes": ["went right"]})]
+    assert deltas(told) == [("decide", {"notes": ["went right"]}), ("right", {})]
     assert said(told)[-1] == "right"
 
 

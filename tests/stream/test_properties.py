@@ -143,6 +143,7 @@ _FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     list[Any] | None: st.one_of(st.none(), st.lists(_ANYTHING, max_size=2)),
     list[tuple[str, str, Any]]: st.lists(st.tuples(_SHORT, _SHORT, _ANYTHING), max_size=2),
     tuple[str, ...]: st.lists(_SHORT, max_size=2).map(tuple),
+    tuple[Any, ...]: st.lists(_ANYTHING, max_size=2).map(tuple),
 }
 
 

@@ -12,6 +12,8 @@ export interface StreamControl {
   readonly appendText?: string;
   readonly toolcallRequest?: ToolcallRequest;
   readonly toolcallResult?: ToolcallResult;
+  /** The answer as data, if a graph ends with structured output. */
+  readonly output?: unknown;
   /** Set if the text is a question: how it can be answered, and its id. */
   readonly question?: AskedQuestion & { readonly ask_id: string };
   readonly error?: StreamError;
@@ -29,6 +31,8 @@ function ofEvent(event: StreamEvent): StreamControl {
       const { text, ask_id, question } = event.payload;
       return { appendText: text, ...asked(ask_id, question) };
     }
+    case "output":
+      return { output: event.payload.data };
     case "toolcall_request":
       return { toolcallRequest: event.payload };
     case "toolcall_result":
@@ -51,6 +55,8 @@ function ofChunk(chunk: StreamChunk): StreamControl {
         : {};
     case "text_final":
       return chunk.level === "outer_agent" ? { appendText: chunk.data } : {};
+    case "output":
+      return { output: chunk.data };
     case "tool_results": {
       const failed = chunk.failed ? { failed: true } : {};
       const result = chunk.data.kind === "text" ? { text: chunk.data.text } : { data: chunk.data };

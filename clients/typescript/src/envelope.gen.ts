@@ -60,6 +60,7 @@ export interface Said extends Noted {
   input?: unknown;
   config?: Record<string, unknown>;
   context?: Record<string, unknown>;
+  output?: unknown;
 }
 export interface TextPart extends Noted {
   type: "text";
@@ -208,6 +209,7 @@ export interface Updated extends Noted {
   delta: unknown;
   namespace?: string[];
   by?: "user";
+  no_calls?: boolean;
 }
 export interface Filed extends Noted {
   document_id: string;

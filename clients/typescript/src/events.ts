@@ -39,6 +39,8 @@ interface EventOf<Type extends string, Payload> {
 
 export type StreamEvent =
   | EventOf<"text_message", { readonly text: string; readonly ask_id?: string; readonly question?: AskedQuestion }>
+  /** The answer as data, behind its text, if a graph ends with structured output. */
+  | EventOf<"output", { readonly data: unknown }>
   | EventOf<"toolcall_request", ToolcallRequest>
   | EventOf<"toolcall_result", ToolcallResult>
   | EventOf<"error", StreamError>;
@@ -62,6 +64,7 @@ interface ChunkFields {
 export type StreamChunk = ChunkFields &
   (
     | { readonly type: "text_step" | "text_final" | "text_delta"; readonly data: string }
+    | { readonly type: "output"; readonly data: unknown }
     | { readonly type: "tool_results"; readonly data: ToolResult }
     | { readonly type: "error"; readonly data: StreamError }
     | { readonly type: "aborted"; readonly data: { readonly reason: string } }

@@ -21,6 +21,7 @@ export function said(session: Session, envelope: MessageEnvelope): Session {
     content: payload.content,
     status: payload.status,
     documents: payload.documents,
+    output: payload.output,
     author: payload.author,
     callId: session.calls.has(id) ? id : undefined,
   };

@@ -83,6 +83,8 @@ export interface MessageEntry extends EntryFields {
   readonly status?: "first" | "step" | "last";
   readonly content?: readonly (TextPart | FilePart)[];
   readonly documents?: readonly string[];
+  /** The answer as data, if a graph ended with structured output; the text is its JSON, or a text beside it. */
+  readonly output?: unknown;
   readonly author?: string;
   /** The model call that wrote it, if one did. */
   readonly callId?: string;

@@ -27,6 +27,7 @@ _PLAIN = {
     StreamEvent.STEP: "text_step",
     StreamEvent.QUESTION: "text_step",
     StreamEvent.TOOL_RESULT: "tool_results",
+    StreamEvent.OUTPUT: "output",
     StreamEvent.ERROR: "error",
 }
 """Types of lines whose data is that of the chunk."""
@@ -68,7 +69,8 @@ def _typed(chunk: StreamChunk) -> Iterator[tuple[str, Any]]:
 
 OUTER, INNER = StreamLevel.OUTER, StreamLevel.INNER
 
-_THEIRS = frozenset(StreamEvent) - {StreamEvent.DELTA, StreamEvent.QUESTION, StreamEvent.ERROR}
+_OURS = {StreamEvent.OUTPUT, StreamEvent.DELTA, StreamEvent.QUESTION, StreamEvent.ERROR}
+_THEIRS = frozenset(StreamEvent) - _OURS
 """Events that a tool may write; the others are made here only."""
 
 _FIELDS = {"tool_name", "data", "failed", "final_answer", "abortion_reason"}
@@ -295,6 +297,8 @@ class Chunks:
         if said.status == "last":
             fields = {"final_answer": text, "message_id": shown}
             yield self._chunk(StreamEvent.FINAL, message, OUTER, **fields)
+            if said.output is not None:
+                yield self._chunk(StreamEvent.OUTPUT, message, OUTER, data=said.output, message_id=shown)
         else:
             yield self._chunk(StreamEvent.STEP, message, OUTER, data=text, message_id=shown)
 

@@ -97,6 +97,8 @@ def _words(envelope: m.Message | m.AskUser) -> Iterator[_Line]:
         case m.Message(payload=said) if said.role == "assistant" and said.status == "last" and said.action == "added":
             for fragment in fragments(said.text):
                 yield "text_message", {"text": fragment}
+            if said.output is not None:
+                yield "output", {"data": said.output}
         case m.AskUser(payload=asked):
             form = form_of(asked)
             yield "text_message", {"text": asked.question, "ask_id": asked.ask_id, "question": form}

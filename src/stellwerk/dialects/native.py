@@ -1,11 +1,10 @@
 """The native dialect: stored envelopes as they are, filtered by profile.
 
-``debug`` has all of them. ``user`` leaves out the inner workings of a graph
-(checkpoints and updates), trims long output of tools, and removes stored prompts
-from the starts of model calls and texts of unexpected exceptions from errors. Each
-envelope keeps its position, so a reader may resume with any of them. Starts and
-ends are never left out; the end of an abandoned call has that status, as a start
-that was sent cannot be hidden.
+``debug`` has all of them. ``user`` leaves out the inner workings of a graph: checkpoints, and updates,
+except that a node ran which called nothing. It trims long output of tools, and removes stored prompts
+from the starts of model calls and texts of unexpected exceptions from errors. Each envelope keeps its
+position, so a reader may resume with any of them. Starts and ends are never left out; the end of an
+abandoned call has that status, as a start that was sent cannot be hidden.
 """
 
 from typing import Literal
@@ -13,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import Error, LlmStart, ToolUpdate, decode, encode
+from stellwerk.envelope.model import Error, LlmStart, ToolUpdate, Update, decode, encode
 
 Profile = Literal["user", "debug"]
 
@@ -21,6 +20,8 @@ LONGEST_OUTPUT = 2000
 """Characters of a tool's output in an envelope of the profile ``user``: first and last half."""
 _HALF = LONGEST_OUTPUT // 2
 _INSIDE = (b'{"type":"subgraph_checkpoint"', b'{"type":"update"')
+_NO_CALLS = b'"no_calls":true'
+"""In every update of a node that called nothing; a key of its state may have this name."""
 _OUTPUT = b'{"type":"tool_update"'
 _MODEL_CALL = b'{"type":"llm_start"'
 _ERROR = b'{"type":"error"'
@@ -36,7 +37,8 @@ def shown(batch: list[Stored], profile: Profile, *, details: bool = False) -> li
     """
     if profile == "debug":
         return batch
-    return [_cut(stored, details=details) for stored in batch if not stored.body.startswith(_INSIDE)]
+    left = (_step_only(stored) if stored.body.startswith(_INSIDE) else stored for stored in batch)
+    return [_cut(stored, details=details) for stored in left if stored is not None]
 
 
 def trimmed(batch: list[Stored], profile: Profile) -> list[Stored]:
@@ -52,6 +54,15 @@ def _cut(stored: Stored, *, details: bool = False) -> Stored:
     if len(stored.body) <= LONGEST_OUTPUT or not stored.body.startswith(_OUTPUT):
         return stored
     return _shortened(stored)
+
+
+def _step_only(stored: Stored) -> Stored | None:
+    """That a node ran which called neither a model nor a tool, without what it changed."""
+    update = decode(stored.body) if _NO_CALLS in stored.body else None
+    if not isinstance(update, Update) or not update.payload.no_calls:
+        return None
+    payload = replace(update.payload, delta=None, sanitized=None)
+    return Stored(stored.position, encode(replace(update, payload=payload)))
 
 
 def _without_prompt(stored: Stored) -> Stored:

@@ -25,6 +25,8 @@ class StreamEvent(StrEnum):
     TOOL_REQUEST = "tool_request"
     TOOL_RESULT = "tool_result"
     FINAL = "final"
+    OUTPUT = "output"
+    """The answer as data, behind its text, if a graph ends with structured output."""
     ABORTED = "aborted"
     STEP = "step"
     """Text on the way to the answer."""
@@ -38,6 +40,7 @@ _NEEDED = {
     StreamEvent.TOOL_REQUEST: "tool_name",
     StreamEvent.TOOL_RESULT: "data",
     StreamEvent.FINAL: "final_answer",
+    StreamEvent.OUTPUT: "data",
     StreamEvent.ABORTED: "abortion_reason",
     StreamEvent.STEP: "data",
     StreamEvent.DELTA: "data",

@@ -94,6 +94,8 @@ class Said(Payload, frozen=True, kw_only=True):
     """Of the run: configurable, recursion_limit, tags, metadata, run_name. Secrets are references."""
     context: dict[str, Json] | None = None
     """The run's context, by the graph's context schema. Secrets are references."""
+    output: Json = None
+    """The answer as data, if the graph ends with structured output; ``content`` has it as text."""
 
     @property
     def text(self) -> str:
@@ -243,6 +245,8 @@ class Updated(Payload, frozen=True, kw_only=True):
     namespace: list[str] = []
     by: Literal["user"] | None = None
     """A client changed the state; no node ran."""
+    no_calls: bool = False
+    """The node called neither a model nor a tool: only this says that it ran, in the profile ``user`` too."""
 
 
 class Filed(Payload, frozen=True, kw_only=True):

@@ -5,13 +5,16 @@ Pure: times come with the facts, and ids follow from them. ``seq`` stays 0 here;
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from stellwerk.envelope import model as m
 from stellwerk.envelope.introspection import Blob
-from stellwerk.envelope.payloads import Checkpointed, Problem, Resumed, Said, TextPart
+from stellwerk.envelope.payloads import Checkpointed, Filed, FilePart, Problem, Resumed, Said, TextPart
+from stellwerk.envelope.results import FileRef
 from stellwerk.envelope.to_json import clean_text, to_result
 from stellwerk.ids import digest_id
 from stellwerk.stream import facts as f
@@ -45,16 +48,17 @@ class StreamAdapter:
             f.ToolArgsDelta: self._models.args_delta,
             f.ModelStarted: self._model_started,
             f.ModelFinished: self._model_finished,
-            f.ToolStarted: self._tools.started,
+            f.ToolStarted: self._tool_started,
             f.ToolFinished: self._tools.finished,
             f.ToolAnswered: self._tools.answered,
             f.CallFailed: self._call_failed,
             f.CallPaused: self._tools.paused,
             f.StepStarted: self._step_started,
             f.StepEnded: self._step_ended,
-            f.Interrupted: self._states.interrupted,
+            f.Interrupted: self._interrupted,
             f.Declined: self._declined,
             f.MessageReturned: self._message_returned,
+            f.MessageRemoved: self._message_removed,
             f.AnswerAccepted: self._answer_accepted,
             f.StateDecides: self._state_decides,
             f.AnswerGiven: self._answer_given,
@@ -157,6 +161,7 @@ class StreamAdapter:
         # One level below its parent, which is a graph, perhaps without a tool or agent of its own.
         if above is not None and above.namespace and fact.namespace.startswith(above.namespace + "|"):
             if above.run not in tree.calls and tree.where.get(tree.owner(above.run)) != above.namespace:
+                self._states.called(fact)
                 yield from self._tools.graph_started(above)
         tree.claim(graph_of(fact.namespace), tree.owner(fact.parent))
 
@@ -169,6 +174,7 @@ class StreamAdapter:
 
     def _model_started(self, fact: f.ModelStarted) -> Iterator[m.Envelope]:
         parent = self.tree.owner(fact.parent)
+        self._states.called(fact)
         if parent == self.tree.run_id and fact.voice != "silent":
             yield from self._answers.model_starts()
         draft = self._answers.by_state and parent == self.tree.run_id and fact.voice == "open"
@@ -188,6 +194,10 @@ class StreamAdapter:
             self._messages.add(fact.message_id)  # it is said when it is accepted
         elif voice != "silent":
             yield from self._said(start, fact, step=bool(fact.tool_calls))
+
+    def _tool_started(self, fact: f.ToolStarted) -> Iterable[m.Envelope]:
+        self._states.called(fact)
+        return self._tools.started(fact)
 
     def _answer_accepted(self, fact: f.AnswerAccepted) -> Iterator[m.Envelope]:
         start, streamed = self._models.accepted(fact.message_id, fact.text, fact.ts)
@@ -230,8 +240,38 @@ class StreamAdapter:
         message_id = fact.message_id or digest_id(self.tree.run_id, "returned", str(len(self._messages)))
         draft = self._answers.take_draft(message_id, clean_text(fact.text))
         step = fact.asks_for_tools or fact.is_step
-        message = self._message(fact.ts, draft or message_id, fact.text, fact.agent, fact.documents)
+        parts = yield from self._filed(fact, draft or message_id)
+        message = self._message(fact.ts, draft or message_id, fact.text, fact.agent, fact.documents, parts)
         yield from self._answers.said(message, step=step, by_model=draft is not None)
+
+    def _filed(
+        self, fact: f.MessageReturned | f.AnswerGiven, message_id: str
+    ) -> Generator[m.Envelope, None, list[FilePart]]:
+        """Record the files in a message's content, and return the parts that refer to them."""
+        parts: list[FilePart] = []
+        for file in fact.files:
+            result, _, blobs = to_result(file)
+            if isinstance(result, FileRef):
+                self.tree.blobs += blobs
+                parts.append(FilePart(document_id=result.document_id, filename=result.filename, mime=result.mime))
+                named = (result.document_id, result.filename, result.mime, result.size)
+                call_id = digest_id("document", message_id, result.document_id)
+                place = self.tree.place(fact.ts, self.tree.run_id, call_id, fact.agent)
+                yield m.Document(**place, payload=Filed.of(*named, message_id=clean_text(message_id)))
+        return parts
+
+    def _message_removed(self, fact: f.MessageRemoved) -> Iterable[m.Envelope]:
+        """What is recorded already stays: graphs also shorten their state by removing messages."""
+        if self._answers.by_state:
+            self._answers.take_back(clean_text(fact.message_id))
+        return ()
+
+    def _interrupted(self, fact: f.Interrupted) -> Iterator[m.Envelope]:
+        """Record the messages from before the question, and then the question."""
+        asked = list(self._states.interrupted(fact))
+        if asked:
+            yield from self._answers.release("step")
+        yield from asked
 
     def _declined(self, fact: f.Declined) -> Iterable[m.Envelope]:
         self.declined = True
@@ -239,56 +279,68 @@ class StreamAdapter:
 
     def _state_decides(self, fact: f.StateDecides) -> Iterable[m.Envelope]:
         self._answers.by_state = True
+        self._states.shows_nodes = True
         return ()
 
-    def _answer_given(self, fact: f.AnswerGiven) -> Iterable[m.Envelope]:
+    def _answer_given(self, fact: f.AnswerGiven) -> Iterator[m.Envelope]:
         """The answer of a graph with messages: the last one of its state."""
-        message_id = fact.message_id
-        if clean_text(message_id) in self._answers.recorded:
-            message_id = digest_id(self.tree.run_id, "answer")
-        self._decide(fact.ts, message_id, fact.text, fact.agent, fact.documents)
-        return ()
+        if clean_text(fact.message_id) in self._answers.recorded:
+            fact = replace(fact, message_id=digest_id(self.tree.run_id, "answer"))
+        yield from self._decide(fact)
 
-    def _output_given(self, fact: f.OutputGiven) -> Iterable[m.Envelope]:
-        """The answer of a graph without messages: its output, as text."""
+    def _output_given(self, fact: f.OutputGiven) -> Iterator[m.Envelope]:
+        """The answer of a graph without messages: its output, as text, and as data unless it is one."""
         if self.asks or (self.answer and not fact.value):
-            return ()
+            return
         result, _, blobs = to_result(fact.value)
         self.tree.blobs += blobs
         text = result.as_text()
         if not fact.value and self._answers.drafts:  # a graph without any output
             text = list(self._answers.drafts.values())[-1]
-        self._decide(fact.ts, digest_id(self.tree.run_id, "output"), text, None)
-        return ()
+        data = None if isinstance(fact.value, str) or not fact.value else fact.value
+        output_id = digest_id(self.tree.run_id, "output")
+        yield from self._decide(f.AnswerGiven(fact.ts, output_id, text, None, output=data))
 
-    def _decide(self, ts: float, message_id: str, text: str, agent: str | None, documents: Sequence[str] = ()) -> None:
+    def _decide(self, fact: f.AnswerGiven) -> Iterator[m.Envelope]:
         """The text is the answer, under the id of the model call that wrote it, if one did."""
         if self.asks:
             return
-        waits = self._answers.waits(clean_text(message_id), clean_text(text))
-        draft = None if waits else self._answers.take_draft(message_id, clean_text(text))
-        answer = self._message(ts, draft or message_id, text, agent, documents)
+        text = clean_text(fact.text)
+        parts: list[FilePart] = []
+        message_id = fact.message_id
+        if not self._answers.waits(clean_text(message_id), text):
+            message_id = self._answers.take_draft(message_id, text) or message_id
+            parts = yield from self._filed(fact, message_id)
+        answer = self._message(fact.ts, message_id, text, fact.agent, fact.documents, parts)
         if answer is not None:
-            self._answers.decide(answer)
+            data = self.tree.canonical(fact.output).value
+            self._answers.decide(replace(answer, payload=replace(answer.payload, output=data)))
 
     def _warned(self, fact: f.Warned) -> Iterator[m.Envelope]:
         problem = Problem(code=fact.code, message=clean_text(fact.message))
         yield m.Warning(**self.tree.root(fact.ts), payload=problem)
 
     def _message(
-        self, ts: float, message_id: str, text: str, agent: str | None, documents: Sequence[str] = ()
+        self,
+        ts: float,
+        message_id: str,
+        text: str,
+        agent: str | None,
+        documents: Sequence[str] = (),
+        files: Sequence[FilePart] = (),
     ) -> m.Message | None:
-        """Return None if there is no text in it."""
+        """Return None if there is neither text nor a file in it."""
         self._messages.add(message_id)
-        if not (clean := clean_text(text)):
+        clean = clean_text(text)
+        if not clean and not files:
             return None
         said = Said(
             message_id=clean_text(message_id),
             role="assistant",
-            content=[TextPart(text=clean)],
+            content=[*([TextPart(text=clean)] if clean else []), *files],
             status="step",
             author=agent,
-            documents=[clean_text(each) for each in documents] or None,
+            documents=[*map(clean_text, documents), *(file.document_id for file in files)] or None,
         )
         call_id = digest_id("message", said.message_id)
         return m.Message(**self.tree.place(ts, self.tree.run_id, call_id, agent), payload=said)

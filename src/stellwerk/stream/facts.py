@@ -166,6 +166,14 @@ class MessageReturned(Fact, frozen=True, gc=False):
     """The node marked it as a step: its answer follows."""
     documents: tuple[str, ...] = ()
     """Files that go with it."""
+    files: tuple[Any, ...] = ()
+    """Images and other files in its content, as results of tools carry them."""
+
+
+class MessageRemoved(Fact, frozen=True, gc=False):
+    """A node of the outermost graph took a message out of the state."""
+
+    message_id: str
 
 
 class AnswerAccepted(Fact, frozen=True, gc=False):
@@ -188,6 +196,9 @@ class AnswerGiven(Fact, frozen=True, gc=False):
     text: str
     agent: str | None
     documents: tuple[str, ...] = ()
+    output: Any = None
+    """The structured output beside it."""
+    files: tuple[Any, ...] = ()
 
 
 class OutputGiven(Fact, frozen=True, gc=False):

@@ -110,14 +110,19 @@ class AnswerCandidates:
             del self.drafts[found]
         return found
 
-    def waits(self, message_id: str, text: str) -> bool:
+    def take_back(self, message_id: str) -> None:
+        """The graph removed a message before it was recorded: it stays a text of its model call."""
+        self.waiting = [each for each in self.waiting if each.payload.message_id != message_id]
+
+    def waits(self, message_id: str, text: str | None) -> bool:
         return self._place(message_id, text) is not None
 
     def decide(self, answer: Message) -> None:
         """Choose the answer; one that waits already, by id or text, is not repeated."""
         place = self._place(answer.payload.message_id, answer.payload.text)
         self.text = answer.payload.text
-        self.waiting.append(answer if place is None else self.waiting.pop(place))
+        found = answer if place is None else self.waiting.pop(place)
+        self.waiting.append(replace(found, payload=replace(found.payload, output=answer.payload.output)))
 
     def release(self, status: Literal["step", "last"]) -> Iterator[Message]:
         """Record all waiting messages; ``status`` is that of the last one, the others are steps."""

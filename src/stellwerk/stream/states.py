@@ -41,6 +41,10 @@ class States:
     """The run goes on after an interrupt: the framework repeats updates of the interrupted step."""
     versions: dict[str, int] = field(default_factory=dict)
     changes: int = 0
+    shows_nodes: bool = False
+    """It is a graph of the operator: nodes that call nothing are shown as well."""
+    callers: set[str] = field(default_factory=set)
+    """Nodes of the outermost graph that have called a model, a tool or a graph."""
     _ran: dict[str, list[str]] = field(default_factory=dict)
     """Nodes that started since the last checkpoint of their graph, by its namespace."""
     _saved: set[str] = field(default_factory=set)
@@ -51,6 +55,12 @@ class States:
             ran = self._ran.setdefault(graph_of(fact.namespace), [])
             if fact.node not in ran:
                 ran.append(fact.node)
+
+    def called(self, fact: f.ModelStarted | f.ToolStarted | f.StepStarted) -> None:
+        """A call starts inside a node of the outermost graph."""
+        step = self.tree.steps.get(fact.parent or "")
+        if step is not None:
+            self.callers.add(step.namespace.partition("|")[0].partition(":")[0])
 
     def saved(self, fact: f.CheckpointSaved) -> Iterator[Envelope]:
         self._saved.add(fact.namespace)
@@ -74,11 +84,14 @@ class States:
             return
         delta = self.tree.canonical(fact.delta)
         rest, named = _split(delta.value)
-        if rest:
+        is_outermost = not fact.namespace and not fact.node.startswith("__")
+        no_calls = self.shows_nodes and is_outermost and fact.node not in self.callers
+        if rest or no_calls:
             payload = Updated(
                 node=clean_text(fact.node),
                 namespace=fact.namespace.split("|") if fact.namespace else [],
                 delta=rest,
+                no_calls=no_calls,
                 sanitized=list(delta.notes) or None,
             )
             start = self.tree.tools.get(self.tree.owner_of(fact.namespace))

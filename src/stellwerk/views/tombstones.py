@@ -138,7 +138,7 @@ class Erasure:
     def _without_message(self, envelope: m.Envelope, message: m.Message) -> m.Envelope | None:
         match envelope:
             case m.Message(call_id=call_id, payload=said) if call_id == message.call_id and said.action == "added":
-                given = dict.fromkeys(("input", "config", "context"))
+                given = dict.fromkeys(("input", "config", "context", "output"))
                 return _blank(envelope, content=[], documents=None, **given)
             case m.LlmToken(call_id=call_id) if call_id == self.owner:
                 return _blank(envelope, text="")

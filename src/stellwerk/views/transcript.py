@@ -38,7 +38,7 @@ class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ask_id: str | None = None
     options: list[Json] | None = None
     data: Json = None
-    """The data of an answer that is not text, or the input of a message to a graph."""
+    """The data of an answer that is not text, the input of a message to a graph, or its structured output."""
     refused: bool = False
     documents: list[str] | None = None
     agent: str | None = None
@@ -70,7 +70,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> TranscriptEntry 
                 message_id=said.message_id,
                 status=said.status,
                 documents=said.documents,
-                data=said.input,
+                data=said.input if said.output is None else said.output,
                 agent=envelope.agent,
                 author=said.author,
             )

@@ -78,6 +78,8 @@ class Block:
 class DraftMessage:
     message_id: str
     node: str
+    is_draft: bool = False
+    """The graph may leave it out of its state."""
     blocks: dict[tuple[str, str], Block] = field(default_factory=dict)
     """In the order of their starts, which is also their index."""
 
@@ -137,6 +139,8 @@ class Values:
     """The id of the tool message, by call; a retried call has that of the first attempt."""
     _runs: dict[str, str] = field(default_factory=dict)
     """The run of every message that is not the user's."""
+    _unsure: dict[str, set[str]] = field(default_factory=dict)
+    """The tool calls of messages that may not be in the graph's state, by message id."""
 
     @property
     def interrupts(self) -> list[Json]:
@@ -170,23 +174,40 @@ class Values:
                 return self._remove([mid for mid, run in self._runs.items() if run == started.replaces])
             case m.AskUser(payload=asked):
                 self._asked[asked.ask_id] = _interrupt(asked)
+                self._called(asked.tool_call_id)
             case m.UserAnswer(payload=answered):
                 self._asked.pop(answered.ask_id, None)
-            case m.RunEnd(payload=over) if over.status != "awaiting_user":
-                self._asked.clear()
+            case m.RunEnd(payload=over):
+                return self._run_over(over)
         return None
+
+    def _run_over(self, over: p.RunEnded) -> Json | None:
+        """Remove the texts of models that the graph did not put into its state."""
+        waits = over.status == "awaiting_user"
+        if not waits:
+            self._asked.clear()
+        left_out = [message_id for message_id, calls in self._unsure.items() if not (waits and calls)]
+        for message_id in left_out:
+            del self._unsure[message_id]
+        return self._remove(left_out)
+
+    def _called(self, tool_call_id: str | None) -> None:
+        """A tool call starts, or is asked about: its message is in the state."""
+        for message_id in [each for each, calls in self._unsure.items() if tool_call_id in calls]:
+            del self._unsure[message_id]
 
     def _call(self, envelope: _Call) -> Json | None:
         call = envelope.call_id
         match envelope:
             case m.LlmStart(payload=called):
-                self.drafts[call] = DraftMessage(called.message_id, called.node or "model")
+                self.drafts[call] = DraftMessage(called.message_id, called.node or "model", called.draft)
             case m.LlmToken(payload=token) if call in self.drafts:
                 self.touched = self.drafts[call].add(token)
             case m.LlmEnd() if call in self.drafts:
                 return self._finished(envelope, self.drafts.pop(call))
             case m.ToolStart(payload=called) if called.kind != "graph":  # graphs have no message
                 self._answers[call] = self._answers.get(called.retry_of or "", call)
+                self._called(called.tool_call_id)
             case m.ToolUpdate(payload=update) if call in self.drafts:
                 tool_call_id, name = update.tool_call_id or "", update.tool_name or ""
                 self.touched = self.drafts[call].write(tool_call_id, name, update.text or "")
@@ -202,6 +223,8 @@ class Values:
         if not draft.blocks:  # it was not streamed, or empty
             return None
         message = {"type": "ai", "id": draft.message_id, "content": draft.content(), "tool_calls": calls}
+        if draft.is_draft:
+            self._unsure[draft.message_id] = {call["id"] for call in calls}
         self.model_messages[ended.message_id] = {**message, **closing_of(envelope)}
         return self._put(self.model_messages[ended.message_id], envelope.run_id)
 
@@ -214,11 +237,12 @@ class Values:
     def _said(self, envelope: m.Message, said: p.Said) -> Json | None:
         streamed = self.model_messages.get(said.message_id)
         message_id = said.message_id if streamed is None else streamed["id"]
+        self._unsure.pop(message_id, None)
         if said.action == "removed":
             return self._remove([message_id])
         content = _content(said)
         known = self._messages.get(message_id)
-        if known is not None and text_of(known["content"]) == text_of(content):
+        if known is not None and isinstance(content, str) and text_of(known["content"]) == content:
             return None
         known = known or streamed
         message = dict(known or {"type": _ROLES[said.role], "id": message_id})

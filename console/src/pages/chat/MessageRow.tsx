@@ -2,6 +2,7 @@ import type { SessionDocument } from "@stellwerk/client";
 import { memo } from "react";
 import { Badge } from "../../parts/Badge";
 import { Disclosure } from "../../parts/Disclosure";
+import { JsonTree } from "../../parts/JsonTree";
 import { Markdown } from "../../parts/Markdown";
 import { useTexts } from "../../texts";
 import { blocksOf } from "./blocks";
@@ -84,7 +85,8 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
           </div>
         </Disclosure>
       )}
-      {entry.state === "streaming" ? <Growing text={text} /> : <Markdown text={text} />}
+      {entry.state === "streaming" ? <Growing text={text} /> : !isJson(entry.output, text) && <Markdown text={text} />}
+      {entry.output !== undefined && <JsonTree value={entry.output} depth={2} />}
       {entry.state === "abandoned" && (
         <p className="mt-1.5">
           <Badge tone="warn">{chat.cutOff}</Badge>
@@ -100,6 +102,11 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
       {!isPast && item.forkAt !== undefined && <MessageActions sid={sid} item={item} text={text} />}
     </div>
   );
+}
+
+/** Whether the text is nothing but the structured output, which is shown as a tree. */
+function isJson(output: unknown, text: string): boolean {
+  return output !== undefined && /^[[{]/.test(text);
 }
 
 /** While streaming, the text is split into blocks so that only the last one is parsed again. */

@@ -3,10 +3,18 @@
 The only module that knows their shapes.
 """
 
+import mimetypes
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    RemoveMessage,
+    ToolCall,
+    ToolMessage,
+    convert_to_messages,
+)
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command, Interrupt
 
@@ -27,6 +35,8 @@ FINAL = "stellwerk_final"
 """Tool calls in the answer are ignored."""
 
 MODES = ("custom", "updates")
+_FILES = ("image", "audio", "video", "file")
+"""Types of content blocks."""
 MESSAGES = "messages"
 _BREAKPOINT = {"question": BREAKPOINT, "options": [YES, NO], "default": YES}
 ACCEPTED = "validated_agent_output"
@@ -202,6 +212,8 @@ def facts_of(part: Mapping[str, Any], clock: Clock, agent: str, key: str = MESSA
     for message in returned if not space else ():
         if isinstance(message, AIMessage):
             yield _returned(message, clock, agent)
+        elif isinstance(message, RemoveMessage) and not repeated:
+            yield facts.MessageRemoved(plain_id(message.id))
 
 
 def _questions(space: str, asked: Sequence[Interrupt], clock: Clock) -> Iterator[facts.Fact]:
@@ -239,7 +251,19 @@ def _returned(message: AIMessage, clock: Clock, agent: str) -> facts.MessageRetu
         bool(message.tool_calls),
         is_step=bool(notes.get(STEP)),
         documents=tuple(map(str, notes.get(DOCUMENTS) or ())),
+        files=files_in(message),
     )
+
+
+def files_in(message: AIMessage) -> tuple[dict[str, Any], ...]:
+    """Images and other files in a message's content, in the form of a tool's result."""
+    found: list[dict[str, Any]] = []
+    for block in message.content_blocks if isinstance(message.content, list) else ():
+        if block["type"] in _FILES and isinstance(data := block.get("base64"), str):
+            mime = str(block.get("mime_type") or "")
+            extension = mimetypes.guess_extension(mime) or ""
+            found.append({"kind": "file_ref", "bytes_b64": data, "mime": mime, "filename": block["type"] + extension})
+    return tuple(found)
 
 
 def messages_in(found: Any) -> list[BaseMessage]:

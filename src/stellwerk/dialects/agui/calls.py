@@ -14,7 +14,7 @@ sub-agent without a tool call: no model requested it, but its events must be
 separable from those of parallel graphs.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,10 +87,50 @@ class ModelMessages:
     def was_sent(self, message_id: str) -> bool:
         return message_id in self._sent
 
+    def forget(self, retracted: Mapping[str, str]) -> None:
+        """The client has dropped these messages: by their ids, and those that it knew."""
+        self._sent -= {*retracted, *retracted.values()}
+
     def message_of(self, call_id: str) -> str | None:
         """Return the message id of an open call."""
         model = self._open.get(call_id)
         return None if model is None else model.message_id
+
+
+@dataclass
+class Drafts:
+    """Messages of model calls that a graph may leave out of its state; then the client drops them."""
+
+    _open: set[str] = field(default_factory=set)
+    """By call."""
+    _unsure: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
+    """The id that the client has, and the tool calls, by message id."""
+
+    def started(self, start: m.LlmStart) -> None:
+        if start.payload.draft:
+            self._open.add(start.call_id)
+
+    def ended(self, end: m.LlmEnd, message_id: str) -> None:
+        if end.call_id in self._open and end.payload.status == "ok":
+            calls = frozenset(call.tool_call_id for call in end.payload.tool_calls or ())
+            self._unsure[end.payload.message_id] = (message_id, calls)
+        self._open.discard(end.call_id)
+
+    def said(self, message_id: str) -> None:
+        self._unsure.pop(message_id, None)
+
+    def called(self, tool_call_id: str | None) -> None:
+        """A tool call starts, or is asked about: its message is in the state."""
+        for message_id in [each for each, (_, calls) in self._unsure.items() if tool_call_id in calls]:
+            del self._unsure[message_id]
+
+    def left_out(self, end: m.RunEnd) -> dict[str, str]:
+        """Return, at the end of a run, the messages that are not in the state."""
+        waits = end.payload.status == "awaiting_user"
+        found = {each: shown for each, (shown, calls) in self._unsure.items() if not (waits and calls)}
+        for message_id in found:
+            del self._unsure[message_id]
+        return found
 
 
 _Key = tuple[str, str]

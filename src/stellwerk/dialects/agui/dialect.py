@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from stellwerk.dialects.agui import events
-from stellwerk.dialects.agui.calls import ModelMessages, ToolCallEvents
+from stellwerk.dialects.agui.calls import Drafts, ModelMessages, ToolCallEvents
 from stellwerk.dialects.agui.client_state import MessageList, SharedState
 from stellwerk.dialects.agui.events import event, text_of
 from stellwerk.dialects.base import Chunk, Dialect, sse
@@ -45,6 +45,7 @@ class AguiTranslator:
     They are retracted when the next model call starts there, or when the run completes;
     otherwise the client keeps the partial text.
     """
+    _drafts: Drafts = field(default_factory=Drafts)
     _calls: ToolCallEvents = field(default_factory=ToolCallEvents)
     _models: ModelMessages = field(default_factory=ModelMessages)
     _state: SharedState = field(default_factory=SharedState)
@@ -104,6 +105,7 @@ class AguiTranslator:
                 tool_call_id, announcement = self._calls.asked(envelope)
                 interrupt = events.interrupt(asked, owner, tool_call_id)
                 self._asks[asked.ask_id] = (envelope.trace_id, interrupt)
+                self._drafts.called(asked.tool_call_id)
                 yield from announcement
             case m.State():
                 yield from self._state.feed(envelope, owner)
@@ -132,9 +134,11 @@ class AguiTranslator:
             case m.LlmStart():
                 yield from self._retract(self._broken.pop(envelope.parent_id, []), envelope)
                 self._models.started(envelope, owner)
+                self._drafts.started(envelope)
             case m.LlmEnd():
                 yield from self._model_ends(envelope)
-            case m.ToolStart():
+            case m.ToolStart(payload=called):
+                self._drafts.called(called.tool_call_id)
                 yield from self._calls.started(envelope)
             case m.ToolUpdate(payload=update) if update.phase == "args":
                 yield from self._calls.written(envelope, self._models.message_of(envelope.call_id))
@@ -170,6 +174,9 @@ class AguiTranslator:
         if end.payload.status in ("completed", "awaiting_user"):
             yield from self._retract(list(chain.from_iterable(self._broken.values())), end)
         yield from self._calls.run_ends(end, [(ask["id"], ask.get("subagentRunId")) for ask in asks])
+        left_out = self._drafts.left_out(end)
+        self._models.forget(left_out)
+        yield from self._retract(list(left_out.values()), end)
         yield self._last(end, asks)
         self._running = False
 
@@ -189,6 +196,7 @@ class AguiTranslator:
         message_id = self._models.message_of(end.call_id) or done.message_id
         yield from self._models.ended(end)
         yield from self._calls.wanted(end, message_id)
+        self._drafts.ended(end, message_id)
         if done.status == "error" or done.synthesized:
             self._broken.setdefault(end.parent_id, []).append(message_id)
         elif done.status == "abandoned":
@@ -196,6 +204,7 @@ class AguiTranslator:
 
     def _said(self, message: m.Message, owner: str | None) -> Iterator[Chunk]:
         said, text = message.payload, text_of(message.payload)
+        self._drafts.said(said.message_id)
         if said.action == "removed":
             yield from self._retract([said.message_id], message)
         elif said.role != "tool" and text and not self._models.was_sent(said.message_id):
@@ -204,6 +213,8 @@ class AguiTranslator:
             yield event("TEXT_MESSAGE_START", message, owner, messageId=id_, role=said.role)
             yield event("TEXT_MESSAGE_CONTENT", message, owner, messageId=id_, delta=text)
             yield event("TEXT_MESSAGE_END", message, owner, messageId=id_)
+        if said.output is not None:
+            yield event("CUSTOM", message, owner, name="output", value=said.output)
 
     def _retract(self, message_ids: list[str], cause: m.Envelope) -> Iterator[Chunk]:
         gone = [message_id for message_id in message_ids if self._messages_sent.drop(message_id)]

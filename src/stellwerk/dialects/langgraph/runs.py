@@ -34,6 +34,7 @@ class RunsTranslator:
             case m.RunStart() | m.SubgraphResume():
                 yield from self._run_goes(envelope, effect)
             case m.RunEnd(payload=ended):
+                yield from _changed(effect)
                 yield from self._run_ends(ended)
             case m.LlmToken(payload=token):
                 yield from self._token(effect, token.text)

@@ -184,6 +184,7 @@ class ThreadsTranslator:
 
     def _run(self, envelope: m.RunStart | m.RunEnd, effect: Effect) -> Iterator[_Event]:
         if isinstance(envelope, m.RunEnd):
+            yield from _changed(effect)
             yield from self._run_ends(envelope.payload)
             return
         self._system = envelope.payload.system
