@@ -50,7 +50,7 @@ PACKAGE_CAPS = {
     "redaction": 379,
     "runs": 3030,
     "spec": 2372,
-    "stream": 2168,
+    "stream": 2174,
     "tenants": 1676,
     "testing": 162,
     "views": 1625,
