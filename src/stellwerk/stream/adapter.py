@@ -18,7 +18,7 @@ from stellwerk.envelope.results import FileRef
 from stellwerk.envelope.to_json import clean_text, to_result
 from stellwerk.ids import digest_id
 from stellwerk.stream import facts as f
-from stellwerk.stream.calls import CallTree, graph_of
+from stellwerk.stream.calls import CallTree, graph_of, is_below
 from stellwerk.stream.model_calls import ModelCalls
 from stellwerk.stream.outcomes import AnswerCandidates, OutcomeBuilder, add_usage, used_by
 from stellwerk.stream.states import States
@@ -159,7 +159,7 @@ class StreamAdapter:
         tree.steps[fact.run] = fact
         self._states.step_started(fact)
         # One level below its parent, which is a graph, perhaps without a tool or agent of its own.
-        if above is not None and above.namespace and fact.namespace.startswith(above.namespace + "|"):
+        if above is not None and above.namespace and is_below(fact.namespace, above.namespace):
             if above.run not in tree.calls and tree.where.get(tree.owner(above.run)) != above.namespace:
                 self._states.called(fact)
                 yield from self._tools.graph_started(above)

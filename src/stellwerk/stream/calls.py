@@ -172,6 +172,12 @@ def graph_of(namespace: str) -> str:
     return above
 
 
+def is_below(namespace: str, task: str) -> bool:
+    """Whether a namespace is inside a task; a graph that keeps its state between runs omits ids of tasks."""
+    lasting = "|".join(segment.partition(":")[0] for segment in task.split("|"))
+    return namespace.startswith((f"{task}|", f"{lasting}|"))
+
+
 def cleaned(text: object) -> str | None:
     return None if text is None else clean_text(text if isinstance(text, str) else str(text))
 
