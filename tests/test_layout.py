@@ -27,11 +27,11 @@ LONGEST_FILE = 500
 PACKAGE_CAPS = {
     "agents/build": 1123,
     "agents/checkpoints": 1324,
-    "agents/graphs": 1915,
+    "agents/graphs": 1928,
     "agents/mcp": 1049,
     "agents/middleware": 865,
     "agents/recorded": 705,
-    "agents/runtime": 2474,
+    "agents/runtime": 2477,
     "agents/scripted": 570,
     "agents/tools": 857,
     "api/http": 1293,
