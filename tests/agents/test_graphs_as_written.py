@@ -8,7 +8,7 @@ import httpx2
 from stellwerk.agents.graphs.serve_targets import systems_of
 from stellwerk.settings import Settings
 from tests.conftest import running_server
-from tests.runs.talking import rest_of_run
+from tests.runs.talking import begin, rest_of_run, seen, stop
 
 LOGS = """
 import operator
@@ -59,6 +59,32 @@ graph = (
 )
 """
 
+NOTES = """
+import asyncio
+from typing import Annotated
+from langchain_core.messages import AIMessage
+from langgraph.graph import StateGraph, add_messages
+from typing_extensions import TypedDict
+
+class State(TypedDict):
+    notes: Annotated[list, add_messages]
+    depth: int
+
+def ask(state):
+    call = {"id": "c1", "name": "search", "args": {}}
+    said = [message.type for message in state["notes"]]
+    return {"notes": [AIMessage("", tool_calls=[call]) if said == ["human"] else AIMessage(" ".join(said))]}
+
+async def search(state):
+    if state["notes"][-1].tool_calls:
+        await asyncio.Event().wait()
+
+graph = (
+    StateGraph(State).add_node(ask).add_node(search)
+    .set_entry_point("ask").add_edge("ask", "search").compile()
+)
+"""
+
 
 async def final(text: str, folder: Path, message: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The end of the run, and the state after it."""
@@ -84,3 +110,22 @@ async def test_a_tool_message_may_have_an_object_as_its_content(tmp_path: Path) 
     end, values = await final(ASKED, tmp_path, {"text": "hello"})
     assert (end["status"], end["result"]) == ("completed", "Asked."), end
     assert values["messages"][2]["content"] == "content='When?'"
+
+
+async def test_after_a_stop_in_a_tool_messages_under_any_key_have_a_result_for_each_call(tmp_path: Path) -> None:
+    (tmp_path / "strange.py").write_text(NOTES, "utf-8")
+    own = systems_of([f"{tmp_path}/strange.py:graph"])
+    message = {"input": {"notes": [{"role": "user", "content": "Trams?"}]}}
+    async with running_server(Settings(data=tmp_path / "data"), own=own) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            sid = await begin(client, "strange")
+            await client.post(f"/sessions/{sid}/messages", json=message)
+            await seen(client, sid, "update")
+            await stop(client, sid)
+            sent = await client.post(f"/sessions/{sid}/messages", json=message)
+            told = await rest_of_run(client, sid, sent.json()["after"])
+            notes = (await client.get(f"/sessions/{sid}/state/values")).json()["values"]["notes"]
+    assert told[-1]["payload"]["status"] == "completed"
+    assert [note["type"] for note in notes] == ["human", "ai", "tool", "human", "ai"]
+    assert notes[-1]["content"] == "human ai tool human"
+    assert [event["payload"]["code"] for event in told if event["type"] == "warning"] == ["tool_calls_closed"]

@@ -29,13 +29,26 @@ class Repair(NamedTuple):
     warning: str
 
 
-def repair(graph: Graph, graph_input: GraphInput, saved: CheckpointTuple | None) -> Repair | None:
-    """None if no tool call lacks a result, or if the state cannot be repaired."""
-    channel = graph.channels.get(graph_input.key or "") if graph_input.form == "messages" else None
-    # A channel without a reducer is replaced by the input as a whole; other reducers may do anything.
-    if saved is None or not isinstance(channel, BinaryOperatorAggregate):
-        return None
-    said = saved.checkpoint["channel_values"].get(graph_input.key or "")
+def repair(graph: Graph, graph_input: GraphInput, saved: CheckpointTuple | None) -> dict[str, Repair]:
+    """By state key. Without those in which every tool call has a result, or which cannot be repaired."""
+    if saved is None:
+        return {}
+    found = {key: _repair(channel, key, saved) for key, channel in _conversations(graph, graph_input)}
+    return {key: repaired for key, repaired in found.items() if repaired is not None}
+
+
+def _conversations(graph: Graph, graph_input: GraphInput) -> Iterator[tuple[str, BinaryOperatorAggregate[Any]]]:
+    """The state keys with messages that an input can add to."""
+    main = graph_input.key if graph_input.form == "messages" else None
+    for key in graph_input.shape.fields or ([] if main is None else [main]):
+        channel = graph.channels.get(key)
+        # A channel without a reducer is replaced by the input as a whole; other reducers may do anything.
+        if isinstance(channel, BinaryOperatorAggregate) and (key == main or channel.operator is add_messages):
+            yield key, channel
+
+
+def _repair(channel: BinaryOperatorAggregate[Any], key: str, saved: CheckpointTuple) -> Repair | None:
+    said = saved.checkpoint["channel_values"].get(key)
     if not isinstance(said, list) or not all(isinstance(message, BaseMessage) for message in said):
         return None
     whole = list(with_missing_results(said, _TEXT))

@@ -304,7 +304,8 @@ class RunnableAgent:
 
     async def _new_input(self, turn: Turn, config: RunnableConfig, emit: EmitFact, clock: Clock) -> Any:
         """The messages that the state lacks, and the message of the turn, with their images."""
-        said = await self._repaired(config, emit, clock)
+        repaired = await self._repaired(config, emit, clock)
+        said = repaired.pop(self.graph_input.key or "", [])
         said += [_spoken(f"{turn.message_id}-{n}", message) for n, message in enumerate(turn.earlier)]
         left_out: list[str] = []
         for message in turn.unheard:
@@ -324,6 +325,9 @@ class RunnableAgent:
             emit(Warned(clock.now(), NOT_SHOWN, why))
         given = self.graph_input.with_messages(given, turn.message_id)
         state = self.graph_input.to_input(said, given)
+        for key, results in repaired.items():
+            sent = state.get(key, [])
+            state[key] = [*results, *(sent if isinstance(sent, list) else [sent])]
         return {**self.initial_state, **turn.state_changes, **state} if isinstance(state, dict) else state
 
     async def _user_message(
@@ -333,15 +337,14 @@ class RunnableAgent:
             return HumanMessage(text, id=message_id)
         return await message_with_images(text, message_id, files, self.options.images, left_out)
 
-    async def _repaired(self, config: RunnableConfig, emit: EmitFact, clock: Clock) -> list[BaseMessage]:
-        """Results for dangling tool calls in an operator's graph, to go before the message."""
+    async def _repaired(self, config: RunnableConfig, emit: EmitFact, clock: Clock) -> dict[str, list[BaseMessage]]:
+        """Results for dangling tool calls in an operator's graph, by state key, to go before the message."""
         if not self.graph_input.own_graph or self._saver is None:
-            return []
+            return {}
         repaired = repair(self.graph, self.graph_input, await self._saver.aget_tuple(config))
-        if repaired is None:
-            return []
-        emit(Warned(clock.now(), CLOSED, repaired.warning))
-        return repaired.messages
+        for each in repaired.values():
+            emit(Warned(clock.now(), CLOSED, each.warning))
+        return {key: each.messages for key, each in repaired.items()}
 
     async def _facts(
         self, turn: Turn, given: Any, config: RunnableConfig, handler: RunCallbackHandler, clock: Clock
