@@ -215,3 +215,49 @@ def test_a_huge_schema_is_cut_down_to_its_names() -> None:
         field: huge
 
     assert output_schema(graph_of(State)) == {"type": "object", "properties": {"field": {}}}
+
+
+@dataclass
+class Filed:
+    docs: list[str]
+    reply: str = ""
+
+
+class Replied(TypedDict):
+    docs: list[str]
+    reply: str
+
+
+class Given(TypedDict):
+    docs: list[str]
+
+
+class Reply(TypedDict):
+    reply: str
+
+
+class MayReply(TypedDict):
+    docs: list[str]
+    reply: NotRequired[str]
+
+
+class Optional(TypedDict, total=False):
+    docs: list[str]
+    topic: str
+
+
+@pytest.mark.parametrize(
+    ("graph", "key"),
+    [
+        (graph_of(Replied, output_schema=Reply), None),
+        (graph_of(Replied, input_schema=Given, output_schema=Reply), None),
+        (graph_of(Filed), None),
+        (graph_of(MayReply), None),
+        (graph_of(Replied, input_schema=Reply), "reply"),
+        (graph_of(Optional), "topic"),
+        (graph_of(Reply), "reply"),
+    ],
+)
+def test_a_text_does_not_go_into_a_field_for_the_answer(graph: Any, key: str | None) -> None:
+    found = find_input(graph, name="desk")
+    assert (found.key, found.form) == (key, "none" if key is None else "text")

@@ -3,10 +3,12 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 
 import pytest
 
@@ -33,7 +35,7 @@ class PipedRun:
     def __init__(self, captured: "pytest.CaptureFixture[str]", monkeypatch: pytest.MonkeyPatch) -> None:
         self._captured, self._monkeypatch = captured, monkeypatch
 
-    def run(self, target: str, *words: str, stdin: str = "", **options: bool) -> tuple[int, str, str]:
+    def run(self, target: str, *words: str, stdin: str = "", **options: Any) -> tuple[int, str, str]:
         """The exit code, and what was written to either."""
         self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         code = run_agent(RunCommand(target, words, Operator(), **options))
@@ -70,6 +72,33 @@ def test_the_text_can_come_from_standard_input_and_quiet_means_only_the_answer(p
     code, out, err = pipe.run("demo", stdin="What is the weather?\n", quiet=True)
     assert out.startswith("It is sunny.")
     assert (code, err) == (0, "")
+
+
+WANTING = f"{Path(__file__).parents[1] / 'runs/wanting/graphs.py'}"
+
+
+def test_a_graph_gets_its_input_config_and_context_from_options_and_files(folder: Path) -> None:
+    (folder / "context.json").write_text('{"language": "German"}')
+    asked = ["--run-config", '{"tags": ["a"], "metadata": {"team": 7}}', "--context", "@context.json"]
+    assert completed("run", "-q", f"{WANTING}:settings", "hi", *asked).stdout == "German a 7\n"
+    mail = completed("run", "-q", f"{WANTING}:mail", "--input", '{"email_input": {"author": "Ann"}}')
+    assert (mail.stdout, mail.stderr) == ("Ann wrote (0)\n", "")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--input", "{author: Ann}", "this is not JSON: .*; write JSON, or @file.json, in single quotes"),
+        ("--context", "@no.json", "cannot read no.json: No such file"),
+        ("--run-config", "[1]", "this must be an object"),
+        ("--run-config", '{"callbacks": []}', "config.callbacks: "),
+        ("--context", '{"speech": 1}', "context.speech: graphs has no such key; it has: language"),
+    ],
+)
+def test_an_option_for_a_graph_that_cannot_be_used_says_why(folder: Path, option: str, value: str, says: str) -> None:
+    done = completed("run", f"{WANTING}:settings", "hi", option, value)
+    assert done.returncode == 2
+    assert re.search(says, " ".join(done.stderr.replace("│", " ").split())), done.stderr
 
 
 def test_without_any_text_there_is_nothing_to_do(pipe: PipedRun) -> None:

@@ -29,6 +29,34 @@ async def test_sessions_are_listed_as_a_table_and_as_json(address: str, client: 
     assert json.loads(out)["awaiting_user_input"] is True
 
 
+WANTING = Path(__file__).parents[1] / "runs/wanting/graphs.py"
+
+
+async def test_a_message_is_sent_and_its_answer_printed(tmp_path: Path) -> None:
+    own = {name: f"{WANTING}:{name}" for name in ("mail", "settings")}
+    async with running_server(Settings(data=tmp_path / "data"), own=own) as address:
+        mail = ["--input", '{"email_input": {"author": "Ann"}}']
+        code, out, err = await stellwerk("send", "--system", "mail", *mail, "--url", address)
+        assert (code, out) == (0, "Ann wrote (0)\n")
+        sid = err.removeprefix("session ").strip()
+        code, out, err = await stellwerk("send", "--session", sid, "--input", '{"mail": 1}', "--url", address)
+        assert (code, out) == (2, "")
+        assert err.startswith("stellwerk: input.mail: mail has no such key; it has: email_input, priority")
+        options = ["--run-config", '{"metadata": {"team": 7}}', "--context", '{"language": "German"}']
+        code, out, _ = await stellwerk("send", "--system", "settings", "hi", *options, "--url", address)
+        assert (code, out) == (0, "German 7\n")
+
+
+async def test_a_question_ends_send_and_the_next_one_answers_it(address: str) -> None:
+    code, out, err = await stellwerk("send", "ask", "--url", address)
+    assert (code, out) == (3, "")
+    sid = err.splitlines()[0].removeprefix("session ")
+    assert err.splitlines()[-1] == f'stellwerk: it waits for an answer: stellwerk send --session {sid} "…"'
+    code, out, err = await stellwerk("send", "--session", sid, "blue", "--json", "--url", address)
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["type"] for line in out.splitlines()][-1] == "run_end"
+
+
 async def test_no_sessions_are_no_error(address: str) -> None:
     assert await stellwerk("sessions", "--url", address) == (0, "", f"there are no sessions at {address}\n")
 

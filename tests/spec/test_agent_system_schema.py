@@ -25,6 +25,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     model.SubAgentUse: "terms",
     model.ModelSpec: "model",
     script.ScriptRule: "model.script",
+    model.GraphConfig: "config",
     script.ScriptStep: "model.script.steps",
     script.ScriptCall: "model.script.steps",
 }

@@ -4,6 +4,7 @@ from textwrap import dedent
 
 import pytest
 
+from stellwerk.errors import SpecError
 from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.load import load_system
 from stellwerk.spec.model import AgentSpec
@@ -62,8 +63,43 @@ SETTINGS = {
 }
 
 
+DEFAULTS = {
+    "input": "{topic: moon}",
+    "config": "{configurable: {style: polite}}",
+    "context": "{language: German}",
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_only_the_outermost_graph_has_a_config_context_and_input(name: str) -> None:
+    setting = f"{name}: {DEFAULTS[name]}"
+    assert problems(f"- {{id: a, kind: graph, graph: desk, {setting}}}") == {}
+    for kind in ("react", "deep"):
+        refused = problems(f"- {{id: a, kind: {kind}, {setting}}}")
+        assert refused == {f"agents[0].{name}": "only an agent of kind graph has this; take it away"}
+    below = f"""
+    - {{id: a, tools: {{allow: [b]}}}}
+    - {{id: b, role: sub-agent, kind: graph, graph: desk, {setting}}}
+    """
+    assert problems(below)[f"agents[1].{name}"].startswith("only the graph that gets the user's messages has this")
+
+
+def test_a_secret_is_referred_to_in_config_and_context_and_nowhere_else() -> None:
+    graph = (
+        "- {id: a, kind: graph, graph: desk, config: {configurable: {key: '${secret:a}'}}, context: {k: '${secret:b}'}}"
+    )
+    assert problems(graph) == {}
+    for elsewhere in (
+        "description: '${secret:a}'",
+        "input: {key: '${secret:a}'}",
+        "config: {configurable: {k: '${HOME}'}}",
+    ):
+        with pytest.raises(SpecError, match="nothing is expanded here"):
+            resolved(f"- {{id: a, kind: graph, graph: desk, {elsewhere}}}")
+
+
 def test_these_are_all_settings_without_effect_on_a_graph() -> None:
-    taken = {"id", "role", "kind", "graph", "description", "completion_signal"}
+    taken = {"id", "role", "kind", "graph", "description", "completion_signal", *DEFAULTS}
     assert AgentSpec.model_fields.keys() - taken == SETTINGS.keys()
 
 

@@ -51,3 +51,21 @@ test("the client's signal aborts pending requests", async () => {
   await expect(client.events("s", { wait: 30 }, never)).rejects.toMatchObject({ name: "AbortError" });
   for await (const envelope of client.follow("s", { signal: never })) expect(envelope).toBeUndefined();
 });
+
+test("a session is begun and changed with values for its messages", async () => {
+  const sent: unknown[] = [];
+  const url = await serving(async (request, response) => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of request) chunks.push(chunk as Uint8Array);
+    sent.push([request.method, request.url, JSON.parse(Buffer.concat(chunks).toString())]);
+    response.writeHead(200, { "Content-Type": "application/json" });
+    response.end("{}");
+  });
+  const client = new Client({ url });
+  await client.createSession("desk", "ann", { context: { language: "German" } });
+  await client.changeSession("s", { config: null });
+  expect(sent).toEqual([
+    ["POST", "/sessions", { agent_system_id: "desk", user_id: "ann", context: { language: "German" } }],
+    ["PATCH", "/sessions/s", { config: null }],
+  ]);
+});

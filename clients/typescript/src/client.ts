@@ -17,6 +17,12 @@ export interface NewMessage {
   readonly if_busy?: "reject" | "enqueue" | "interrupt" | undefined;
 }
 
+/** For graphs, by their schemas. */
+export interface SessionDefaults {
+  readonly config?: Readonly<Record<string, unknown>> | null | undefined;
+  readonly context?: Readonly<Record<string, unknown>> | null | undefined;
+}
+
 export interface NewAnswer {
   readonly text?: string | undefined;
   readonly data?: unknown;
@@ -48,8 +54,14 @@ export class Client {
     return this.#get(`/sessions/${segment(sid)}`);
   }
 
-  createSession(agentSystemId: string, userId?: string): Promise<api.SessionHead> {
-    return this.#send("POST", "/sessions", { agent_system_id: agentSystemId, user_id: userId });
+  /** `defaults` are config and context of its messages, key by key, unless they have their own. */
+  createSession(agentSystemId: string, userId?: string, defaults: SessionDefaults = {}): Promise<api.SessionHead> {
+    return this.#send("POST", "/sessions", { agent_system_id: agentSystemId, user_id: userId, ...defaults });
+  }
+
+  /** Replaces the config or context of its messages from now on; `null` removes it. */
+  changeSession(sid: string, defaults: SessionDefaults): Promise<api.SessionHead> {
+    return this.#send("PATCH", `/sessions/${segment(sid)}`, defaults);
   }
 
   async deleteSession(sid: string): Promise<void> {

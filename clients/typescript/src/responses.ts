@@ -17,6 +17,9 @@ export interface SessionHead {
   readonly status: SessionStatus;
   readonly round: number;
   readonly awaiting_user_input: boolean;
+  /** For its messages, unless they have their own; not in lists. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly context?: Readonly<Record<string, unknown>>;
 }
 
 export interface SessionPage {
@@ -187,6 +190,9 @@ export interface SystemHead {
   readonly description: string;
   /** Why no message can be sent to it: its graph cannot be imported or built. */
   readonly unusable?: string;
+  /** The graph that gets the messages, if it is one of the operator's. */
+  readonly graph?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 export interface SystemPage {
@@ -213,6 +219,8 @@ export interface PublishedAgent {
     readonly mission_override?: string;
   }[];
   readonly config?: Readonly<Record<string, unknown>>;
+  readonly context?: Readonly<Record<string, unknown>>;
+  readonly input?: Readonly<Record<string, unknown>>;
 }
 
 export interface ResolvedSystem {
@@ -227,6 +235,7 @@ export interface ResolvedSystem {
   readonly coalescing_window: number | null;
   readonly store_prompts: boolean;
   readonly quotas: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
   readonly version: number | null;
   readonly versions: readonly number[];
   readonly created_at: number | null;

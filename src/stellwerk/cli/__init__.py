@@ -14,7 +14,16 @@ from typer.core import TyperGroup
 
 import stellwerk
 from stellwerk.cli import administration, inspect, sessions, shared
-from stellwerk.cli.shared import Config, LogAsJson, chosen_config, refuse
+from stellwerk.cli.shared import (
+    Config,
+    GraphInput,
+    LogAsJson,
+    RunConfig,
+    RunContext,
+    chosen_config,
+    refuse,
+    run_parameters,
+)
 from stellwerk.errors import StellwerkError
 
 
@@ -117,7 +126,7 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 - each is an option of the command line
     target: Annotated[
         str, Argument(metavar="TARGET", help="system.yaml, file.py:graph, langgraph.json[:name], or demo.")
     ],
@@ -128,6 +137,9 @@ def run(
     as_json: LogAsJson = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Print the answer only.")] = False,
     debug: Annotated[bool, Option("--debug", help="Show the stack of an error.")] = False,
+    given_input: GraphInput = None,
+    run_config: RunConfig = None,
+    context: RunContext = None,
 ) -> None:
     """Run an agent system, or a graph of your own, here in the terminal.
 
@@ -139,6 +151,7 @@ def run(
       stellwerk run my_graph.py:graph "hi"         your own graph
       stellwerk run system.yaml < letter.txt       the text from a file
       stellwerk run system.yaml "…" > answer.txt   only the answer goes into the file
+      stellwerk run my_graph.py:graph --input '{"email": {"from": "Ann"}}' --context @context.json
 
     Without --config an operator.yaml beside the system.yaml is used. Questions are asked at the
     prompt; in a pipe their defaults are taken. Ctrl-C stops the run, twice ends at once.
@@ -150,7 +163,8 @@ def run(
     from stellwerk.cli.run import RunCommand, run_agent
 
     operator = read_operator(chosen_config(config, [target], say=not quiet))
-    command = RunCommand(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug)
+    given = run_parameters(given_input, run_config, context)
+    command = RunCommand(target, text or (), operator, as_json=as_json, quiet=quiet, debug=debug, given=given)
     raise typer.Exit(run_agent(command))
 
 

@@ -6,7 +6,7 @@ import sysconfig
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from stellwerk.demo import demo_yaml
 from stellwerk.envelope.frames import Stored, ndjson
 from stellwerk.envelope.model import AskUser, Envelope, RunEnd, RunStart, StopRequest, encode
 from stellwerk.envelope.payloads import RunEnded, StopAsked
-from stellwerk.errors import SettingsError, StellwerkError
+from stellwerk.errors import InvalidField, SettingsError, StellwerkError
 from stellwerk.ids import SortableIds, SystemClock, digest_id
 from stellwerk.spec.load import LoadedSystem, load_system
 from stellwerk.spec.model import ChatMessage
@@ -90,9 +90,16 @@ class Conversation:
     """A conversation with one agent, run by run: drives it, asks its questions, stops it."""
 
     def __init__(
-        self, agent: RunnableAgent, session_id: str, show: Callable[[int, Envelope], None], questions: Questions
+        self,
+        agent: RunnableAgent,
+        session_id: str,
+        show: Callable[[int, Envelope], None],
+        questions: Questions,
+        given: Mapping[str, Any] | None = None,
     ) -> None:
+        """``given`` has input, config and context of its messages."""
         self._agent = agent
+        self._given = given or {}
         self._session_id = session_id
         self._show = show
         self._questions = questions
@@ -104,7 +111,8 @@ class Conversation:
 
         An error that the agent did not foresee is raised after the end of its run.
         """
-        ended = await self._run(messages=[ChatMessage(content=text)])
+        messages = [ChatMessage(content=text)] if text else []
+        ended = await self._run(messages=messages, **self._given)
         while ended.status == "awaiting_user":
             run_id = self._history[-1].run_id
             asks = [e for e in self._history if isinstance(e, AskUser) and e.run_id == run_id]
@@ -167,6 +175,8 @@ class RunCommand:
     as_json: bool = False
     quiet: bool = False
     debug: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Input, config and context for a graph."""
 
 
 def run_agent(options: RunCommand) -> int:
@@ -203,7 +213,7 @@ class _AgentRun(TerminalRun):
         async with opened(self._options.target, self._options.operator, warn) as agent:
             self._note("")
             questions = Questions(self.screen, self.keyboard, agent.name, has_user=self._can_ask)
-            self._conversation = Conversation(agent, self._id, self._show, questions)
+            self._conversation = Conversation(agent, self._id, self._show, questions, self._options.given)
             if text is not None:
                 return await self._turn(self._conversation, text)
             greeting = f"{agent.name} listens. Ctrl-C stops an answer, Ctrl-D ends the conversation."
@@ -214,6 +224,8 @@ class _AgentRun(TerminalRun):
         words = self._options.words
         if text := " ".join(words).strip():
             return text
+        if "input" in self._options.given:
+            return ""
         if self._can_ask and not words:
             return None
         if not words and not sys.stdin.isatty() and (piped := sys.stdin.read()).strip():
@@ -251,6 +263,8 @@ class _AgentRun(TerminalRun):
         if self._options.debug:
             traceback.print_exception(error, file=sys.__stderr__)
         self.screen.say(f"stellwerk: {_in_one_line(error, debug=self._options.debug)}", "bad")
+        if isinstance(error, InvalidField):
+            return MISUSED
         return error_code if isinstance(error, StellwerkError) else FAILED
 
     def _code_of_run(self, ended: RunEnded) -> int:

@@ -4,11 +4,26 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, BadParameter, Option, Typer
+from typer import Argument, BadParameter, Exit, Option, Typer
 
-from stellwerk.cli.shared import WHERE, AsJson, LogAsJson, StandardOutput, Url, local_time, print_rows, refuse, talk
+from stellwerk.cli.render.text import visible
+from stellwerk.cli.shared import (
+    WHERE,
+    AsJson,
+    GraphInput,
+    LogAsJson,
+    RunConfig,
+    RunContext,
+    StandardOutput,
+    Url,
+    local_time,
+    print_rows,
+    refuse,
+    run_parameters,
+    talk,
+)
 
 if TYPE_CHECKING:
     from stellwerk.client.client import Client, Event, Session
@@ -57,6 +72,66 @@ def tail(
         talk(url, lambda client: _print_events(client.follow(session_id, after=after)))
     else:
         talk(url, lambda client: session_output.tail(client, session_id, after=after))
+
+
+@commands.command(epilog=WHERE)
+def send(  # noqa: PLR0913 - each is an option of the command line
+    text: Annotated[list[str] | None, Argument(metavar="TEXT", help="The message.")] = None,
+    session: Annotated[str | None, Option(metavar="SID", help="The session. [default: a new one]")] = None,
+    system: Annotated[str, Option(metavar="NAME", help="The agent system of a new session.")] = "demo",
+    user: Annotated[str | None, Option(help="The user of a new session.")] = None,
+    url: Url = None,
+    as_json: LogAsJson = False,
+    given_input: GraphInput = None,
+    run_config: RunConfig = None,
+    context: RunContext = None,
+) -> None:
+    """Send a message to a session of a server, and print the answer.
+
+    \b
+      stellwerk send --system desk "hi"                   a new session; its id goes to standard error
+      stellwerk send --session 034yEnpqoVHlJvW0id6mKI "and the lamp?"
+      stellwerk send --system mail --input '{"email": {"from": "Ann"}}'
+      stellwerk send --system desk "hi" --run-config '{"recursion_limit": 50}' --context @context.json
+
+    If one question of the session is open, the message is its answer. The exit code is 0 if the run completed, 1 if it
+    failed or was stopped, 2 if the message was rejected, and 3 if the session waits for an answer.
+    """
+    given = run_parameters(given_input, run_config, context)
+    said = " ".join(text or ())
+
+    async def work(client: "Client") -> int:
+        sid = session
+        if sid is None:
+            sid = (await client.begin(system, user=user)).id
+            sys.stderr.write(f"session {sid}\n")
+        accepted = await client.send(sid, said, **given)
+        return await _show_round(client, sid, accepted.after, as_json=as_json)
+
+    raise Exit(talk(url, work))
+
+
+async def _show_round(client: "Client", session_id: str, after: int, *, as_json: bool) -> int:
+    out = StandardOutput()
+    ended: dict[str, Any] = {}
+    async with aclosing(client.follow(session_id, after=after, until="run_end")) as events:
+        async for event in events:
+            payload = event.data["payload"]
+            if as_json:
+                out.write(f"{event.line.decode()}\n")
+            elif event.type == "ask_user":
+                sys.stderr.write(f"{visible(payload['question'])}\n")
+            if event.type == "run_end":
+                ended = payload
+    status = str(ended.get("status"))
+    if ended.get("result") and not as_json:
+        result = str(ended["result"]).removesuffix("\n")
+        out.write(f"{visible(result) if out.is_terminal else result}\n")
+    if status == "awaiting_user":
+        sys.stderr.write(f'stellwerk: it waits for an answer: stellwerk send --session {session_id} "…"\n')
+    elif status != "completed":
+        sys.stderr.write(f"stellwerk: {visible(str(ended.get('reason') or f'the run is {status}'))}\n")
+    return {"completed": 0, "awaiting_user": 3}.get(status, 1)
 
 
 @commands.command(epilog=WHERE)

@@ -27,6 +27,37 @@ Tenant = Annotated[str | None, Option(help="Another tenant than yours, if you ru
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
 LogAsJson = Annotated[bool, Option("--json", help="Print the envelopes, one JSON object per line.")]
 Config = Annotated[Path | None, Option(help="The operator's file: MCP servers, providers, tools and graphs.")]
+_AS_JSON = "JSON, or @file.json"
+GraphInput = Annotated[str | None, Option("--input", metavar="JSON", help=f"Keys of a graph's input: {_AS_JSON}.")]
+RunConfig = Annotated[
+    str | None,
+    Option("--run-config", metavar="JSON", help='A graph\'s config, such as {"configurable": {…}}; or @file.json.'),
+]
+RunContext = Annotated[str | None, Option("--context", metavar="JSON", help=f"A graph's context: {_AS_JSON}.")]
+
+
+def run_parameters(given_input: str | None, config: str | None, context: str | None) -> dict[str, Any]:
+    """What the options for graphs say, by the names of the parameters."""
+    found = {"input": _json("--input", given_input)}
+    for name, option, text in (("config", "--run-config", config), ("context", "--context", context)):
+        found[name] = _json(option, text)
+        if found[name] is not None and not isinstance(found[name], dict):
+            raise typer.BadParameter('this must be an object, such as {"key": "value"}', param_hint=option)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _json(option: str, text: str | None) -> Any:
+    import json
+
+    if text is None:
+        return None
+    try:
+        return json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {text[1:]}: {error.strerror}", param_hint=option) from error
+    except (ValueError, RecursionError) as error:
+        remedy = f"write {_AS_JSON}, in single quotes"
+        raise typer.BadParameter(f"this is not JSON: {error}; {remedy}", param_hint=option) from error
 
 
 def prepare_streams() -> None:

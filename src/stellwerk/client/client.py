@@ -50,6 +50,9 @@ class Session(Struct, frozen=True, kw_only=True):
     round: int
     awaiting_user_input: bool = False
     user_id: str | None = None
+    config: dict[str, Any] | None = None
+    """For its messages, unless they have their own; not in lists."""
+    context: dict[str, Any] | None = None
 
 
 class Withdrawn(Struct, frozen=True, kw_only=True):
@@ -69,6 +72,13 @@ class MessageParameters(TypedDict, total=False):
     input: Any
     config: Mapping[str, Any]
     context: Mapping[str, Any]
+
+
+class SessionDefaults(TypedDict, total=False):
+    """Config and context of the messages of a session."""
+
+    config: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
@@ -253,11 +263,26 @@ class Client:
     async def session(self, session_id: str) -> Session:
         return await self.ask(Session, "GET", f"/sessions/{part(session_id)}")
 
-    async def begin(self, system: str = "demo", *, user: str | None = None, workflow: bool = False) -> Session:
-        """Create a session, which is listed as a chat or as a ``workflow``."""
-        given = {"agent_system_id": system, "user_id": user, "workflow": workflow}
+    async def begin(
+        self,
+        system: str = "demo",
+        *,
+        user: str | None = None,
+        workflow: bool = False,
+        config: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Create a session, which is listed as a chat or as a ``workflow``.
+
+        ``config`` and ``context`` are for graphs: its messages have them, key by key, unless they have their own.
+        """
+        given = {"agent_system_id": system, "user_id": user, "workflow": workflow, "config": config, "context": context}
         body = {name: value for name, value in given.items() if value}  # an older server may not know the others
         return await self.ask(Session, "POST", "/sessions", json=body)
+
+    async def change(self, session_id: str, **defaults: Unpack[SessionDefaults]) -> Session:
+        """Replace the ``config`` or ``context`` of a session, for messages from now on; None removes it."""
+        return await self.ask(Session, "PATCH", f"/sessions/{part(session_id)}", json=defaults)
 
     async def send(
         self,

@@ -38,6 +38,8 @@ class CreateSession(NamedTuple):
     user: str | None = None
     is_workflow: bool = False
     """It was started as one, and not as a chat."""
+    defaults: bytes | None = None
+    """Config and context for its messages."""
 
 
 PAGE_BYTES = 256 * 1024

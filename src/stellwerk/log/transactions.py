@@ -174,6 +174,8 @@ def _create(tx: Transaction, new: CreateSession) -> None | Exception:
     tx.run("create_session", new.session_id, new.tenant, new.system, new.user, FORMAT, tx.flush, new.created_at)
     if new.is_workflow:
         tx.run("mark_workflow", new.session_id, new.tenant)
+    if new.defaults is not None:
+        tx.run("set_session_defaults", new.defaults, new.session_id, new.tenant)
     return None
 
 

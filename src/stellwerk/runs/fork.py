@@ -41,6 +41,8 @@ def _fork(tx: Transaction, fork: Fork) -> None:
     (size,) = tx.row("bytes_told", old, tenant) or (0,)
     refuse_bytes(tx, fork.limits, size, tenant)  # its files count once
     tx.run("create_session", new, tenant, head[2], head[4], FORMAT, tx.flush, fork.at)
+    if (defaults := tx.row("session_defaults", old, tenant)) is not None:
+        tx.run("set_session_defaults", defaults[0], new, tenant)
     tx.run("copy_events", new, old, position, tenant)
     tx.run("set_last_position", position, new, tenant)
     tx.run("copy_documents", new, fork.at, tenant, old)

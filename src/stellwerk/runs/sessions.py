@@ -24,6 +24,7 @@ from stellwerk.runs.accept import recall_answer
 from stellwerk.runs.commands import Accepted, IfBusy, Regenerate, Reply, Send, Stop, Stopped, Withdrawn
 from stellwerk.runs.fork import Fork, fork_many
 from stellwerk.runs.scheduler import Scheduler, SessionStorage
+from stellwerk.runs.session_defaults import ChangeDefaults, change_defaults_many, encoded_defaults, stored_defaults
 from stellwerk.runs.systems import Systems
 from stellwerk.runs.transactions import status_of
 from stellwerk.spec.model import ChatMessage
@@ -49,6 +50,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     status: State = "idle"
     round: int = 0
     awaiting_user_input: bool = False
+    config: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """For its messages, unless they have their own; not in lists."""
+    context: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class SendOptions(TypedDict, total=False):
@@ -81,6 +85,7 @@ class _Context(NamedTuple):
     """Those that the command names."""
     asked: Sequence[bytes]
     """The questions of a session that waits for its user, encoded."""
+    defaults: RunParameters
 
 
 class Sessions:
@@ -96,11 +101,43 @@ class Sessions:
         self._ids = ids
         self._sending: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def begin(self, tenant: str, system: str, user: str | None, *, is_workflow: bool = False) -> Session:
-        await self._systems.newest(tenant, system)
-        new = CreateSession(tenant, self._ids.new(), system, self._clock.now(), user, is_workflow)
+    async def begin(
+        self,
+        tenant: str,
+        system: str,
+        user: str | None,
+        *,
+        is_workflow: bool = False,
+        defaults: RunParameters = NO_PARAMETERS,
+    ) -> Session:
+        """Create a session; ``defaults`` are config and context for its messages.
+
+        Raises:
+            InvalidField: they do not fit the graph.
+            MissingSecret: they refer to a secret that is not stored.
+        """
+        version = await self._systems.newest(tenant, system)
+        if not defaults.is_empty:
+            (await self._systems.agent(tenant, system, version)).check_given(defaults)
+        stored = await self._log.redacted(tenant, defaults)
+        at = self._clock.now()
+        new = CreateSession(tenant, self._ids.new(), system, at, user, is_workflow, encoded_defaults(stored))
         await self._log.create(new)
-        return _session((new.session_id, system, user, new.created_at, new.created_at, 0, None, None))
+        return _session((new.session_id, system, user, at, at, 0, None, None), stored)
+
+    async def change(self, tenant: str, session_id: str, **changes: Any) -> Session:
+        """Replace ``config`` or ``context`` of a session; None removes it. Raises like ``begin``."""
+        head = await self._log.head(tenant, session_id)
+        given = RunParameters(**changes)
+        if not given.is_empty:
+            newest = await self._database.read(lambda tx: self._systems.newest_version(tx, tenant, head.system))
+            version = await self._systems.usable(tenant, head.system, newest)
+            (await self._systems.agent(tenant, head.system, version)).check_given(given)
+        clean = await self._log.redacted(tenant, given)
+        parts = {name: getattr(clean, name) for name in changes}
+        change = ChangeDefaults(tenant=tenant, session_id=session_id, **parts)
+        await self._database.submit(change_defaults_many, change)
+        return await self.find(tenant, session_id, titled=True)
 
     async def send(
         self,
@@ -156,7 +193,8 @@ class Sessions:
         files = _known_files(request, found)
         agent = await self._systems.agent(tenant, found.system, version)
         parts = [FilePart(document_id=file.document_id, filename=file.filename, mime=file.mime) for file in files]
-        turn = Turn(request.session_id, user_id=found.user, text=text, files=parts, parameters=parameters)
+        given = parameters.over(found.defaults)
+        turn = Turn(request.session_id, user_id=found.user, text=text, files=parts, parameters=given)
         await agent.check(turn)
         withdrawn: Sequence[Withdrawn] = ()
         if if_busy == "interrupt" and status.status == "running":
@@ -174,7 +212,7 @@ class Sessions:
             text=cleaned,
             message_id=self._ids.new(),
             if_busy=if_busy,
-            parameters=await self._log.redacted(tenant, parameters),
+            parameters=await self._log.redacted(tenant, given),
             earlier=clean_earlier,
             withdrawn=withdrawn,
         )
@@ -266,7 +304,8 @@ class Sessions:
             asked: list[Row] = []
             if status.awaiting_user_input:
                 asked = tx.rows("questions_of", session_id, tenant)
-            return usage, _Context(system, user, version, status, files, [body for (body,) in asked])
+            defaults = stored_defaults(tx, tenant, session_id)
+            return usage, _Context(system, user, version, status, files, [body for (body,) in asked], defaults)
 
         found = await self._database.read(read)
         if isinstance(found, Accepted):
@@ -299,10 +338,14 @@ class Sessions:
 
     async def find(self, tenant: str, session_id: str, *, titled: bool = False) -> Session:
         statement = "session_shown" if titled else "session_standing"  # only the log has the title
-        row = await self._database.read(lambda tx: tx.row(statement, session_id, tenant))
-        if row is None:
-            raise unknown_session(session_id)
-        return _session(row)
+
+        def read(tx: Transaction) -> Session:
+            row = tx.row(statement, session_id, tenant)
+            if row is None:
+                raise unknown_session(session_id)
+            return _session(row, stored_defaults(tx, tenant, session_id))
+
+        return await self._database.read(read)
 
     async def list(self, tenant: str, *, before: tuple[float, str] | None, limit: int) -> list[Session]:
         """Latest activity first; ``before`` is the activity and id of the last one seen."""
@@ -335,7 +378,7 @@ def _known_files(request: _Request, found: _Context) -> list[Document]:
     return files
 
 
-def _session(row: Row) -> Session:
+def _session(row: Row, defaults: RunParameters = NO_PARAMETERS) -> Session:
     session_id, system, user, created_at, last_activity_at, position, state, first = row
     status = Status() if state is None else msgspec.json.decode(state, type=Status)
     return Session(
@@ -350,4 +393,6 @@ def _session(row: Row) -> Session:
         status=status.status,
         round=status.round,
         awaiting_user_input=status.awaiting_user_input,
+        config=msgspec.UNSET if defaults.config is None else defaults.config,
+        context=msgspec.UNSET if defaults.context is None else defaults.context,
     )

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePosixPath
+from typing import Any
 
 import msgspec
 import structlog
@@ -48,6 +49,9 @@ class SystemInfo:
     description: str = ""
     unusable: str | msgspec.UnsetType = msgspec.UNSET
     """Why no message can be sent to it, if its graph cannot be imported or built."""
+    graph: str | msgspec.UnsetType = msgspec.UNSET
+    """The graph that gets the messages, if it is one of the operator's."""
+    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 def register_many(tx: Transaction, items: Sequence[Registration]) -> list[int | Exception]:
@@ -278,7 +282,14 @@ class Systems:
         def described(info: SystemInfo, body: bytes) -> SystemInfo:
             broken = self._unusable.get((self._owner(tenant, info.id), info.id, info.version))
             unusable = msgspec.UNSET if broken is None else _reason(tenant, broken)
-            return replace(info, description=_spec(info.id, body).description, unusable=unusable)
+            spec, graph = _head(info.id, body)
+            return replace(
+                info,
+                description=spec.description,
+                unusable=unusable,
+                graph=graph or msgspec.UNSET,
+                metadata=spec.metadata or msgspec.UNSET,
+            )
 
         found = await self._database.read(read)
         return await in_thread(lambda: [described(*each) for each in found])
@@ -384,8 +395,11 @@ class Systems:
         broken: errors.BrokenReference | None = None
         try:
             agent = await factory.build(resolved.root, loaded.system.system)
+            agent.check_given(agent.options.defaults)
         except (errors.MissingSecret, errors.McpUnreachable):
             pass
+        except errors.InvalidField as error:
+            raise errors.SpecError.of(source, loaded.located([_of_root(loaded, error)])) from error
         except errors.BrokenReference as error:
             broken = error
         return PreparedSystem(text, loaded, resolved, agent, broken, known)
@@ -409,6 +423,13 @@ class Systems:
             raise errors.SystemChanged(name, version, build_failure(name, row[0], error)) from error
 
 
+def _of_root(loaded: LoadedSystem, error: errors.InvalidField) -> errors.SpecProblem:
+    """The problem of a default, at its place in the text."""
+    at = loaded.system.agents.index(loaded.system.orchestrator())
+    field = error.field or ""
+    return errors.SpecProblem(error.message.removeprefix(f"{field}: "), f"agents[{at}].{field}")
+
+
 def _reason(tenant: str, broken: errors.BrokenReference) -> str:
     """Why a graph cannot be used. Paths and errors of the operator's code are for the operator."""
     if tenant == LOCAL_TENANT:
@@ -416,13 +437,18 @@ def _reason(tenant: str, broken: errors.BrokenReference) -> str:
     return "a graph of the operator cannot be loaded; the server's log has the reason"
 
 
-@lru_cache(maxsize=1000)
 def _spec(name: str, body: bytes) -> SystemSpec:
-    """What a stored text says of the system itself; parsing it takes milliseconds."""
+    return _head(name, body)[0]
+
+
+@lru_cache(maxsize=1000)
+def _head(name: str, body: bytes) -> tuple[SystemSpec, str | None]:
+    """What a stored text says of the system itself, and its outermost graph; parsing it takes milliseconds."""
     try:
-        return load_system(body, source="").system.system
+        system = load_system(body, source="").system
     except errors.SpecError:  # stored by an older server, which accepted what this one rejects
-        return SystemSpec(name=name)
+        return SystemSpec(name=name), None
+    return system.system, system.orchestrator().graph
 
 
 def _checklist_folder(tenant: str, spec: SystemSpec) -> str:

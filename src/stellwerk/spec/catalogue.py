@@ -26,6 +26,8 @@ class Catalogue:
     """Providers whose package is not installed, with the argument for pip install."""
     graph_schemas: Callable[[str], Mapping[str, Any]] = lambda graph: {}
     """JSON Schemas and nodes of a graph; empty until a factory has made the graph."""
+    has_secret: Callable[[str], bool] = lambda name: True
+    """Whether a secret of this name is stored."""
 
     def named(self, tool: str) -> str:
         return self.tools.get(tool, tool)

@@ -1,5 +1,6 @@
 """Loading of agent systems and operator files: text to models, or all problems of shape at once."""
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +16,8 @@ from stellwerk.spec.operator import SECRETS_IN, Operator
 from stellwerk.spec.yaml import PROBLEM_LIMIT, Document, excerpt, parse
 
 Model = TypeVar("Model", bound=BaseModel)
+_SECRETS_IN = re.compile(r"agents\[\d+\]\.(config|context)\..+")
+"""The fields of an agent system that may refer to a secret."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ def load_system(text: str | bytes, *, source: str) -> LoadedSystem:
     Raises:
         SpecError: the text is malformed; lists everything that is wrong with it.
     """
-    document = parse(text, source=source)
+    document = parse(text, source=source, secrets_in=_SECRETS_IN)
     return LoadedSystem(source, _validated(document, AgentSystem, source), document)
 
 

@@ -7,7 +7,7 @@ the factory builds from it.
 
 import re
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -36,6 +36,8 @@ def relative_folder(name: str) -> str:
 Prompt = Annotated[str, Field(max_length=64 * 1024)]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
+Key = Annotated[str, Field(min_length=1, max_length=100)]
+Note = Annotated[str, Field(max_length=1000)] | int | float | bool | None
 Effect = Literal["read", "write", "external"]
 Acting = Literal["write", "external"]
 Kind = Literal["react", "deep", "workplan", "graph"]
@@ -103,6 +105,29 @@ class AgentConfig(Closed):
     """A tool call of this name brackets the agent's result when it is used as a tool."""
 
 
+class GraphConfig(Closed):
+    """The config of a graph's runs, as LangGraph has it."""
+
+    configurable: dict[str, Any] | None = None
+    """read by the graph; the server's own keys are refused"""
+    recursion_limit: Annotated[int | None, Field(ge=1, le=10_000)] = None
+    """steps of the graph, at most"""
+    tags: Annotated[list[Annotated[str, Field(max_length=200)]] | None, Field(max_length=50)] = None
+    metadata: dict[str, Any] | None = None
+    run_name: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+
+
+class RunDefaults(Closed):
+    """What a graph gets in each run, where neither the message nor its session says otherwise."""
+
+    input: dict[str, Any] | None = None
+    """For kind ``graph``: keys of its input, given where neither the message nor the state has them."""
+    config: GraphConfig | None = None
+    """For kind ``graph``: the config of its runs. ``${secret:name}`` in a text is the stored secret of that name."""
+    context: dict[str, Any] | None = None
+    """For kind ``graph``: its context, by its ``context_schema``; may refer to secrets, too."""
+
+
 class ToolSchema(Closed):
     """A tool by its name, registered here or offered by an MCP server."""
 
@@ -137,6 +162,8 @@ class CompleteAgent(Closed):
     kind: Kind = "react"
     graph: Name | None = None
     """For kind ``graph``: the name under which the operator registered it."""
+    defaults: RunDefaults = RunDefaults()
+    """For kind ``graph``: input, config and context of its runs."""
 
     def narrowed(self, allowed_tools: Collection[str] | None, mission_override: str | None) -> "CompleteAgent":
         """The same agent on narrower terms: fewer tools, another mission.
@@ -171,7 +198,7 @@ class ToolList(Closed):
     """Narrower terms for sub-agents that ``allow`` names."""
 
 
-class AgentSpec(AgentConfig):
+class AgentSpec(AgentConfig, RunDefaults):
     """One agent of a YAML document."""
 
     id: Name
@@ -185,9 +212,11 @@ class AgentSpec(AgentConfig):
     tools: ToolList = ToolList()
     model: ModelSpec | None = None
 
-    def config(self) -> AgentConfig:
-        settings = {name: getattr(self, name) for name in AgentConfig.model_fields}
-        return AgentConfig.model_validate(settings)
+    def settings(self) -> AgentConfig:
+        return AgentConfig.model_validate({name: getattr(self, name) for name in AgentConfig.model_fields})
+
+    def defaults(self) -> RunDefaults:
+        return RunDefaults(input=self.input, config=self.config, context=self.context)
 
 
 class Storage(Closed):
@@ -215,6 +244,8 @@ class SystemSpec(Closed):
     store_prompts: bool = False
     """Store the prompt of each model call, redacted, in its llm_start; shown with profile=debug only."""
     quotas: Quotas = Quotas()
+    metadata: Annotated[dict[Key, Note], Field(max_length=50)] = {}
+    """For clients, which find it in the list of agent systems; agents do not see it."""
 
 
 class AgentSystem(Closed):

@@ -27,7 +27,7 @@ class AgentUse(TypedDict):
 
 
 class PublishedAgent(TypedDict):
-    """One agent, its defaults filled in; a graph of the operator's has its name, schemas and nodes instead."""
+    """One agent, its defaults filled in; a graph of the operator's has its name, schemas and defaults instead."""
 
     id: str
     role: str
@@ -43,6 +43,8 @@ class PublishedAgent(TypedDict):
     tools: NotRequired[list[str]]
     agents: NotRequired[list[AgentUse]]
     config: NotRequired[dict[str, Any]]
+    context: NotRequired[dict[str, Any]]
+    input: NotRequired[dict[str, Any]]
 
 
 class PublishedSystem(TypedDict):
@@ -57,13 +59,14 @@ class PublishedSystem(TypedDict):
     coalescing_window: float | None
     store_prompts: bool
     quotas: dict[str, Any]
+    metadata: NotRequired[dict[str, Any]]
 
 
 def published(resolved: Resolved) -> PublishedSystem:
     spec = resolved.system.system
     agents = list(resolved.agents.values())
     models = {f"{agent.model.provider}:{agent.model.model}" for agent in agents if agent.kind != "graph"}
-    return {
+    shown: PublishedSystem = {
         "id": resolved.name,
         "description": spec.description,
         "orchestrator": resolved.root.name,
@@ -76,6 +79,9 @@ def published(resolved: Resolved) -> PublishedSystem:
         "store_prompts": spec.store_prompts,
         "quotas": spec.quotas.model_dump(),
     }
+    if spec.metadata:
+        shown["metadata"] = spec.metadata
+    return shown
 
 
 def spec_problems(problems: Iterable[SpecProblem], *, source: str) -> list[SpecProblemInfo]:
@@ -95,7 +101,7 @@ def _agent(resolved: Resolved, agent: CompleteAgent) -> PublishedAgent:
     if agent.kind == "graph":
         shown["graph"] = agent.graph or agent.name
         schemas = resolved.graph_schemas.get(shown["graph"], {})
-        return cast("PublishedAgent", {**shown, **schemas})
+        return cast("PublishedAgent", {**shown, **schemas, **agent.defaults.model_dump(exclude_none=True)})
     return {
         **shown,
         "model": _model(agent.model),

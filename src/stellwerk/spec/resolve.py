@@ -84,6 +84,7 @@ def _complete_agents(found: Findings) -> dict[str, CompleteAgent]:
             model=agent.model or found.system.system.default_model,
             kind=agent.kind,
             graph=agent.graph,
+            defaults=agent.defaults(),
         )
     return made
 
@@ -118,4 +119,4 @@ def _config(agent: AgentSpec, catalogue: Catalogue) -> AgentConfig:
     for setting in BY_TOOL:
         by_tool = getattr(agent, setting)
         changes[setting] = {catalogue.named(tool): value for tool, value in by_tool.items()}
-    return agent.config().model_copy(update=changes)
+    return agent.settings().model_copy(update=changes)

@@ -7,7 +7,8 @@ from typing import NamedTuple, get_args
 from stellwerk.errors import SpecProblem
 from stellwerk.spec.catalogue import Catalogue, plain
 from stellwerk.spec.messages import Suggestions
-from stellwerk.spec.model import AgentSpec, AgentSystem, Effect, ModelSpec, SubAgentUse
+from stellwerk.spec.model import AgentSpec, AgentSystem, Effect, ModelSpec, RunDefaults, SubAgentUse
+from stellwerk.spec.secret_references import secret_names
 from stellwerk.spec.yaml import PROBLEM_LIMIT
 
 
@@ -370,7 +371,13 @@ def _keys_and_packages_are_there(found: Findings) -> None:
 DECIDED_BY_GRAPH = "a graph of your own decides this itself; take it away"
 _DECIDED_BY_SUB_AGENTS = f"{_ONLY_PLANS}; set this at the sub-agents that do the tasks"
 _ONLY_IN_WORKPLANS = "only an agent of kind workplan has documents summed up; take it away"
+_ONLY_OF_GRAPHS = "only an agent of kind graph has this; take it away"
+_ONLY_OUTERMOST = (
+    "only the graph that gets the user's messages has this; take it away. "
+    "A sub-agent reads config.configurable of the message"
+)
 _SUMMARIES = "document_summaries"
+_DEFAULTS = set(RunDefaults.model_fields)
 _OF_GRAPHS = {"id", "role", "kind", "description", "completion_signal", "graph"}
 _OF_WORKPLANS = {"system_prompt", "mission", "model", "model_retries", "tools", "effects"}
 _EFFECTIVE = {
@@ -384,10 +391,24 @@ def _settings_have_an_effect(found: Findings) -> None:
     for path, agent in found.agents():
         if agent.kind in _EFFECTIVE:
             why = DECIDED_BY_GRAPH if agent.kind == "graph" else _DECIDED_BY_SUB_AGENTS
-            for name in sorted(agent.model_fields_set - _EFFECTIVE[agent.kind]):
+            for name in sorted(agent.model_fields_set - _EFFECTIVE[agent.kind] - _DEFAULTS):
                 found.refuse(f"{path}.{name}", why)
         elif _SUMMARIES in agent.model_fields_set:
             found.refuse(f"{path}.{_SUMMARIES}", _ONLY_IN_WORKPLANS)
+
+
+def _defaults_have_an_effect(found: Findings) -> None:
+    """Only the outermost graph gets what messages, sessions and agent systems give."""
+    root = found.system.orchestrator()
+    for path, agent in found.agents():
+        if agent is root and agent.kind == "graph":
+            for name in sorted({*secret_names(agent.context), *secret_names(agent.config)}):
+                if not found.catalogue.has_secret(name):
+                    found.warn(path, f"the secret {name!r} is not stored", "store it before the first message")
+        else:
+            why = _ONLY_OUTERMOST if agent.kind == "graph" else _ONLY_OF_GRAPHS
+            for name in sorted(agent.model_fields_set & _DEFAULTS):
+                found.refuse(f"{path}.{name}", why)
 
 
 RULES = (
@@ -405,4 +426,5 @@ RULES = (
     _models_are_known_and_named,
     _keys_and_packages_are_there,
     _settings_have_an_effect,
+    _defaults_have_an_effect,
 )

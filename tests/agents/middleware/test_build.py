@@ -112,4 +112,4 @@ def test_the_example_of_the_page_loads() -> None:
     [example] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     planner = load_system(example, source="agent-config.md").system.agents[0]
     assert planner.max_steps == 20
-    assert prompt_of(planner.config()).startswith("You plan journeys.\n\n# Mission")
+    assert prompt_of(planner.settings()).startswith("You plan journeys.\n\n# Mission")

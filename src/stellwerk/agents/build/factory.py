@@ -5,11 +5,14 @@ settings, then the graph.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+import msgspec
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -17,11 +20,20 @@ from stellwerk.agents.build import kinds, models
 from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_for, has_checklist
 from stellwerk.agents.build.kinds import BuiltAgent, KindParts, name_of
 from stellwerk.agents.build.resources import Resources, effect_of, is_untrusted
-from stellwerk.agents.graphs.input import find_input
-from stellwerk.agents.graphs.registry import Saver, adopted, with_types_of
+from stellwerk.agents.graphs.input import Graph, GraphInput, find_input
+from stellwerk.agents.graphs.registry import (
+    Builder,
+    FactoryCall,
+    GraphEntry,
+    Saver,
+    adopted,
+    is_made_for_each_run,
+    open_graph,
+    with_types_of,
+)
 from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
 from stellwerk.agents.middleware.taint import ToolTraits
-from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE
+from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE, RunParameters
 from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent, RunOptions
 from stellwerk.agents.tools.call import langchain_tool
@@ -29,7 +41,7 @@ from stellwerk.agents.tools.registry import Tools, ToolSpec, discover
 from stellwerk.errors import BrokenReference, SpecError, UnknownTool
 from stellwerk.spec.load import LoadedSystem
 from stellwerk.spec.messages import Suggestions
-from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect, SystemSpec
+from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect, GraphConfig, SystemSpec
 from stellwerk.spec.resolve import Resolved, admit, resolve
 from stellwerk.spec.rules import BY_TOOL, effect_refused
 
@@ -71,8 +83,17 @@ class AgentFactory:
         Raises:
             StellwerkError: a tool, graph, model or key is missing.
         """
-        built = await _Building(self._resources).built(agent, _ANYTHING, self._resources.saver)
-        options = RunOptions(images=built.images, find_secret=self._resources.keys.find)
+        building = _Building(self._resources)
+        if agent.kind == "graph":
+            built = await building.outermost_graph(agent)
+        else:
+            built = await building.built(agent, _ANYTHING, self._resources.saver)
+        options = RunOptions(
+            images=built.images,
+            find_secret=self._resources.keys.find,
+            defaults=msgspec.convert(agent.defaults.model_dump(exclude_none=True), RunParameters),
+            of_run=built.of_run,
+        )
         if system is not None:
             options = replace(
                 options,
@@ -173,8 +194,37 @@ class _Building:
         if "external" not in effects:  # the contents of a graph are unknown
             raise SpecError(effect_refused(f"{agent.name!r} is a graph", "external", effects))
         entry = self._resources.graphs.find(agent.graph or agent.name)
-        opened = await self._resources.opened(entry)
-        graph = adopted(opened, name=agent.name, saver=saver, store=self._resources.store, types=entry.state_types)
+        return self._own_graph(agent, entry, await self._resources.opened(entry), saver)
+
+    async def outermost_graph(self, agent: CompleteAgent) -> BuiltAgent:
+        """The operator's graph that gets the user's messages."""
+        resources = self._resources
+        entry = resources.graphs.find(agent.graph or agent.name)
+        if not is_made_for_each_run(entry):
+            return self._own_graph(agent, entry, await resources.opened(entry), resources.saver)
+        config = agent.defaults.config or GraphConfig()
+        given = {"configurable": {}, **config.model_dump(exclude_none=True)}
+        seen = await resources.inspected(entry, cast(RunnableConfig, given))
+        built = self._own_graph(agent, entry, seen, resources.saver)
+        return replace(built, of_run=partial(self._graph_of_run, agent, entry))
+
+    @asynccontextmanager
+    async def _graph_of_run(
+        self, agent: CompleteAgent, entry: GraphEntry, call: FactoryCall
+    ) -> AsyncIterator[tuple[Graph, GraphInput]]:
+        resources = self._resources
+        async with AsyncExitStack() as opened_for_it:
+            try:
+                made = await open_graph(entry, opened_for_it, store=resources.store, call=call)
+            except BrokenReference as error:  # to be reported like an error of a node
+                raise error.__cause__ or TypeError(error.problem) from error
+            built = self._own_graph(agent, entry, made, resources.saver)
+            yield built.graph, built.graph_input
+
+    def _own_graph(
+        self, agent: CompleteAgent, entry: GraphEntry, made: Graph | Builder, saver: Saver | None
+    ) -> BuiltAgent:
+        graph = adopted(made, name=agent.name, saver=saver, store=self._resources.store, types=entry.state_types)
         graph_input = find_input(graph, name=entry.name, key=entry.input_key)
         if graph_input.form != "messages":
             images = ImageInput("none", f"the graph {entry.name!r} takes text only")

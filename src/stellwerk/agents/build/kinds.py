@@ -28,6 +28,7 @@ from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.agents.middleware.types import Middleware, ToolOutcome
 from stellwerk.agents.runtime.context import CustomStateShared, graph_context
 from stellwerk.agents.runtime.images import ImageInput
+from stellwerk.agents.runtime.runnable import GraphOfRun
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.envelope.results import Text, ToolResult
@@ -54,6 +55,8 @@ class BuiltAgent:
     """Tools of graphs in it that may be repeated after a crash."""
     non_idempotent_nodes: frozenset[str] = frozenset()
     """Nodes of its graph that must not be repeated after a crash."""
+    of_run: GraphOfRun | None = None
+    """Makes the graph of one run, if its factory asks for the run's config."""
 
 
 @dataclass(frozen=True, slots=True)

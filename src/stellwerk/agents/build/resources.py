@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
@@ -14,13 +15,13 @@ from langgraph.store.memory import InMemoryStore
 from stellwerk.agents.build import models
 from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_tools
 from stellwerk.agents.graphs.input import Graph
-from stellwerk.agents.graphs.registry import Builder, GraphEntry, Graphs, open_graph
+from stellwerk.agents.graphs.registry import Builder, FactoryCall, GraphEntry, Graphs, open_graph
 from stellwerk.agents.graphs.schemas import graph_schemas
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import ARTIFACT_KEY, Tools, discover, inventory
 from stellwerk.agents.tools.spec import DescribedTool
-from stellwerk.errors import McpUnreachable
+from stellwerk.errors import BrokenReference, McpUnreachable
 from stellwerk.logs import get_logger
 from stellwerk.settings import provider_keys
 from stellwerk.spec.catalogue import Catalogue
@@ -45,6 +46,8 @@ class Resources:
     """Closes what factories of graphs have opened."""
 
     _opened: dict[str, Graph | Builder] = field(default_factory=dict)
+    _seen: dict[str, Graph | Builder] = field(default_factory=dict)
+    """Graphs of factories that make one for each run, only to read their schemas."""
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def opened(self, entry: GraphEntry) -> Graph | Builder:
@@ -55,6 +58,21 @@ class Resources:
                 self.graphs.log_replaced(entry.name, made)
                 self._opened[entry.name] = made
             return self._opened[entry.name]
+
+    async def inspected(self, entry: GraphEntry, config: RunnableConfig) -> Graph | Builder:
+        """A graph of a factory that makes one for each run. It does not run: what was opened for it is closed."""
+        call = FactoryCall(config, is_run=False)
+        async with AsyncExitStack() as opened_for_it:
+            try:
+                made = await open_graph(entry, opened_for_it, store=self.store, call=call)
+            except BrokenReference as error:
+                if config.get("configurable") or error.__cause__ is None:
+                    raise
+                remedy = "if it needs a config to make a graph, an agent system with `config` can give it one"
+                raise BrokenReference(entry.origin, f"{error.problem}; {remedy}") from error.__cause__
+        self.graphs.log_replaced(entry.name, made)
+        self._seen[entry.name] = made
+        return made
 
     def free(self, offered: Iterable[BaseTool]) -> list[BaseTool]:
         """The tools of MCP servers whose names are free: no server can replace a registered tool."""
@@ -89,6 +107,7 @@ class Resources:
             mcp_servers=gone,
             graphs=self.graphs.names(),
             graph_schemas=self._graph_schemas,
+            has_secret=lambda name: find(name) is not None,
             providers=list(providers),
             keys=keyed,
             environment=self.environment,
@@ -97,7 +116,7 @@ class Resources:
         )
 
     def _graph_schemas(self, graph: str) -> dict[str, Any]:
-        return graph_schemas(self._opened.get(graph) or self.graphs.find(graph).source)
+        return graph_schemas(self._seen.get(graph) or self._opened.get(graph) or self.graphs.find(graph).source)
 
 
 def effect_of(tool: BaseTool) -> str:

@@ -114,6 +114,7 @@ def find_input(graph: Graph, *, name: str, key: str | None = None) -> GraphInput
         return GraphInput(None, whole, shape=shape)
     fields = shape.fields
     texts = [each for each, annotation in fields.items() if _form(annotation) == "text"]
+    texts = [each for each in texts if not _is_output(graph, shape, each)] if len(texts) == 1 else texts
     chosen = key or ("messages" if "messages" in fields else texts[0] if len(texts) == 1 else None)
     form = None if chosen is None or chosen not in fields else _form(fields[chosen], chosen)
     if form is not None:
@@ -127,6 +128,20 @@ def find_input(graph: Graph, *, name: str, key: str | None = None) -> GraphInput
         )
         raise BrokenReference(name, f"the input key {key!r} {problem}; fields are: {found.wanted}. {remedy}")
     return found
+
+
+def _is_output(graph: Any, shape: InputShape, key: str) -> bool:
+    """Whether a text field is no place for a message, but for the answer.
+
+    It is, if the graph names an output and no input of its own; or if it may be absent from the
+    input while other fields may not.
+    """
+    builder: Any = getattr(graph, "builder", None)
+    if builder is not None and builder.input_schema is builder.state_schema is not builder.output_schema:
+        if key in builder.schemas[builder.output_schema]:
+            return True
+    required = shape.required or getattr(shape.whole, "__required_keys__", frozenset())
+    return bool(required) and key not in required
 
 
 def input_shape(graph: Any) -> InputShape:
@@ -152,7 +167,7 @@ def _shape_of_function(graph: Graph) -> InputShape:
         return InputShape(whole, field_types(whole))
     if whole in (dict, Mapping) or get_origin(whole) in (dict, Mapping):
         return InputShape(whole, {"messages": Any}, is_open=True)
-    if _is_made(whole):
+    if is_made(whole):
         return InputShape(whole, field_types(whole), required_fields(whole), makes=whole)
     return InputShape(whole)
 
@@ -178,7 +193,7 @@ def required_fields(schema: Any) -> frozenset[str]:
     return frozenset(each.name for each in own if each.default is missing and each.default_factory is missing)
 
 
-def _is_made(whole: Any) -> bool:
+def is_made(whole: Any) -> bool:
     return isinstance(whole, type) and (issubclass(whole, BaseModel) or dataclasses.is_dataclass(whole))
 
 

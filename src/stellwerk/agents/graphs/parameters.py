@@ -3,7 +3,6 @@
 They are stored as they were sent. A reference to a secret is resolved when the run starts, and only then.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,21 +12,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from stellwerk.agents.graphs.input import Graph, GraphInput, field_types, required_fields, takes_messages
 from stellwerk.agents.graphs.schemas import adapter_of
-from stellwerk.agents.runtime.conversation import USER_ID, RunParameters
+from stellwerk.agents.runtime.conversation import RunParameters
+from stellwerk.agents.runtime.session_user import USER_KEYS
 from stellwerk.errors import InvalidField, MissingSecret
+from stellwerk.spec.model import GraphConfig
+from stellwerk.spec.secret_references import filled, secret_names
 
 FindSecret = Callable[[str], str | None]
 
 _RESERVED = {"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"}
 _RESERVED_PREFIXES = ("stellwerk", "langgraph_", "__")
 _RESERVED_TAGS = ("nostream", "langsmith:")
-_SECRET = re.compile(r"\$\{secret:([^}]*)\}")
 _WRONG = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, NotImplementedError)
 """Errors of a graph's own validators, and of LangChain's reader of messages."""
 
 
 def refers_to_secrets(given: RunParameters) -> bool:
-    return _has_reference(given.config) or _has_reference(given.context)
+    return next(secret_names([given.config, given.context]), None) is not None
 
 
 def with_secrets(given: RunParameters, find: FindSecret) -> RunParameters:
@@ -36,7 +37,14 @@ def with_secrets(given: RunParameters, find: FindSecret) -> RunParameters:
     Raises:
         MissingSecret: one is not stored.
     """
-    config, context = _resolved(given.config, find), _resolved(given.context, find)
+
+    def secret(name: str) -> str:
+        value = find(name)
+        if value is None:
+            raise MissingSecret(name, user="the config or context of this run")
+        return value
+
+    config, context = filled(given.config, secret), filled(given.context, secret)
     return RunParameters(input=given.input, config=config, context=context)
 
 
@@ -83,27 +91,32 @@ def check_input(graph_input: GraphInput, given: Any, *, name: str) -> None:
 
 
 def check_config(given: RunParameters) -> None:
-    """Refuse keys that belong to the server."""
+    """Refuse values that are none of LangGraph's, and keys that belong to the server."""
     config = given.config or {}
+    try:
+        GraphConfig.model_validate(config, strict=True)
+    except ValidationError as error:
+        raise _invalid("config", error) from None
     for part in ("configurable", "metadata"):
         for key in config.get(part) or {}:
             path = f"config.{part}.{key}"
             if key in _RESERVED or key.startswith(_RESERVED_PREFIXES):
                 raise InvalidField(f"{path}: this key belongs to the server; take another", field=path)
-    if USER_ID in given.configurable or USER_ID in (given.context or {}):
-        path = f"config.configurable.{USER_ID}" if USER_ID in given.configurable else f"context.{USER_ID}"
-        remedy = "it is the user of the session; send it with POST /sessions"
-        raise InvalidField(f"{path}: this cannot be set with a message; {remedy}", field=path)
+    for part, keys in (("config.configurable", given.configurable), ("context", given.context or {})):
+        for key in USER_KEYS:
+            if key in keys:
+                remedy = "it is the user of the session; send user_id with POST /sessions"
+                raise InvalidField(f"{part}.{key}: this cannot be set here; {remedy}", field=f"{part}.{key}")
     for tag in config.get("tags") or ():
         if tag.startswith(_RESERVED_TAGS):
             raise InvalidField(f"config.tags: {tag!r} hides calls from the log; take another", field="config.tags")
 
 
-def check_context(graph: Graph, given: RunParameters, *, name: str, has_user: bool) -> None:
+def check_context(graph: Graph, given: RunParameters, *, name: str) -> None:
     """Check a context, and the keys of ``configurable`` that are fields of the context.
 
     Raises:
-        InvalidField: a key is unknown or missing, or its value does not fit.
+        InvalidField: a key is unknown, or its value does not fit.
     """
     schema: Any = graph.context_schema
     if schema is None:
@@ -118,10 +131,18 @@ def check_context(graph: Graph, given: RunParameters, *, name: str, has_user: bo
         _check_value(f"context.{key}", key, fields[key], value)
     for key in fields.keys() & given.configurable.keys() - context.keys():
         _check_value(f"config.configurable.{key}", key, fields[key], given.configurable[key])
-    known = {"thread_id", *context, *given.configurable, *([USER_ID] if has_user else [])}
-    for key in fields:
+
+
+def check_context_is_whole(graph: Graph, given: RunParameters, *, name: str, has_user: bool) -> None:
+    """
+    Raises:
+        InvalidField: a field without a default is missing.
+    """
+    schema: Any = graph.context_schema
+    known = {"thread_id", *(given.context or {}), *given.configurable, *(USER_KEYS if has_user else ())}
+    for key in field_types(schema) if schema is not None else ():
         if key in required_fields(schema) and key not in known:
-            remedy = "send user_id with POST /sessions" if key == USER_ID else "send it with the message"
+            remedy = "send user_id with POST /sessions" if key in USER_KEYS else "send it with the message"
             raise InvalidField(f"context.{key}: {name} needs this; {remedy}", field=f"context.{key}")
 
 
@@ -141,31 +162,12 @@ def _check_value(path: str, key: str, annotation: Any, value: Any) -> None:
         elif (adapter := adapter_of(annotation)) is not None:
             adapter.validate_json(msgspec.json.encode(value), strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = ".".join([path, *map(str, first["loc"])])
-        raise InvalidField(f"{path}: {first['msg']}", field=path) from None
+        raise _invalid(path, error) from None
     except _WRONG as error:
         raise InvalidField(f"{path}: {str(error)[:300]}", field=path) from None
 
 
-def _has_reference(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_reference, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_reference, value))
-    return isinstance(value, str) and _SECRET.search(value) is not None
-
-
-def _resolved(value: Any, find: FindSecret) -> Any:
-    if isinstance(value, dict):
-        return {key: _resolved(each, find) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_resolved(each, find) for each in value]
-    return _SECRET.sub(lambda found: _secret(found[1], find), value) if isinstance(value, str) else value
-
-
-def _secret(name: str, find: FindSecret) -> str:
-    value = find(name)
-    if value is None:
-        raise MissingSecret(name, user="the message")
-    return value
+def _invalid(path: str, error: ValidationError) -> InvalidField:
+    first = error.errors(include_url=False, include_input=False)[0]
+    path = ".".join([path, *map(str, first["loc"])])
+    return InvalidField(f"{path}: {first['msg']}", field=path)

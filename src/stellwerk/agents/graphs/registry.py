@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 
@@ -21,12 +22,13 @@ from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
 # Private, but what a factory written for LangGraph's own server may ask for; a canary test pins it.
-from langgraph_sdk.runtime import _ExecutionRuntime
+from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
 
 from stellwerk.agents.graphs.import_reference import load_all, load_reference, operator_code
 from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.graphs.state_types import AllowedType, state_types
 from stellwerk.agents.graphs.store import unused_parts
+from stellwerk.agents.runtime.session_user import SessionUser
 from stellwerk.errors import BrokenReference, NotFound
 from stellwerk.logs import get_logger
 from stellwerk.spec.messages import Suggestions
@@ -202,8 +204,30 @@ def _state_type(reference: str) -> AllowedType:
     return found.__module__, found.__name__
 
 
-async def open_graph(entry: GraphEntry, resources: AsyncExitStack, *, store: BaseStore) -> Graph | Builder:
-    """The graph itself; a factory is called once, and what it opens is closed with ``resources``.
+@dataclass(frozen=True, slots=True)
+class FactoryCall:
+    """What a factory is called for: a run, or only to learn what its graph looks like."""
+
+    config: RunnableConfig = field(default_factory=lambda: RunnableConfig(configurable={}))
+    context: Any = None
+    user: SessionUser | None = None
+    is_run: bool = True
+
+    def runtime(self, store: BaseStore) -> Any:
+        if not self.is_run:
+            return _ReadRuntime(access_context="assistants.read", store=store, user=self.user)
+        return _ExecutionRuntime(access_context="threads.create_run", store=store, user=self.user, context=self.context)
+
+
+def is_made_for_each_run(entry: GraphEntry) -> bool:
+    """Whether it is a factory that asks for a config or a runtime; any other is called once."""
+    return _is_factory(entry.source) and any(_asks_for(each) for each in _parameters(entry.source))
+
+
+async def open_graph(
+    entry: GraphEntry, resources: AsyncExitStack, *, store: BaseStore, call: FactoryCall | None = None
+) -> Graph | Builder:
+    """The graph itself; a factory is called, and what it opens is closed with ``resources``.
 
     Raises:
         BrokenReference: it could not be imported, its factory failed, has unknown parameters, or
@@ -212,8 +236,8 @@ async def open_graph(entry: GraphEntry, resources: AsyncExitStack, *, store: Bas
     if entry.problem is not None:
         raise BrokenReference(entry.origin, entry.problem)
     made = entry.source
-    if callable(made) and not isinstance(made, Pregel | StateGraph):
-        arguments = _arguments(entry, made, store)
+    if _is_factory(made):
+        arguments = _arguments(entry, store, call or FactoryCall())
         with operator_code(entry.origin, "making the graph"):
             made = made(**arguments)
             if inspect.isawaitable(made):
@@ -277,15 +301,28 @@ def _compilable(builder: Builder) -> Builder:
     return fresh
 
 
-def _arguments(entry: GraphEntry, factory: Callable[..., Any], store: BaseStore) -> dict[str, Any]:
-    """The arguments that LangGraph's server passes to a factory, by annotation or name."""
+def _is_factory(source: Any) -> bool:
+    return callable(source) and not isinstance(source, Pregel | StateGraph)
+
+
+def _parameters(factory: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    return inspect.signature(factory).parameters.values()
+
+
+def _asks_for(parameter: inspect.Parameter) -> Literal["config", "runtime"] | None:
+    """What LangGraph's server passes for a parameter of a factory, by annotation or name."""
+    asked = f"{parameter.annotation} {parameter.name}"
+    if "ServerRuntime" in asked or parameter.name == "runtime":
+        return "runtime"
+    return "config" if "RunnableConfig" in asked or parameter.name == "config" else None
+
+
+def _arguments(entry: GraphEntry, store: BaseStore, call: FactoryCall) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for parameter in inspect.signature(factory).parameters.values():
-        asked = f"{parameter.annotation} {parameter.name}"
-        if "ServerRuntime" in asked or parameter.name == "runtime":
-            given[parameter.name] = _ExecutionRuntime(access_context="threads.create_run", store=store)
-        elif "RunnableConfig" in asked or parameter.name == "config":
-            given[parameter.name] = {"configurable": {}}
+    for parameter in _parameters(entry.source):
+        asked = _asks_for(parameter)
+        if asked is not None:
+            given[parameter.name] = call.config if asked == "config" else call.runtime(store)
         elif parameter.default is parameter.empty and parameter.kind not in _OPTIONAL:
             takes = "nothing, or config: RunnableConfig, or runtime: ServerRuntime"
             problem = f"asks for {parameter.name!r}, which we cannot give; a factory takes {takes}"

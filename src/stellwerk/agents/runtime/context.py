@@ -17,7 +17,7 @@ from langgraph.runtime import RunControl
 
 from stellwerk.agents.graphs.input import field_types
 from stellwerk.agents.graphs.state_types import hints_of
-from stellwerk.agents.runtime.conversation import USER_ID
+from stellwerk.agents.runtime.session_user import USER_KEYS
 from stellwerk.database.port import Database, Operation
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import Blob
@@ -128,7 +128,7 @@ def data_folder() -> Path:
 
 
 def wants_user_id(graph: Pregel[Any, Any, Any, Any]) -> bool:
-    return USER_ID in hints_of(graph.context_schema)
+    return not hints_of(graph.context_schema).keys().isdisjoint(USER_KEYS)
 
 
 def graph_context(

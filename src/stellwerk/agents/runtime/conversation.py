@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 from langgraph.runtime import RunControl
@@ -42,8 +42,6 @@ ATTACHED_FILES = "attached files"
 """A source: strangers may have named the files."""
 EARLIER_MESSAGES = "what was said before"
 """A source: what an agent said in a conversation that the client keeps."""
-USER_ID = "user_id"
-"""In the config: the user of the session; also a field of context schemas that declare it."""
 TASK = "task"
 """The one tool through which a deep agent calls all its sub-agents."""
 GENERAL_PURPOSE = "general-purpose"
@@ -240,6 +238,18 @@ def tainted_by(sources: Sequence[str]) -> Iterator[None]:
         _inherited_taint.reset(token)
 
 
+_BY_KEY = ("configurable", "metadata")
+"""Parts of a config that are merged key by key."""
+
+
+class GivenParameters(TypedDict, total=False):
+    """Input, config and context of a run, as arguments."""
+
+    input: Any
+    config: dict[str, Any] | None
+    context: dict[str, Any] | None
+
+
 class RunParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a message gives to its runs beside its text; `agents/graphs/parameters.py` checks it."""
 
@@ -259,6 +269,23 @@ class RunParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def configurable(self) -> Mapping[str, Any]:
         return (self.config or {}).get("configurable") or {}
+
+    def over(self, defaults: "RunParameters") -> "RunParameters":
+        """These parameters, and the defaults for keys that they do not have."""
+        if defaults.is_empty:
+            return self
+        config = _joined(defaults.config, self.config)
+        for part in _BY_KEY:
+            if (base := (defaults.config or {}).get(part)) and (own := (self.config or {}).get(part)):
+                config = {**(config or {}), part: {**base, **own}}
+        given = self.input
+        if given is None or isinstance(given, dict):
+            given = _joined(defaults.input, given)
+        return RunParameters(input=given, config=config, context=_joined(defaults.context, self.context))
+
+
+def _joined(defaults: dict[str, Any] | None, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    return given if defaults is None else {**defaults, **(given or {})}
 
 
 NO_PARAMETERS = RunParameters()

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stellwerk.agents.runtime.conversation import Turn
+from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters, Turn
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunStart, UserAnswer
-from stellwerk.envelope.payloads import Answered, Problem, RunStarted, Said, TextPart
+from stellwerk.envelope.payloads import Answered, FilePart, Problem, RunStarted, Said, TextPart
+from stellwerk.envelope.to_json import canonical
 from stellwerk.errors import InvalidInput, StellwerkError
 from stellwerk.ids import SortableIds, SystemClock, digest_id
 from stellwerk.spec.model import ChatMessage
@@ -64,8 +66,17 @@ class RunEnvelopes:
         return map(self._calls.stamp, last)
 
 
-def user_message(message_id: str, text: str) -> Said:
-    return Said(message_id=message_id, role="user", content=[TextPart(text=text)], status="first")
+def user_message(message_id: str, text: str, given: RunParameters = NO_PARAMETERS) -> Said:
+    content: list[TextPart | FilePart] = [TextPart(text=text)] if text or given.input is None else []
+    return Said(
+        message_id=message_id,
+        role="user",
+        content=content,
+        status="first",
+        input=canonical(given.input).value,
+        config=canonical(given.config).value,
+        context=canonical(given.context).value,
+    )
 
 
 def _problem(error: BaseException) -> Problem:
@@ -88,8 +99,9 @@ class LibraryRun:
         messages: Sequence[ChatMessage],
         answers: Mapping[str, QuestionAnswer],
         history: Sequence[Envelope],
+        parameters: RunParameters = NO_PARAMETERS,
     ) -> None:
-        self._agent, self._messages = agent, messages
+        self._agent, self._messages, self._parameters = agent, messages, parameters
         self._clock = SystemClock()
         ids = SortableIds(self._clock)
         run_id = ids.new()
@@ -102,6 +114,7 @@ class LibraryRun:
         waiting = list(self._asked.values())
         self._answers = [each for given in answers.items() for each in answers_to(waiting, _answered(*given))]
         self._starts = [e for e in history if isinstance(e, RunStart)]
+        self._said = [e for e in history if isinstance(e, Message) and e.payload.role == "user"]
         trace_id = self._starts[-1].trace_id if answers and self._starts else None
         self._run = RunEnvelopes(agent.name, run_id, trace_id or run_id, history)
         if answers:
@@ -128,7 +141,10 @@ class LibraryRun:
                 show(envelope)
 
         turn = self._turn()
-        message = None if self._answers else user_message(self._message_id, turn.text)
+        message = None
+        if not self._answers:
+            await self._agent.check(turn)
+            message = user_message(self._message_id, turn.text, turn.parameters)
         show_all(self._run.start(self._clock.now(), message, self._answers, 1 + len(self._starts)))
         try:
             await self._agent.drive(turn, lambda fact: show_all(self._run.feed(fact)), self._clock)
@@ -142,11 +158,17 @@ class LibraryRun:
     def _turn(self) -> Turn:
         if self._answers:
             asked = [e.payload.message_id for e in self._starts if e.payload.message_id]
-            return Turn(self._session_id, message_id=asked[-1] if asked else "", answers=self._resumed())
+            turn = Turn(self._session_id, message_id=asked[-1] if asked else "", answers=self._resumed())
+            if self._said and self._parameters.is_empty:
+                return turn.with_parameters(self._said[-1])
+            return replace(turn, parameters=self._parameters)
+        turn = Turn(self._session_id, message_id=self._message_id, parameters=self._parameters)
+        if not self._messages and self._parameters.input is not None:
+            return turn
         if not self._messages or self._messages[-1].role != "user":
             raise InvalidInput("the last message must be the user's: it is the one that is answered", field="messages")
         *earlier, last = self._messages
-        return Turn(self._session_id, message_id=self._message_id, text=last.content, earlier=earlier)
+        return replace(turn, text=last.content, earlier=earlier)
 
     def _resumed(self) -> dict[str, Any]:
         """The resume value of each interrupt; exactly all open questions must be answered."""

@@ -5,11 +5,10 @@ returns the answer, ``envelopes`` the whole run.
 """
 
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
@@ -19,19 +18,28 @@ from langgraph.pregel._loop import PregelLoop
 from langgraph.types import Command, StreamMode
 
 from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure
-from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
+from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.graphs import parameters as given_with
 from stellwerk.agents.graphs.answer import FinishedRun, answer_facts
 from stellwerk.agents.graphs.input import Graph, GraphInput, required_fields
 from stellwerk.agents.graphs.parameters import FindSecret
+from stellwerk.agents.graphs.registry import FactoryCall
 from stellwerk.agents.graphs.repair import CLOSED, repair, results_in
 from stellwerk.agents.runtime import context, conversation, shapes
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler
 from stellwerk.agents.runtime.context import CustomStateShared
-from stellwerk.agents.runtime.conversation import USER_ID, Turn, files_of, text_of
+from stellwerk.agents.runtime.conversation import (
+    NO_PARAMETERS,
+    GivenParameters,
+    RunParameters,
+    Turn,
+    files_of,
+    text_of,
+)
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
+from stellwerk.agents.runtime.run_config import effective, factory_call, run_config
 from stellwerk.agents.runtime.write_ahead import call_gate
 from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
@@ -53,8 +61,6 @@ USER_REMEDY = (
 _UNDONE = ("__error__", "__interrupt__", "__resume__")
 """Channels that a task writes to before it is done."""
 _ASKS = "the agent asks its user; use envelopes() with a session_id, and answer"
-PARALLEL = 100
-"""Tasks of one run that work at the same time; a model may ask for any number of tools."""
 _KINDS: dict[str, type[BaseMessage]] = {
     "user": HumanMessage,
     "assistant": AIMessage,
@@ -76,6 +82,10 @@ class _Stored:
 PregelLoop._put_checkpoint_fut = _Stored()  # type: ignore[assignment]
 
 
+GraphOfRun = Callable[[FactoryCall], AbstractAsyncContextManager[tuple[Graph, GraphInput]]]
+"""Makes the graph of one run, with a factory that asks for the run's config."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """Settings of an agent system that apply to whole runs."""
@@ -89,6 +99,9 @@ class RunOptions:
     non_idempotent_nodes: frozenset[str] = frozenset()
     """Nodes that the operator declares not repeatable."""
     find_secret: FindSecret = lambda name: None
+    defaults: RunParameters = NO_PARAMETERS
+    """Input, config and context of its runs, where the message has none."""
+    of_run: GraphOfRun | None = None
 
 
 class RunnableAgent:
@@ -109,16 +122,25 @@ class RunnableAgent:
         self.options = options or RunOptions()
         self._as_tool = as_tool
         required = graph_input.shape.required | required_fields(graph.context_schema)
-        self._wants_more = graph_input.form == "none" or bool(required)
+        is_plain = graph_input.form != "none" and not required and self.options.defaults.is_empty
+        self._wants_more = not is_plain
         """Whether a text alone may not do."""
 
-    async def run(self, messages: Conversation, *, session_id: str | None = None) -> str:
+    async def run(
+        self,
+        messages: Conversation = (),
+        *,
+        session_id: str | None = None,
+        **given: Unpack[GivenParameters],
+    ) -> str:
         """The answer to the last message, unstreamed; a ``session_id`` keeps the conversation.
+
+        ``input``, ``config`` and ``context`` are for graphs; with ``input`` there need be no message.
 
         Raises:
             StellwerkError: the run failed, or waits for an answer to a question.
         """
-        envelopes = self.envelopes(messages, session_id=session_id)
+        envelopes = self.envelopes(messages, session_id=session_id, **given)
         [end] = [each.payload async for each in envelopes if isinstance(each, RunEnd)]
         if end.status != "completed":
             raise StellwerkError(end.reason or _ASKS)
@@ -131,22 +153,23 @@ class RunnableAgent:
         session_id: str | None = None,
         answers: Mapping[str, QuestionAnswer] | None = None,
         history: Sequence[Envelope] = (),
+        **given: Unpack[GivenParameters],
     ) -> AsyncGenerator[Envelope, None]:
         """One run, as the log has it: of a message, or of ``answers`` to questions in ``history``.
 
         ``history`` is all envelopes of this session so far. A run without a ``session_id`` is
-        forgotten when it ends.
+        forgotten when it ends. Answers continue with the parameters of their message.
         """
-        given = [ChatMessage(content=messages)] if isinstance(messages, str) else messages
-        return LibraryRun(self, session_id, given, answers or {}, history).envelopes()
+        said = [ChatMessage(content=messages)] if isinstance(messages, str) else messages
+        return LibraryRun(self, session_id, said, answers or {}, history, RunParameters(**given)).envelopes()
 
     async def outer_astream(
-        self, messages: Conversation, *, session_id: str | None = None
+        self, messages: Conversation = (), *, session_id: str | None = None, **given: Unpack[GivenParameters]
     ) -> AsyncGenerator[bytes, None]:
         """The same run as NDJSON for a front end, with inner agents, StreamChunk by StreamChunk."""
         translator = chunks.DIALECT.translator(session_id or "")
         position = 0
-        async with aclosing(self.envelopes(messages, session_id=session_id)) as envelopes:
+        async with aclosing(self.envelopes(messages, session_id=session_id, **given)) as envelopes:
             async for envelope in envelopes:
                 position += 1
                 for cursor, chunk in translate(translator, [(position, envelope)]):
@@ -169,6 +192,20 @@ class RunnableAgent:
         if any(isinstance(given, GoOn) and not given.goes_on for given in turn.answers.values()):
             emit(Declined())
             return
+        given = effective(turn.parameters, self.options.defaults, own_graph=self.graph_input.own_graph)
+        if not given.is_empty:
+            given = given_with.with_secrets(given, self.options.find_secret)
+            turn = replace(turn, parameters=given)
+        if self.options.of_run is None:
+            await self._drive(turn, emit, clock)
+            return
+        async with self.options.of_run(factory_call(self.graph, turn)) as (graph, graph_input):
+            agent = RunnableAgent(
+                self.name, graph, graph_input=graph_input, initial_state=self.initial_state, options=self.options
+            )
+            await agent._drive(turn, emit, clock)
+
+    async def _drive(self, turn: Turn, emit: EmitFact, clock: Clock) -> None:
         if self.graph_input.own_graph and (self.graph_input.form == "messages" or self.graph.checkpointer):
             emit(StateDecides())
         is_new = not turn.answers and not turn.goes_on
@@ -179,10 +216,7 @@ class RunnableAgent:
         handler.idempotent_tools = options.idempotent_tools
         returned: set[str] = set()
         with call_gate(options.idempotent_tools) as gate, spending(quotas=options.quotas) as budget:
-            if not turn.parameters.is_empty:
-                given_with_secrets = given_with.with_secrets(turn.parameters, options.find_secret)
-                turn = replace(turn, parameters=given_with_secrets)
-            config = _config(turn, [handler, *gate])
+            config = run_config(turn, [handler, *gate])
             if is_new:
                 turn = replace(turn, unheard=await self._missing(turn, config))
                 given = await self._new_input(turn, config, emit, clock)
@@ -225,18 +259,29 @@ class RunnableAgent:
             InvalidField: text, input, config or context do not fit the graph.
             MissingSecret: config or context refer to a secret that is not stored.
         """
-        given = turn.parameters
-        if given.is_empty and not self._wants_more:
+        if turn.parameters.is_empty and not self._wants_more:
             return
         for field, value in (("text", turn.text), ("documents", turn.files)):
             if value:
-                given_with.check_text(self.graph_input, given, field, name=self.name)
+                given_with.check_text(self.graph_input, turn.parameters, field, name=self.name)
+        given = turn.parameters.over(self.options.defaults)
+        self.check_given(given)
+        has_user = turn.user_id is not None
+        given_with.check_context_is_whole(self.graph, given, name=self.name, has_user=has_user)
+        await self._check_required(replace(turn, parameters=given))
+
+    def check_given(self, given: RunParameters) -> None:
+        """Check values that later messages may complete.
+
+        Raises:
+            InvalidField: one does not fit the graph.
+            MissingSecret: one refers to a secret that is not stored.
+        """
         if given.input is not None:
             given_with.check_input(self.graph_input, given.input, name=self.name)
         given_with.check_config(given)
-        given_with.check_context(self.graph, given, name=self.name, has_user=turn.user_id is not None)
+        given_with.check_context(self.graph, given, name=self.name)
         given_with.with_secrets(given, self.options.find_secret)
-        await self._check_required(turn)
 
     async def _check_required(self, turn: Turn) -> None:
         """Refuse input without a key that the graph needs and has not stored either."""
@@ -315,7 +360,7 @@ class RunnableAgent:
                     said.append(await self._user_message(*unheard, left_out))
             else:
                 said.append(_spoken(message.payload.message_id, conversation.chat_message_of(message)))
-        given = turn.parameters.input
+        given = await self._input_of(turn, config)
         if turn.text or turn.files or given is None:
             if self.graph_input.form == "none":
                 raise given_with.no_place("text", self.graph_input, name=self.name)
@@ -329,6 +374,18 @@ class RunnableAgent:
             sent = state.get(key, [])
             state[key] = [*results, *(sent if isinstance(sent, list) else [sent])]
         return {**self.initial_state, **turn.state_changes, **state} if isinstance(state, dict) else state
+
+    async def _input_of(self, turn: Turn, config: RunnableConfig) -> Any:
+        """The message's input, and the default of each key that neither it nor the state has."""
+        given, defaults = turn.parameters.input, self.options.defaults.input
+        if not defaults or not (given is None or isinstance(given, dict)):
+            return given
+        saved = await self._saver.aget_tuple(config) if self._saver is not None else None
+        held = {*saved.checkpoint["channel_values"]} if saved else set()
+        if turn.text or turn.files:
+            held.add(self.graph_input.key or "")
+        missing = {key: value for key, value in defaults.items() if key not in held}
+        return {**missing, **(given or {})} if missing or given is not None else None
 
     async def _user_message(
         self, text: str, message_id: str, files: Sequence[FilePart], left_out: list[str]
@@ -412,20 +469,3 @@ def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
     # A message of an agent may quote untrusted content; the client's history has no taint marks.
     notes = conversation.taint_note([conversation.EARLIER_MESSAGES]) if said.role == "assistant" else {}
     return _KINDS[said.role](said.content, id=message_id, response_metadata=notes)
-
-
-def _config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
-    """The message's config; what belongs to the server comes last."""
-    given = {
-        EPOCH: turn.epoch,
-        "checkpoint_id": turn.from_checkpoint,
-        USER_ID: turn.user_id,
-    }
-    place = {key: value for key, value in given.items() if value is not None}
-    config = {
-        **(turn.parameters.config or {}),
-        "configurable": {**turn.parameters.configurable, "thread_id": turn.session_id, **place},
-        "callbacks": callbacks,
-        "max_concurrency": PARALLEL,
-    }
-    return cast(RunnableConfig, config)

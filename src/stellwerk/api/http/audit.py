@@ -16,7 +16,7 @@ from stellwerk.api.http.problems import FORBIDDEN
 from stellwerk.database.port import Operation
 from stellwerk.documents import store as documents
 from stellwerk.log import transactions as log
-from stellwerk.runs import accept, graph_states, systems
+from stellwerk.runs import accept, graph_states, session_defaults, systems
 from stellwerk.runs import fork as forking
 from stellwerk.tenants import keys, quotas, secrets, tenants
 from stellwerk.tenants.audit import Action, Audit, Made, PendingEntry, recording
@@ -30,6 +30,7 @@ RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     accept.accept_many: None,
     accept.stop_many: None,
     graph_states.change_state_many: None,
+    session_defaults.change_defaults_many: None,
     forking.fork_many: lambda fork: fork.new_id,
     systems.register_many: lambda registration: registration.name,
     systems.withdraw_many: None,

@@ -17,7 +17,7 @@ from stellwerk.api.http.etags import answered, names, unchanged
 from stellwerk.api.schema import openapi
 from stellwerk.api.schema.openapi import BODY, STORED, documented_router, errors, returns
 from stellwerk.api.schema.responses import Artifact, Artifacts, SessionPage, SessionState, Transcript
-from stellwerk.api.schema.shared import Json, Limit, RequestBody, SessionId, address
+from stellwerk.api.schema.shared import GivenDefaults, Json, Limit, RequestBody, SessionId, address
 from stellwerk.api.services import Services
 from stellwerk.api.streams.reader import After, parse_position
 from stellwerk.documents.todolists import file_name
@@ -40,7 +40,7 @@ class SessionQuery(BaseModel):
     wait: float = Field(0, ge=0, le=60, description="seconds to wait for a change, with `If-None-Match`")
 
 
-class NewSession(RequestBody):
+class NewSession(GivenDefaults):
     agent_system_id: str = Field(min_length=1, max_length=64, examples=["demo"])
     user_id: Annotated[str | None, Field(max_length=128)] = Field(
         None, description="the user it belongs to; passed to graphs", examples=["ada"]
@@ -56,14 +56,19 @@ class ForkOptions(RequestBody):
 
 def routes(services: Services) -> APIRouter:
     router = documented_router("sessions", "/sessions")
-    created = (*BODY, "unknown_agent_system", *STORED)
+    created = (*BODY, "unknown_agent_system", "system_changed", "graph_unusable", "missing_secret", *STORED)
 
     @router.post("", **returns(201, Session, "Created", *created, example="begun"))
     async def begin(who: RequireRun, request: Request, body: NewSession) -> Response:
-        """Create a session with an agent system."""
+        """Create a session with an agent system.
+
+        `config` and `context` are for graphs: each of its messages has them, key by key, unless it has its own.
+        """
         user = on_behalf(who, body.user_id)
         system = body.agent_system_id
-        session = await services.sessions.begin(who.tenant, system, user, is_workflow=body.workflow)
+        session = await services.sessions.begin(
+            who.tenant, system, user, is_workflow=body.workflow, defaults=body.parameters(who)
+        )
         return _begun(request, session)
 
     page = openapi.with_etag(openapi.ok(SessionPage, openapi.example_of(SessionPage), "A page"))
@@ -82,6 +87,18 @@ def routes(services: Services) -> APIRouter:
     async def find(who: RequireRead, sid: SessionId) -> Response:
         """Read a session."""
         return Json(await services.sessions.find(who.tenant, sid, titled=True))
+
+    changed = (*BODY, "unknown_session", *openapi.UNUSABLE, *STORED)
+
+    @router.patch("/{sid}", **returns(200, Session, "With the change", *changed))
+    async def change(who: RequireRun, sid: SessionId, body: GivenDefaults) -> Response:
+        """Change the config or context of a session, for messages from now on.
+
+        A field that is sent replaces the stored one as a whole, and null removes it; the other stays.
+        """
+        given = body.parameters(who)
+        changes = {name: getattr(given, name) for name in body.model_fields_set}
+        return Json(await services.sessions.change(who.tenant, sid, **changes))
 
     deleted = "Deleted; its id is never used again"
 

@@ -72,12 +72,14 @@ def routes(services: Services) -> APIRouter:
     ) -> Response:
         """List the agent systems by name."""
         listed = await systems.list(who.tenant, after=after, limit=limit)
-        redacted = services.log.redactors.of(who.tenant).redact_text
+        redactor = services.log.redactors.of(who.tenant)
+        redacted = redactor.redact_text
         found = [
             replace(
                 one,
                 description=redacted(one.description),
                 unusable=UNSET if one.unusable is UNSET else redacted(one.unusable),
+                metadata=redactor.redact(one.metadata),
             )
             for one in listed
         ]

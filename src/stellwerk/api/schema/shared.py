@@ -14,10 +14,12 @@ from stellwerk.envelope.payloads import Answered
 from stellwerk.envelope.to_json import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.errors import Forbidden, InvalidField
 from stellwerk.runs.commands import IfBusy
+from stellwerk.spec.model import GraphConfig
 from stellwerk.tenants.principals import Principal
 
 TEXT_LIMIT = 64 * 1024  # characters: at four bytes each they still fit into one event
 PARAMETERS_LIMIT = 128 * 1024  # bytes
+DEFAULTS_LIMIT = 32 * 1024  # bytes
 _MOST_FIELDS = 64
 SESSION_ID = "034yEnpqoVHlJvW0id6mKI"  # an example
 SessionId = Annotated[str, Path(description="the id of a session", examples=[SESSION_ID])]
@@ -77,18 +79,19 @@ class RequestBody(BaseModel):
         return limit_fields(body)
 
 
-class RunConfig(RequestBody):
+class RunConfig(RequestBody, GraphConfig):
     """The config of a run, as LangGraph has it; `${secret:name}` in a text is the secret of that name."""
 
-    configurable: dict[str, Any] | None = Field(
-        None, description="read by the graph; the server's own keys are refused"
-    )
-    recursion_limit: Annotated[int | None, Field(ge=1, le=10_000)] = Field(
-        None, description="steps of the graph, at most"
-    )
-    tags: Annotated[list[Annotated[str, Field(max_length=200)]] | None, Field(max_length=50)] = None
-    metadata: dict[str, Any] | None = None
-    run_name: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+
+class GivenDefaults(RequestBody):
+    """Config and context of a session."""
+
+    config: RunConfig | None = Field(None, description="for its messages, unless they have their own")
+    context: dict[str, Any] | None = Field(None, description="the same for `context`, key by key")
+
+    def parameters(self, who: Principal) -> RunParameters:
+        """Raises like ``NewMessage.parameters``."""
+        return _parameters(who, None, self.config, self.context, limit=DEFAULTS_LIMIT)
 
 
 class NewMessage(RequestBody):
@@ -112,21 +115,32 @@ class NewMessage(RequestBody):
 
     def parameters(self, who: Principal) -> RunParameters:
         """Raises ``InvalidField`` if they cannot be stored as they are, ``Forbidden`` for secrets of others."""
-        if self.input is None and self.config is None and self.context is None:
-            return NO_PARAMETERS
-        config = None if self.config is None else self.config.model_dump(exclude_none=True)
-        given = RunParameters(
-            input=_storable("input", self.input),
-            config=_storable("config", config),
-            context=_storable("context", self.context),
-        )
-        if len(msgspec.json.encode(given)) > PARAMETERS_LIMIT:
-            limit = f"input, config and context have more than {PARAMETERS_LIMIT // 1024} KiB"
-            raise InvalidField(f"input: {limit}; send a file, and its id", field="input")
-        if refers_to_secrets(given) and not who.may("register"):
-            said = "a reference to a secret needs the scope 'register', which your key does not have"
-            raise Forbidden(f"{said}; ask an admin of your tenant")
-        return given
+        return _parameters(who, self.input, self.config, self.context)
+
+
+def _parameters(
+    who: Principal,
+    given_input: Any,
+    config: RunConfig | None,
+    context: dict[str, Any] | None,
+    *,
+    limit: int = PARAMETERS_LIMIT,
+) -> RunParameters:
+    if given_input is None and config is None and context is None:
+        return NO_PARAMETERS
+    given = RunParameters(
+        input=_storable("input", given_input),
+        config=_storable("config", None if config is None else config.model_dump(exclude_none=True)),
+        context=_storable("context", context),
+    )
+    if len(msgspec.json.encode(given)) > limit:
+        field = "context" if given_input is None else "input"
+        said = f"input, config and context have more than {limit // 1024} KiB"
+        raise InvalidField(f"{field}: {said}; send a file, and its id", field=field)
+    if refers_to_secrets(given) and not who.may("register"):
+        said = "a reference to a secret needs the scope 'register', which your key does not have"
+        raise Forbidden(f"{said}; ask an admin of your tenant")
+    return given
 
 
 def _storable(field: str, value: Any) -> Any:

@@ -7,6 +7,12 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7);
 -- name: mark_workflow
 UPDATE session SET workflow = 1 WHERE id = ? AND tenant = ?;
 
+-- name: session_defaults
+SELECT defaults FROM session WHERE id = ? AND tenant = ?;
+
+-- name: set_session_defaults
+UPDATE session SET defaults = ? WHERE id = ? AND tenant = ?;
+
 -- name: is_buried
 SELECT 1 FROM tombstone WHERE hash = ?;
 

@@ -5,7 +5,7 @@
 -- packed is how far compaction has come.
 -- told and filed are the bytes of its events and of its documents; steps, tokens and seconds are those of its runs
 -- that are over. workflow says that it was started as one, and not as a chat. last_activity_at is when its last event
--- happened, or when it was begun.
+-- happened, or when it was begun. defaults are config and context for its messages, in JSON.
 CREATE TABLE session (
     id            TEXT PRIMARY KEY,
     tenant        TEXT NOT NULL,
@@ -25,7 +25,8 @@ CREATE TABLE session (
     tokens        INTEGER NOT NULL DEFAULT 0,
     seconds       REAL NOT NULL DEFAULT 0,
     workflow      INTEGER NOT NULL DEFAULT 0,
-    last_activity_at REAL NOT NULL DEFAULT 0
+    last_activity_at REAL NOT NULL DEFAULT 0,
+    defaults      BLOB
 ) WITHOUT ROWID;
 CREATE INDEX session_touched ON session (tenant, touched);
 CREATE INDEX session_active ON session (tenant, last_activity_at, id);
