@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from stellwerk.agents.checkpoints.serde import prove_strict
 from stellwerk.agents.graphs import operator_file, registry, serve_targets
 from stellwerk.agents.runtime import context, runnable, tracing
 from stellwerk.agents.runtime.watchdog import watched_loop
+from stellwerk.agents.store.graph_store import warn_if_shared
+from stellwerk.agents.store.index import Index, load_index
 from stellwerk.agents.tools import registry as tools
 from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems, response_start
 from stellwerk.api.routes import all, files, operations, pages
@@ -198,7 +200,9 @@ async def _services(
         check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.recheck)
         graphs = serve_targets.graphs_among(wanted)
+        index = await _store_index(operator, own)
         resources = _tenant_resources(operator, storage, secrets, graphs, opened)
+        resources = replace(resources, index=index)
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
         scheduler = _scheduler(settings, storage, systems, clock, opened)
@@ -232,6 +236,7 @@ async def _services(
             quotas=storage.quotas,
             clock=clock,
             tools=resources.inventory,
+            stores=resources.store,
         )
 
 
@@ -294,7 +299,9 @@ async def _give(
         raise BrokenReference.together([*broken.values()])
     for system in prepared:
         await systems.give(system)
-        if system.agent is not None and system.agent.wants_user_id and not credentials.asked_for:
+        if system.agent is not None and not system.agent.wants_user_id:
+            warn_if_shared(system.agent.graph)
+        elif system.agent is not None and not credentials.asked_for:
             logger.warning("graph_wants_user_id", system=system.name, remedy=runnable.USER_REMEDY)
     for name, problem in broken.items():
         logger.error("graph_unusable", system=name, reason=problem.message)
@@ -342,6 +349,22 @@ def _tenant_resources(
         redactors=storage.log.redactors,
         opened=opened,
     )
+
+
+async def _store_index(operator: Operator, own: Mapping[str, str]) -> Index | None:
+    """The index of the operator's file, or else that of the LangGraph project that is served.
+
+    Raises:
+        SettingsError: it cannot be made, or its vectors have another size than configured.
+    """
+    spec = operator.store.index
+    if spec is None and isinstance(own, serve_targets.ServedSystems):
+        spec = own.store_index
+    if spec is None:
+        return None
+    index = load_index(spec)
+    await index.check()
+    return index
 
 
 async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: float) -> None:

@@ -124,6 +124,15 @@ class StorageFull(_Later, code="storage_full", status=507):
         super().__init__("the disk is full; nothing was written. Free some space and send this again")
 
 
+class EmbeddingFailed(_Later, code="embedding_failed", status=503):
+    """The embedding model of the store's index did not answer as it should; nothing was stored."""
+
+    def __init__(self, message: str, *, is_wrong: bool = False) -> None:
+        self.is_wrong = is_wrong
+        """Whether it answered, with vectors that cannot be used."""
+        super().__init__(message)
+
+
 class StorageGone(_Later, code="storage_gone", status=503):
     """The database cannot be reached, or was deleted or replaced."""
 
@@ -320,6 +329,26 @@ class Paused(StellwerkError, code="paused"):
 
     def __init__(self) -> None:
         super().__init__("the graph was asked to pause, and can go on from its last checkpoint")
+
+
+class NoUser(StellwerkError, code="no_user"):
+    """A graph whose store is scoped by user runs for none."""
+
+    def __init__(self, graph: str) -> None:
+        super().__init__(
+            f"the store of {graph!r} is scoped by user, and there is no user here; send user_id with POST /sessions, "
+            "or give each user an API key or token of their own"
+        )
+
+
+class BlockedStore(StellwerkError, code="agent_failed"):
+    """A synchronous method of the store, on the event loop that it needs itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a synchronous method of the store was called on the event loop, which would wait for itself for ever; "
+            "await the asynchronous one (aget, aput, asearch …), or make the node or tool a plain def"
+        )
 
 
 class BlockedLoop(StellwerkError, code="agent_failed"):

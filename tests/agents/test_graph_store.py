@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.graphs.registry import adopted
-from stellwerk.agents.graphs.store import open_store
+from stellwerk.agents.store.sqlite import open_store
 from tests.crash.waiting import eventually
 
 NOTES = ("notes",)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
 from stellwerk import plugins
+from stellwerk.agents.store.tenant_store import TenantStore
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.auth import Credentials
 from stellwerk.api.streams.reader import StreamSource
@@ -43,6 +44,8 @@ class Services:
     clock: Clock
     tools: Callable[[str], Awaitable[list[DescribedTool]]]
     """Everything that an agent system of this tenant may name."""
+    stores: Callable[[str], TenantStore]
+    """What graphs of a tenant remember beyond a session."""
 
 
 @dataclass(frozen=True, slots=True)

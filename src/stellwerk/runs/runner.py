@@ -101,7 +101,7 @@ class Runner:
             with (
                 _in_threads(run),
                 usage.running(),
-                running_in(RunContext(run, documents, usage, folder, storage.timings, started.system)),
+                running_in(RunContext(run, documents, usage, folder, storage.timings, started.system, turn.user_id)),
                 traced_as(lease, run.start, agent.name),
             ):
                 await agent.drive(replace(turn, pause=pause), run.tell, run.clock)

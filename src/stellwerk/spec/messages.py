@@ -19,6 +19,7 @@ PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9_-]*$": "a name has letters, digits, _ and -, and begins with a letter or digit",
     r"^[^\s${}]+$": "the name of a model has no spaces, dollars or braces",
     r"^[^:\s]+:[A-Za-z_]\w*$": "write package.module:name, or path/to/file.py:name",
+    r"^[^:\s]+:\S+$": "write provider:model, or path/to/file.py:function",
     r"^([1-9][0-9]{0,4}[mhd]|never)$": "write a time such as 90d, 12h or 30m, or never",
     r"^https?://\S+$": "an address begins with http:// or https://",
     r"^([a-z0-9]{1,10}|\*)$": "an extension has small letters and digits, and no dot; * is any",

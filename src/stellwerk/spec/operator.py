@@ -6,7 +6,7 @@ The two are never read from the same document.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -155,6 +155,28 @@ def of_graph(listed: Mapping[str, Iterable[str]], graph: str) -> tuple[str, ...]
     return (*listed.get(ALL_GRAPHS, ()), *listed.get(graph, ()))
 
 
+StoreScope = Literal["user", "shared"]
+
+
+class StoreIndex(Closed):
+    """The index of the store, for semantic search."""
+
+    embed: Annotated[str, Field(min_length=3, max_length=500, pattern=r"^[^:\s]+:\S+$")]
+    """``provider:model``, as LangChain names them; or a function, ``file.py:name`` or ``package.module:name``."""
+    dims: Annotated[int, Field(ge=1, le=65_536)]
+    """How many numbers its vectors have."""
+    fields: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(min_length=1)] = ["$"]
+    """Paths of the texts in an item that are searched; ``$`` is the whole item."""
+
+
+class Store(Closed):
+    """LangGraph's store."""
+
+    scope: dict[Name, StoreScope] = {}
+    """Whether each user has a store of their own, by graph; ``all`` is all graphs, and agents from YAML."""
+    index: StoreIndex | None = None
+
+
 class Operator(Closed):
     """The operator's file, named by ``--config``."""
 
@@ -171,6 +193,8 @@ class Operator(Closed):
     """Tools that may be repeated after a crash, by graph; ``all`` is all graphs."""
     non_idempotent_nodes: dict[Name, list[Annotated[str, Field(min_length=1, max_length=200)]]] = {}
     """Nodes that must not be repeated after a crash, by graph."""
+    store: Store = Store()
+    """What graphs remember beyond a session."""
     graph_images: list[Name] = []
     """Graphs that get the images of a message in its content, because their models take them."""
     tokens: TokenIssuer | None = None

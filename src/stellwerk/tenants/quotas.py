@@ -60,7 +60,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "requests": ("requests that your tenant may send in a minute", "wait a little"),
     "runs": ("runs that your tenant may have at the same time", "wait until one has ended, or stop one"),
     "streams": ("streams that your tenant may have open", "close one"),
-    "bytes": ("bytes that the files and sessions of your tenant may have", "delete some"),
+    "bytes": ("bytes that the files, the sessions and the store of your tenant may have", "delete some"),
     "steps": ("model calls that your tenant may make in a day", _TOMORROW),
     "tokens": ("tokens that your tenant may use in a day", _TOMORROW),
     "seconds": ("seconds that runs of your tenant may take in a day", _TOMORROW),

@@ -170,7 +170,7 @@ class _Building:
             asked=rights.asked,
             keep=resources.keep,
             saver=with_types_of([built.graph for _, built in below], saver, types),
-            store=resources.store,
+            store=resources.store_above(built.graph for _, built in below),
         )
         graph = kinds.agent_kind(agent.kind)(agent, parts)
         images = models.image_input(agent.model, model)
@@ -215,7 +215,7 @@ class _Building:
         resources = self._resources
         async with AsyncExitStack() as opened_for_it:
             try:
-                made = await open_graph(entry, opened_for_it, store=resources.store, call=call)
+                made = await open_graph(entry, opened_for_it, store=resources.store_of(entry.name), call=call)
             except BrokenReference as error:  # to be reported like an error of a node
                 raise error.__cause__ or TypeError(error.problem) from error
             built = self._own_graph(agent, entry, made, resources.saver)
@@ -224,7 +224,8 @@ class _Building:
     def _own_graph(
         self, agent: CompleteAgent, entry: GraphEntry, made: Graph | Builder, saver: Saver | None
     ) -> BuiltAgent:
-        graph = adopted(made, name=agent.name, saver=saver, store=self._resources.store, types=entry.state_types)
+        store = self._resources.store_of(entry.name)
+        graph = adopted(made, name=agent.name, saver=saver, store=store, types=entry.state_types)
         graph_input = find_input(graph, name=entry.name, key=entry.input_key)
         if graph_input.form != "messages":
             images = ImageInput("none", f"the graph {entry.name!r} takes text only")

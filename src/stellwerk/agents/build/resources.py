@@ -18,6 +18,7 @@ from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.graphs.registry import Builder, FactoryCall, GraphEntry, Graphs, open_graph
 from stellwerk.agents.graphs.schemas import graph_schemas
 from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import ARTIFACT_KEY, Tools, discover, inventory
 from stellwerk.agents.tools.spec import DescribedTool
@@ -54,7 +55,7 @@ class Resources:
         """The graph of an entry; its factory is called once for all systems."""
         async with self._opening:
             if entry.name not in self._opened:
-                made = await open_graph(entry, self.exit_stack, store=self.store)
+                made = await open_graph(entry, self.exit_stack, store=self.store_of(entry.name))
                 self.graphs.log_replaced(entry.name, made)
                 self._opened[entry.name] = made
             return self._opened[entry.name]
@@ -64,7 +65,7 @@ class Resources:
         call = FactoryCall(config, is_run=False)
         async with AsyncExitStack() as opened_for_it:
             try:
-                made = await open_graph(entry, opened_for_it, store=self.store, call=call)
+                made = await open_graph(entry, opened_for_it, store=self.store_of(entry.name), call=call)
             except BrokenReference as error:
                 if config.get("configurable") or error.__cause__ is None:
                     raise
@@ -73,6 +74,17 @@ class Resources:
         self.graphs.log_replaced(entry.name, made)
         self._seen[entry.name] = made
         return made
+
+    def store_of(self, graph: str) -> BaseStore:
+        """The store as a graph sees it."""
+        return self.store.of_graph(graph) if isinstance(self.store, GraphStore) else self.store
+
+    def store_above(self, below: Iterable[Graph]) -> BaseStore:
+        """The store of an agent: graphs inside of it use it as well, so it is scoped by user if one of theirs is."""
+        stores = [graph.store for graph in below if isinstance(graph.store, GraphStore)]
+        if isinstance(self.store, GraphStore) and any(store.scope == "user" for store in stores):
+            return self.store.of_users()
+        return self.store
 
     def free(self, offered: Iterable[BaseTool]) -> list[BaseTool]:
         """The tools of MCP servers whose names are free: no server can replace a registered tool."""

@@ -16,8 +16,10 @@ from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.checkpoints.serde import StrictSerializer
 from stellwerk.agents.graphs.registry import Graphs
-from stellwerk.agents.graphs.store import open_store
 from stellwerk.agents.mcp.servers import McpServers
+from stellwerk.agents.store.graph_store import GraphStore
+from stellwerk.agents.store.index import Index
+from stellwerk.agents.store.tenant_store import TenantStore
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import Tools
 from stellwerk.agents.tools.spec import DescribedTool
@@ -58,7 +60,10 @@ class TenantResources:
     redactors: Redactors
     opened: AsyncExitStack
     """Closes all resources with the server."""
+    index: Index | None = None
+    """Of the stores of all tenants."""
     environment: Mapping[str, SecretStr] = field(default_factory=provider_keys)
+    _stores: dict[str, TenantStore] = field(default_factory=dict)
     _made: dict[str, Resources] = field(default_factory=dict)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -77,6 +82,13 @@ class TenantResources:
         """All tools that an agent system of this tenant may name."""
         return await (await self.of(tenant)).inventory()
 
+    def store(self, tenant: str) -> TenantStore:
+        """What graphs of a tenant remember beyond a session."""
+        if tenant not in self._stores:
+            folder, redactor = folder_of(self.data, tenant), self.redactors.of(tenant)
+            self._stores[tenant] = TenantStore(folder, redactor, self.index, self.opened)
+        return self._stores[tenant]
+
     def _keys(self, tenant: str, system: str = "") -> TenantSecrets:
         environment = self.environment if tenant == LOCAL_TENANT else {}
         return TenantSecrets(self.secrets, tenant, system, environment)
@@ -84,9 +96,10 @@ class TenantResources:
     async def _resources(self, tenant: str) -> Resources:
         keys = self._keys(tenant)
         redactor = self.redactors.of(tenant)
-        path = folder_of(self.data, tenant) / "store.db"
         mcp = McpServers(self.operator.mcp_servers, keys=keys)
         self.opened.push_async_callback(mcp.close)
+        store = self.store(tenant)
+        await store.open()
         return Resources(
             tools=self.tools,
             graphs=self.graphs,
@@ -95,7 +108,7 @@ class TenantResources:
             keys=keys,
             environment=tenant == LOCAL_TENANT,
             saver=DurableSaver(self.database, tenant=tenant, serde=StrictSerializer(redactor)),
-            store=await self.opened.enter_async_context(open_store(path, redactor)),
+            store=GraphStore(store, self.operator.store.scope),
             keep=self.keep,
             exit_stack=self.opened,
         )

@@ -19,6 +19,7 @@ from stellwerk.agents.graphs.project_modules import keep_apart
 from stellwerk.errors import SettingsError
 from stellwerk.settings import adopt_environment
 from stellwerk.spec.messages import messages
+from stellwerk.spec.operator import StoreIndex
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NEVER_IMPORTED = {"setup", "conftest", "tests", "__init__"}
@@ -42,6 +43,16 @@ class _Http(BaseModel):
     enable_custom_route_auth: bool = True
 
 
+class _Index(StoreIndex):
+    model_config = ConfigDict(extra="allow")
+
+
+class _Store(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    index: _Index | None = None
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="allow")
 
@@ -49,6 +60,7 @@ class _File(BaseModel):
     env: str | dict[str, Any] = {}
     dependencies: list[str] = ["."]
     http: _Http = _Http()
+    store: _Store | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +86,7 @@ class LanggraphProject:
     is_apart: bool = False
     """Whether its modules are imported under names of their own, beside those of other projects."""
     http_app: HttpApp | None = None
+    store_index: StoreIndex | None = None
 
     def adopt(self) -> None:
         """Make the project's modules importable, and set its variables unless they are set."""
@@ -136,10 +149,21 @@ def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: b
         env = dotenv_values(env_file)
     variables = {name: str(value) for name, value in env.items() if value is not None}
     in_http = {f"http.{key}" for key in file.http.model_extra or {}}
-    if ignored := sorted({*extra, *in_http} - {"$schema"}):
+    store_index, unused = _store_index(path, file.store or _Store())
+    if ignored := sorted({*extra, *in_http, *unused} - {"$schema"}):
         notes.append(f"these keys have no meaning here and are ignored: {', '.join(ignored)}")
     notes = [f"{path.name}: {note}" for note in notes]
-    return LanggraphProject(graphs, variables, folders, tuple(notes), prefix is not None, http_app)
+    return LanggraphProject(graphs, variables, folders, tuple(notes), prefix is not None, http_app, store_index)
+
+
+def _store_index(path: Path, store: _Store) -> tuple[StoreIndex | None, set[str]]:
+    """The index, with the path of its function; and keys of ``store`` that have no meaning here."""
+    unused = {f"store.{key}" for key in store.model_extra or ()}
+    if store.index is None:
+        return None, unused
+    unused |= {f"store.index.{key}" for key in store.index.model_extra or ()}
+    embed = absolute_reference(path.parent, store.index.embed)
+    return StoreIndex(embed=embed, dims=store.index.dims, fields=store.index.fields), unused
 
 
 def _ids(names: Iterable[str], prefix: str | None) -> dict[str, str]:

@@ -42,6 +42,10 @@ def read_operator(config: Path | None) -> Operator:
         },
         "mcp_servers": {name: _server(folder, each) for name, each in operator.mcp_servers.items()},
     }
+    if operator.store.index is not None:
+        embed = absolute_reference(folder, operator.store.index.embed)
+        index = operator.store.index.model_copy(update={"embed": embed})
+        changes["store"] = operator.store.model_copy(update={"index": index})
     if operator.tokens is not None:
         jwks = _absolute(folder, operator.tokens.jwks)
         changes["tokens"] = operator.tokens.model_copy(update={"jwks": jwks})

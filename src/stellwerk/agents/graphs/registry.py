@@ -27,8 +27,8 @@ from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
 from stellwerk.agents.graphs.import_reference import load_all, load_reference, operator_code
 from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.graphs.state_types import AllowedType, state_types
-from stellwerk.agents.graphs.store import unused_parts
 from stellwerk.agents.runtime.session_user import SessionUser
+from stellwerk.agents.store.sqlite import unused_parts
 from stellwerk.errors import BrokenReference, NotFound
 from stellwerk.logs import get_logger
 from stellwerk.spec.messages import Suggestions
@@ -123,6 +123,8 @@ class GraphSettings:
     state_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     idempotent_tools: Mapping[str, Sequence[str]] = field(default_factory=dict)
     non_idempotent_nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    scoped: Collection[str] = ()
+    """Graphs whose store has a scope."""
 
     @staticmethod
     def of(operator: Operator) -> "GraphSettings":
@@ -132,11 +134,12 @@ class GraphSettings:
             state_types=operator.state_types,
             idempotent_tools=operator.idempotent_tools,
             non_idempotent_nodes=operator.non_idempotent_nodes,
+            scoped=operator.store.scope,
         )
 
     def names(self) -> set[str]:
         by_graph = (self.inputs, self.images, self.state_types, self.idempotent_tools, self.non_idempotent_nodes)
-        return {name for named in by_graph for name in named} - {ALL_GRAPHS}
+        return {name for named in (*by_graph, self.scoped) for name in named} - {ALL_GRAPHS}
 
     def only(self, graphs: Collection[str]) -> "GraphSettings":
         """The same for some graphs: others are not loaded."""

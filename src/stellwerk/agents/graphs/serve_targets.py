@@ -10,6 +10,7 @@ from stellwerk.agents.graphs.langgraph_json import HttpApp, LanggraphProject, re
 from stellwerk.errors import SettingsError, SpecError, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.load import load_system
+from stellwerk.spec.operator import StoreIndex
 from stellwerk.spec.yaml import SIZE_LIMIT
 
 logger = get_logger(__name__)
@@ -27,15 +28,21 @@ _PROJECT = re.compile(r"(?:(?P<prefix>[^=/]*)=)?(?P<file>.+\.json)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> dict[str, str]:
+class ServedSystems(dict[str, str]):
+    """Systems by name, and what their LangGraph projects set for the whole server."""
+
+    store_index: StoreIndex | None = None
+
+
+def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> ServedSystems:
     """The systems of the targets by name: references of graphs, and files of agent systems.
 
     The modules and variables of a LangGraph project are adopted.
 
     Raises:
-        SettingsError: a target is none, or a project has an ``auth`` that must not be ignored.
+        SettingsError: a target is none, a project has an ``auth`` that must not be ignored, or two have another index.
     """
-    found: dict[str, str] = {}
+    found = ServedSystems()
     projects: dict[str, LanggraphProject] = {}
     for target in targets:
         for name, place in _systems(target, projects, ignore_auth=ignore_auth).items():
@@ -45,6 +52,7 @@ def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> dict[str
                     remedy = f", or its project a prefix: my={target.rpartition('=')[2]}"
                 raise SettingsError(_twice(name, found[name], place) + remedy)
             found[name] = place
+    found.store_index = _store_index(projects)
     return found
 
 
@@ -65,6 +73,15 @@ def http_app_of(targets: Sequence[str]) -> HttpApp | None:
         problem = f"{' and '.join(found)} have an http.app each, and both would have the same paths"
         raise SettingsError(f"{problem}; leave it out of all but one")
     return next(iter(found.values()), None)
+
+
+def _store_index(projects: Mapping[str, LanggraphProject]) -> StoreIndex | None:
+    """The index of the projects: the server has one."""
+    given = {file: project.store_index for file, project in projects.items() if project.store_index is not None}
+    if len({each.model_dump_json() for each in given.values()}) > 1:
+        remedy = "the server has one index: take it out of all but one"
+        raise SettingsError(f"{' and '.join(given)} have different indexes under store.index; {remedy}")
+    return next(iter(given.values()), None)
 
 
 def names_system(target: str) -> bool:

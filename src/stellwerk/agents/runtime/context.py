@@ -82,6 +82,8 @@ class RunContext:
     timings: Timings = Timings()
     system: str = ""
     """The agent system that runs."""
+    user: str | None = None
+    """The user of the session."""
 
 
 _NO_SERVER = RunContext()

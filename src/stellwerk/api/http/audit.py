@@ -18,11 +18,12 @@ from stellwerk.documents import store as documents
 from stellwerk.log import transactions as log
 from stellwerk.runs import accept, graph_states, session_defaults, systems
 from stellwerk.runs import fork as forking
-from stellwerk.tenants import keys, quotas, secrets, tenants
+from stellwerk.tenants import keys, quotas, secrets, store_writes, tenants
 from stellwerk.tenants.audit import Action, Audit, Made, PendingEntry, recording
 
 _ONLY_READ = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONCERNED = "stellwerk.concerned"
+_READS = "stellwerk.reads"
 HANDSHAKE = "WS"  # in the place of a method, which a WebSocket does not have
 RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     log.create_many: lambda session: session.session_id,
@@ -44,6 +45,7 @@ RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     tenants.make_many: None,
     tenants.lock_many: None,
     quotas.set_many: None,
+    store_writes.admit_many: None,
 }
 """Operations that store the audit entry of their request, with how the id of a created object is read."""
 
@@ -68,7 +70,8 @@ class AuditMiddleware:
             nonlocal answered
             if message["type"] == "http.response.start":
                 answered = True
-                if not due.is_written or message["status"] != _success(scope):
+                failed = message["status"] != _success(scope)
+                if failed or not (due.is_written or scope.get(_READS)):
                     await _record(scope, message, due.ids)
             await send(message)
 
@@ -111,6 +114,11 @@ def _success(scope: Scope) -> int:
 def concerns(request: Request, tenant: str) -> None:
     """The request affects this tenant, which may be another than the principal's."""
     request.scope[_CONCERNED] = tenant
+
+
+def only_reads(request: Request) -> None:
+    """The request changes nothing, although its method may: it is recorded only if it fails."""
+    request.scope[_READS] = True
 
 
 def origin_of(scope: Scope) -> str:

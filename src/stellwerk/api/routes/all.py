@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter
 
 from stellwerk.api.routes import administration as admin
-from stellwerk.api.routes import files, messages, operations, sessions, state, stream, systems, websocket
+from stellwerk.api.routes import files, messages, operations, sessions, state, store, stream, systems, websocket
 from stellwerk.api.services import PluginRouters, Services
 
 
@@ -20,6 +20,8 @@ def routers(services: Services, plugged_in: Sequence[PluginRouters], *, frame_li
         systems.routes(services),
         systems.tool_routes(services),
         files.routes(services),
+        store.item_routes(services),
+        store.routes(services),
         *(router for each in plugged_in for router in each.others),
         stream.one_shot_routes(services),
         stream.ticket_routes(services),

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self, TypedDict, get_args
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from stellwerk.agents.store.tenant_store import FoundItem, StoreItem
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.problems import ProblemDetails
 from stellwerk.runs.commands import Accepted, Stopped
@@ -37,6 +38,18 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
     messages: list[TranscriptEntry]
     next: int | None
+
+
+class FoundItems(Struct, frozen=True, kw_only=True):
+    """Items of the store: the best first, or without a query the latest."""
+
+    items: list[FoundItem]
+
+
+class NamespaceList(Struct, frozen=True, kw_only=True):
+    """Namespaces of the store that have items, each as its labels."""
+
+    namespaces: list[list[str]]
 
 
 class SessionState(StateInfo):
@@ -188,7 +201,7 @@ class UsagePage(Struct, frozen=True, kw_only=True):
 PUBLISHED: Sequence[type] = (
     *(ProblemDetails, Session, SessionPage, Accepted, Stopped, EventPage, DialectLine, Transcript),
     *(SessionState, UsageInfo, Artifacts, RegisteredSystem, ResolvedSystem, SystemPage),
-    *(GraphValues, CheckpointPage, StateUpdated),
+    *(GraphValues, CheckpointPage, StateUpdated, StoreItem, FoundItems, NamespaceList),
     *(DescribedTool, ToolList, StoredFile, Health),
     *(TicketInfo, Me, TenantInfo, TenantList, KeyInfo, KeyList, NewKey, AuditPage),
     *(SecretInfo, SecretList, SecretsRotated, Limits, UsagePage),

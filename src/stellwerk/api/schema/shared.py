@@ -129,9 +129,9 @@ def _parameters(
     if given_input is None and config is None and context is None:
         return NO_PARAMETERS
     given = RunParameters(
-        input=_storable("input", given_input),
-        config=_storable("config", None if config is None else config.model_dump(exclude_none=True)),
-        context=_storable("context", context),
+        input=storable("input", given_input),
+        config=storable("config", None if config is None else config.model_dump(exclude_none=True)),
+        context=storable("context", context),
     )
     if len(msgspec.json.encode(given)) > limit:
         field = "context" if given_input is None else "input"
@@ -143,7 +143,8 @@ def _parameters(
     return given
 
 
-def _storable(field: str, value: Any) -> Any:
+def storable(field: str, value: Any) -> Any:
+    """The value; raises ``InvalidField`` if it cannot be stored as it is."""
     safe = canonical(value, depth=PAYLOAD_DEPTH)
     if safe.notes:
         raise InvalidField(f"{field}: this cannot be stored as it is: {safe.notes[0]}", field=field)
