@@ -20,7 +20,7 @@ from tests.runs.talking import begin, events, rest_of_run
 
 HERE = Path(__file__).parent
 GRAPHS = ("desk", "enrichment", "settings")
-FACTORIES = ("styled", "managed", "strict", "once", "asking")
+FACTORIES = ("styled", "managed", "strict", "once", "asking", "locked")
 SECRET = "Canary-Token-4711"
 
 
@@ -227,6 +227,17 @@ async def test_an_assistant_refers_to_secrets_that_are_never_stored_or_shown(fol
     assert (folder / "tokens").read_text() == f"Bearer {SECRET} None\n", "the graph has it"
     stored = b"".join(file.read_bytes() for file in (folder / "data").rglob("*") if file.is_file())
     assert SECRET.encode() not in stored
+
+
+async def test_a_secret_has_to_fit_the_schema_and_its_reference_has_not(client: httpx2.AsyncClient) -> None:
+    await client.put("/secrets/lock_key", json={"value": "sk-0123456789"})
+    await register(client, "keeper", "locked", context={"key": "${secret:lock_key}"})
+    sid = await begin(client, "keeper")
+    assert await answered(client, sid, text="hi") == "a key of 13 characters"
+    await client.put("/secrets/lock_key", json={"value": "pk-0123456789"})
+    told = await round_of(client, sid, text="hi")
+    assert told[-1]["payload"]["status"] == "failed"
+    assert "pk-0123456789" not in json.dumps(await events(client, sid))
 
 
 async def test_a_member_uses_the_secret_of_an_assistant_and_names_none(client: httpx2.AsyncClient) -> None:

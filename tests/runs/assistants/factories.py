@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 from langgraph_sdk.runtime import ServerRuntime
+from pydantic import BaseModel, Field
 
 HERE = Path(__file__).parent
 
@@ -78,6 +79,18 @@ def strict(config: RunnableConfig) -> Iterator[Any]:
 def once() -> Any:
     note("once")
     return graph_saying("once")
+
+
+class Locked(BaseModel):
+    key: str = Field("", pattern="^sk-")
+
+
+def unlock(state: MessagesState, runtime: Runtime[Locked]) -> dict[str, Any]:
+    return {"messages": [AIMessage(f"a key of {len(runtime.context.key)} characters")]}
+
+
+builder: StateGraph[Any, Any, Any, Any] = StateGraph(MessagesState, context_schema=Locked)
+locked: Any = builder.add_node("unlock", unlock).add_edge(START, "unlock").compile()
 
 
 @dataclass
