@@ -25,9 +25,9 @@ LONGEST_FILE = 500
 # The most lines that a package may have. A cap is lowered when its package shrinks, and raised only by a commit of its
 # own that says why.
 PACKAGE_CAPS = {
-    "agents/build": 1221,
+    "agents/build": 1222,
     "agents/checkpoints": 1324,
-    "agents/graphs": 1982,
+    "agents/graphs": 1993,
     "agents/mcp": 1049,
     "agents/middleware": 865,
     "agents/recorded": 705,
@@ -50,7 +50,7 @@ PACKAGE_CAPS = {
     "processes": 432,
     "redaction": 379,
     "runs": 3153,
-    "spec": 2493,
+    "spec": 2497,
     "stream": 2174,
     "tenants": 1708,
     "testing": 162,
