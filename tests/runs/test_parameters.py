@@ -319,6 +319,23 @@ async def test_an_agent_system_publishes_what_its_graph_wants(client: httpx2.Asy
     assert enrichment["input_schema"]["required"] == ["topic", "extraction_schema"]
 
 
+async def test_an_agent_system_publishes_where_a_text_goes_and_what_its_graph_keeps(
+    client: httpx2.AsyncClient,
+) -> None:
+    async def graph(name: str) -> dict[str, Any]:
+        (agent,) = (await client.get(f"/agent-systems/{name}")).json()["agents"]
+        return dict(agent)
+
+    mail, desk, enrichment, number = [await graph(name) for name in ("mail", "desk", "enrichment", "number")]
+    assert (mail["takes_text"], "text_key" in mail) == (False, False)
+    assert (desk["takes_text"], desk["text_key"]) == (True, "messages")
+    assert (enrichment["takes_text"], enrichment["text_key"]) == (True, "topic")
+    assert (number["takes_text"], "state_schema" in number) == (False, False)
+    assert set(mail["state_schema"]["properties"]) == {"email_input", "priority", "answer"}
+    assert set(enrichment["state_schema"]["properties"]) == {"topic", "extraction_schema", "seen", "info"}
+    assert (mail["reducers"], enrichment["reducers"], desk["reducers"]) == ([], ["seen"], ["messages"])
+
+
 async def test_the_client_and_the_websocket_send_them_too(folder: Path) -> None:
     async with running_server(Settings(data=folder / "data"), own=places(folder)) as address:
         async with Client(address) as client:

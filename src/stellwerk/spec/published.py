@@ -35,7 +35,11 @@ class PublishedAgent(TypedDict):
     description: str
     graph: NotRequired[str]
     input_schema: NotRequired[dict[str, Any]]
+    takes_text: NotRequired[bool]
+    text_key: NotRequired[str]
     output_schema: NotRequired[dict[str, Any]]
+    state_schema: NotRequired[dict[str, Any]]
+    reducers: NotRequired[list[str]]
     context_schema: NotRequired[dict[str, Any]]
     config_schema: NotRequired[dict[str, Any]]
     nodes: NotRequired[list[str]]

@@ -128,7 +128,8 @@ class Resources:
         )
 
     def _graph_schemas(self, graph: str) -> dict[str, Any]:
-        return graph_schemas(self._seen.get(graph) or self._opened.get(graph) or self.graphs.find(graph).source)
+        entry = self.graphs.find(graph)
+        return graph_schemas(self._seen.get(graph) or self._opened.get(graph) or entry.source, entry.input_key)
 
 
 def effect_of(tool: BaseTool) -> str:

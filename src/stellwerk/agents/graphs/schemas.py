@@ -4,27 +4,40 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from langgraph.channels import AnyValue, EphemeralValue, LastValue, LastValueAfterFinish, UntrackedValue
 from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic_core import SchemaValidator
 
-from stellwerk.agents.graphs.input import ROOT, field_types, input_shape, required_fields, takes_messages, unwrapped
+from stellwerk.agents.graphs.input import (
+    ROOT,
+    field_types,
+    find_input,
+    input_shape,
+    required_fields,
+    takes_messages,
+    unwrapped,
+)
 from stellwerk.agents.graphs.state_types import hints_of
+from stellwerk.errors import BrokenReference
 
 _LARGEST_SCHEMA = 64 * 1024
+_REPLACED = (LastValue, LastValueAfterFinish, AnyValue, EphemeralValue, UntrackedValue)
+"""Channels whose value an update replaces; all others combine the two."""
 
 
 @lru_cache(maxsize=200)
-def graph_schemas(graph: Any) -> dict[str, Any]:
-    """The schemas of input, output, context and config, and the names of the nodes.
+def graph_schemas(graph: Any, input_key: str | None = None) -> dict[str, Any]:
+    """The schemas of input, output, state, context and config, and the names of the nodes.
 
     Empty for a factory of graphs. A graph without a context schema has neither that nor one of config.
     """
     if not isinstance(graph, Pregel | StateGraph):
         return {}
-    found = {"input_schema": _input_schema(graph), "output_schema": output_schema(graph)}
+    found = {"input_schema": _input_schema(graph), **_text_input(graph, input_key)}
+    found |= {"output_schema": output_schema(graph), **_state_schema(graph)}
     wanted: Any = graph.context_schema
     if wanted is not None:
         schema = _schema(field_types(wanted), required_fields(wanted))
@@ -37,7 +50,29 @@ def _input_schema(graph: Any) -> dict[str, Any]:
     shape = input_shape(graph)
     if shape.fields is None:
         return _schema({ROOT: shape.whole})
-    return _schema(shape.fields, shape.required)
+    schema = _schema(shape.fields, shape.required)
+    return {**schema, "additionalProperties": True} if shape.is_open else schema
+
+
+def _text_input(graph: Any, input_key: str | None) -> dict[str, Any]:
+    """Whether the text of a message has a place in the input, and under which key."""
+    try:
+        found = find_input(graph, name="", key=input_key)
+    except BrokenReference:  # the graph cannot be used, which is reported elsewhere
+        return {}
+    key = {} if found.key is None else {"text_key": found.key}
+    return {"takes_text": found.form != "none", **key}
+
+
+def _state_schema(graph: Any) -> dict[str, Any]:
+    """The keys of the state, and those that a reducer combines with what they have."""
+    builder: Any = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
+    if builder is None or ROOT in builder.channels:
+        return {}
+    hints = {key: hint for schema in builder.schemas for key, hint in hints_of(schema).items()}
+    channels = {key: channel for key, channel in builder.channels.items() if not key.startswith("__")}
+    reduced = [key for key, channel in channels.items() if not isinstance(channel, _REPLACED)]
+    return {"state_schema": _schema({key: hints.get(key, Any) for key in channels}), "reducers": reduced}
 
 
 @lru_cache(maxsize=200)
