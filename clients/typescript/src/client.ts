@@ -6,14 +6,17 @@ import { Workflows } from "./workflows.js";
 
 export type Profile = "user" | "debug";
 
-/** `input`, `config` and `context` are for graphs; `GET /agent-systems/{id}` has their schemas. */
-export interface NewMessage {
-  /** May be empty if there are documents or input. */
-  readonly text: string;
-  readonly documents?: readonly string[] | undefined;
+/** For graphs; `GET /agent-systems/{id}` has their schemas. */
+export interface RunParameters {
   readonly input?: unknown;
   readonly config?: Readonly<Record<string, unknown>> | undefined;
   readonly context?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface NewMessage extends RunParameters {
+  /** May be empty if there are documents or input. */
+  readonly text: string;
+  readonly documents?: readonly string[] | undefined;
   readonly if_busy?: "reject" | "enqueue" | "interrupt" | undefined;
 }
 
@@ -21,6 +24,15 @@ export interface NewMessage {
 export interface SessionDefaults {
   readonly config?: Readonly<Record<string, unknown>> | null | undefined;
   readonly context?: Readonly<Record<string, unknown>> | null | undefined;
+}
+
+/** A change of the graph's state, as if a node had returned these values. */
+export interface NewState {
+  readonly values: unknown;
+  /** Default: the node that ran last. */
+  readonly as_node?: string | undefined;
+  /** Where to go back to first. Default: the latest. */
+  readonly checkpoint_id?: string | undefined;
 }
 
 export interface NewAnswer {
@@ -92,6 +104,21 @@ export class Client {
 
   state(sid: string): Promise<api.SessionState> {
     return this.#get(`/sessions/${segment(sid)}/state`);
+  }
+
+  /** The state of the session's graph, now or at a checkpoint. */
+  graphState(sid: string, checkpointId?: string, signal?: AbortSignal): Promise<api.GraphValues> {
+    return this.#get(`/sessions/${segment(sid)}/state/values`, { checkpoint_id: checkpointId }, signal);
+  }
+
+  /** The checkpoints of the session's graph, the newest first. */
+  graphHistory(sid: string, page: Page & { before?: string | undefined } = {}): Promise<api.CheckpointPage> {
+    return this.#get(`/sessions/${segment(sid)}/state/history`, page);
+  }
+
+  /** Changes the state of the session's graph, as LangGraph's `update_state`. */
+  updateGraphState(sid: string, change: NewState, key?: string): Promise<api.StateUpdated> {
+    return this.#send("POST", `/sessions/${segment(sid)}/state`, change, key);
   }
 
   transcript(sid: string, page: Page & { after?: number | undefined } = {}): Promise<api.Transcript> {

@@ -1,5 +1,13 @@
 export { Chain } from "./chain.js";
-export { Client, type NewAnswer, type NewMessage, type Profile, type SessionDefaults } from "./client.js";
+export {
+  Client,
+  type NewAnswer,
+  type NewMessage,
+  type NewState,
+  type Profile,
+  type RunParameters,
+  type SessionDefaults,
+} from "./client.js";
 export { type StreamControl, streamControl } from "./control.js";
 export { Dict } from "./dict.js";
 export { type AiMessage, dispatch, type ToolEvent } from "./dispatch.js";

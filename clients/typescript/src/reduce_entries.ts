@@ -23,9 +23,17 @@ export function said(session: Session, envelope: MessageEnvelope): Session {
     documents: payload.documents,
     output: payload.output,
     author: payload.author,
+    ...parametersOf(payload),
     callId: session.calls.has(id) ? id : undefined,
   };
   return { ...session, drafts, entries: [...session.entries, entry] };
+}
+
+function parametersOf({ input, config, context }: MessageEnvelope["payload"]): Pick<MessageEntry, "parameters"> {
+  if (input === undefined && config === undefined && context === undefined) return {};
+  return {
+    parameters: { ...(input === undefined ? {} : { input }), ...(config && { config }), ...(context && { context }) },
+  };
 }
 
 /** Removes the entry with this id, as in the log; content derived from it stays. */

@@ -150,6 +150,57 @@ export interface SessionState {
   readonly position: number;
 }
 
+/** The state of a session's graph at a checkpoint; before the first one it is empty. */
+export interface GraphValues {
+  /** By the keys of the graph, with its reducers applied. */
+  readonly values: unknown;
+  /** The nodes that would run next. */
+  readonly next: readonly string[];
+  readonly tasks: readonly GraphTask[];
+  readonly checkpoint_id: string | null;
+  readonly parent_checkpoint_id: string | null;
+  readonly created_at: number | null;
+  readonly source: string | null;
+  readonly step: number | null;
+  /** Changes that were made to show the values as JSON. */
+  readonly sanitized?: readonly string[];
+}
+
+/** A node of the next step; with interrupts if it waits for an answer. */
+export interface GraphTask {
+  readonly id: string;
+  readonly name: string;
+  readonly interrupts: readonly { readonly id: string; readonly value: unknown }[];
+  /** The class of the exception with which it failed. */
+  readonly error?: string;
+}
+
+export interface CheckpointInfo {
+  readonly checkpoint_id: string;
+  readonly parent_checkpoint_id: string | null;
+  readonly created_at: number;
+  /** input, loop (a step of the graph), update or fork. */
+  readonly source: string;
+  readonly step: number;
+  readonly next: readonly string[];
+  readonly node: string | null;
+  readonly run_id: string | null;
+  readonly position: number | null;
+}
+
+export interface CheckpointPage {
+  readonly checkpoints: readonly CheckpointInfo[];
+  /** The `before` of the next page. */
+  readonly next: string | null;
+}
+
+export interface StateUpdated {
+  readonly checkpoint_id: string;
+  readonly position: number;
+  /** The nodes that run when the open question is answered. */
+  readonly next: readonly string[];
+}
+
 export interface Artifact {
   readonly kind: "todolist" | "document";
   readonly name: string;
@@ -207,7 +258,13 @@ export interface PublishedAgent {
   readonly description: string;
   readonly graph?: string;
   readonly input_schema?: Readonly<Record<string, unknown>>;
+  /** Whether the text of a message has a place in the input, and under which key. */
+  readonly takes_text?: boolean;
+  readonly text_key?: string;
   readonly output_schema?: Readonly<Record<string, unknown>>;
+  readonly state_schema?: Readonly<Record<string, unknown>>;
+  /** Keys of the state that combine an update with what they have. */
+  readonly reducers?: readonly string[];
   readonly context_schema?: Readonly<Record<string, unknown>>;
   readonly config_schema?: Readonly<Record<string, unknown>>;
   readonly nodes?: readonly string[];

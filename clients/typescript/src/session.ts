@@ -1,6 +1,7 @@
 /** A session as a front end shows it: the fold of its envelopes. Immutable. */
 
 import { Chain } from "./chain.js";
+import type { RunParameters } from "./client.js";
 import { Dict } from "./dict.js";
 import type { Failure, FilePart, Outcome, RunEnded, RunStarted, TextPart, ToolCallRef, Usage } from "./envelope.gen.js";
 import type { ToolResult } from "./events.js";
@@ -86,6 +87,8 @@ export interface MessageEntry extends EntryFields {
   /** The answer as data, if a graph ended with structured output; the text is its JSON, or a text beside it. */
   readonly output?: unknown;
   readonly author?: string;
+  /** Of a user's message to a graph: its further input, config and context. */
+  readonly parameters?: RunParameters;
   /** The model call that wrote it, if one did. */
   readonly callId?: string;
 }
