@@ -1,7 +1,17 @@
 import { Problem } from "@stellwerk/client";
-import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { requestJson, requestText } from "./request";
-import type { ListedSystem, Me, Session, System, Tool } from "./types";
+import type {
+  CheckpointPage,
+  GraphValues,
+  ListedSystem,
+  Me,
+  NewState,
+  Session,
+  StateUpdated,
+  System,
+  Tool,
+} from "./types";
 
 /**
  * A `Problem` is final and not retried; only an unreachable server is. The server may be local, so the browser's
@@ -58,6 +68,39 @@ export const tools = queryOptions({
   queryKey: ["tools"],
   queryFn: async ({ signal }) => (await requestJson<{ tools: Tool[] }>("/tools", { signal })).tools,
 });
+
+/** Checkpoints per request. */
+const CHECKPOINTS = 50;
+
+const stateOf = (sid: string, what = "") => `/sessions/${encodeURIComponent(sid)}/state${what}`;
+
+/** The state of a session's graph, now or at a checkpoint. `at`: the position in the log that it is read for. */
+export const graphState = (sid: string, checkpoint: string | null, at: string) =>
+  queryOptions({
+    queryKey: ["graph-state", sid, checkpoint, at],
+    queryFn: ({ signal }) => {
+      const query = checkpoint === null ? "" : `?checkpoint_id=${encodeURIComponent(checkpoint)}`;
+      return requestJson<GraphValues>(stateOf(sid, `/values${query}`), { signal });
+    },
+    placeholderData: keepPreviousData,
+    gcTime: 10_000, // a state may be large
+  });
+
+/** The checkpoints of a session's graph, the newest first, page by page. */
+export const graphHistory = (sid: string, at: string) =>
+  infiniteQueryOptions({
+    queryKey: ["graph-history", sid, at],
+    queryFn: ({ signal, pageParam }) => {
+      const before = pageParam === null ? "" : `&before=${encodeURIComponent(pageParam)}`;
+      return requestJson<CheckpointPage>(stateOf(sid, `/history?limit=${CHECKPOINTS}${before}`), { signal });
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ next }) => next,
+    placeholderData: keepPreviousData,
+  });
+
+export const changeState = (sid: string, change: NewState, once: string) =>
+  requestJson<StateUpdated>(stateOf(sid), { method: "POST", json: change, once });
 
 export const beginSession = (systemId: string) =>
   requestJson<Session>("/sessions", { method: "POST", json: { agent_system_id: systemId } });

@@ -38,7 +38,7 @@ export function SessionList({ sessions: live }: { sessions: readonly Session[] }
 }
 
 function SessionLink({ session, now }: { session: Session; now: number }) {
-  const { shell, language } = useTexts();
+  const { shell, chat, language } = useTexts();
   return (
     <Link
       to="/chat/$sid"
@@ -47,7 +47,7 @@ function SessionLink({ session, now }: { session: Session; now: number }) {
       activeProps={{ className: "bg-accent-soft hover:bg-accent-soft", "aria-current": "page" }}
     >
       <span className={classes("block truncate text-sm font-medium", !session.title && "text-muted")}>
-        {session.title ?? shell.untitled}
+        {session.title ?? (session.round > 0 ? chat.session(session.agent_system_id) : shell.untitled)}
       </span>
       <span className="mt-0.5 flex items-center gap-2 text-xs text-muted">
         <span className="truncate">{session.agent_system_id}</span>

@@ -1,3 +1,4 @@
+import type { RunParameters } from "@stellwerk/client";
 import { useCallback, useMemo } from "react";
 import { type Stored, stored, useStored } from "./stored";
 
@@ -10,7 +11,12 @@ export interface Attached {
 export interface Draft {
   text: string;
   files: readonly Attached[];
+  /** For a graph. In the input box they are in a form, see `FormDraft`. */
+  parameters?: RunParameters;
 }
+
+/** The forms next to the input box: their content as typed, or values that they are to show. */
+export type FormDraft = { readonly typed: Readonly<Record<string, unknown>> } | { readonly given: RunParameters };
 
 const NOTHING: Draft = { text: "", files: [] };
 
@@ -62,7 +68,12 @@ export function giveBack(sid: string, said: readonly Draft[]): void {
     .join("\n");
   const files = new Map(drafts.flatMap((draft) => draft.files).map((file) => [file.id, file]));
   place.set(JSON.stringify({ text, files: [...files.values()] }));
+  const given = said.findLast(({ parameters }) => parameters)?.parameters;
+  if (given) placeOf(`form.${sid}`).set(JSON.stringify({ given } satisfies FormDraft));
 }
+
+/** The forms of a session's next message; null if nothing was typed yet. They keep what was sent last. */
+export const useFormDraft = (sid: string) => useKept<FormDraft>(`form.${sid}`);
 
 /** Clears the draft if it still has this text. */
 export function take(sid: string, text: string): Draft | null {

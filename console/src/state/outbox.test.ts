@@ -52,3 +52,18 @@ test("a rejected message blocks later ones until it is sent again or taken back"
   await drain("refused", send);
   expect(got.map(([text]) => text)).toEqual(["bad", "bad", "good"]);
 });
+
+test("the parameters of a message are sent with it, and a rejection names its field", async () => {
+  const parameters = { input: { days: 0 }, context: { language: "German" } };
+  put("graph", { text: "", files: [], parameters }, "enqueue");
+  const sent: NewMessage[] = [];
+  const refuse = async (_: string, message: NewMessage) => {
+    sent.push(message);
+    throw new Problem(422, { code: "invalid_request", detail: "input.days: too small", field: "input.days" });
+  };
+  await drain("graph", refuse as Parameters<typeof drain>[1]);
+  expect(sent).toEqual([{ text: "", documents: [], if_busy: "enqueue", ...parameters }]);
+  const fields: unknown[] = [];
+  drop("graph", ({ refusal }) => fields.push(refusal?.field) > 0);
+  expect(fields).toContain("input.days");
+});

@@ -5,6 +5,14 @@ import { pause } from "../server/timeouts";
 import type { Draft } from "./draft";
 import { namesOf, type Stored, stored, useStored } from "./stored";
 
+export interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  /** The invalid field, such as `input.topic`. */
+  readonly field?: string | undefined;
+}
+
 /** A message to send. Its idempotency key stays the same across retries, so the server accepts it once. */
 export interface Outgoing extends Draft {
   readonly key: string;
@@ -13,7 +21,7 @@ export interface Outgoing extends Draft {
   /** Its position in the log, once accepted. */
   readonly position?: number;
   /** Why it was rejected. */
-  readonly refusal?: { readonly status: number; readonly code: string; readonly detail: string };
+  readonly refusal?: Refusal;
 }
 
 const PREFIX = "outbox.";
@@ -44,8 +52,8 @@ export function useOutbox(sid: string): readonly Outgoing[] {
   return useMemo(() => parsed(text), [text]);
 }
 
-export function put(sid: string, { text, files }: Draft, ifBusy: Outgoing["ifBusy"]): void {
-  change(sid, (now) => [...now, { text: text.trim(), files, ifBusy, key: freshKey() }]);
+export function put(sid: string, { text, ...rest }: Draft, ifBusy: Outgoing["ifBusy"]): void {
+  change(sid, (now) => [...now, { ...rest, text: text.trim(), ifBusy, key: freshKey() }]);
 }
 
 export function drop(sid: string, isGone: (message: Outgoing) => boolean): void {
@@ -83,16 +91,17 @@ function unsent(sid: string): Outgoing | undefined {
 }
 
 /** Retries until the server accepts or rejects: a broken connection does not tell which. */
-async function tried(sid: string, { text, files, key, ifBusy }: Outgoing, send: typeof sendMessage) {
-  const message = { text, documents: files.map(({ id }) => id), if_busy: ifBusy };
+async function tried(sid: string, outgoing: Outgoing, send: typeof sendMessage) {
+  const { text, files, parameters, key, ifBusy } = outgoing;
+  const message = { text, documents: files.map(({ id }) => id), ...parameters, if_busy: ifBusy };
   for (let count = 0; ; count += 1) {
     try {
       const { position }: Accepted = await send(sid, message, key);
       return { position };
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const { status, code, message: detail } = error;
-      if (status !== 0 && status < 502) return { refusal: { status, code, detail } };
+      const { status, code, message: detail, field } = error;
+      if (status !== 0 && status < 502) return { refusal: { status, code, detail, field } };
       await pause(Math.min(500 * 2 ** count, 5_000));
     }
   }

@@ -12,10 +12,12 @@ export interface Upload {
   readonly cancel: () => void;
 }
 
+type Pending = Pick<Outgoing, "text" | "parameters" | "ifBusy">;
+
 const NONE: readonly Upload[] = [];
 const underWay = new Map<string, readonly Upload[]>();
 /** Messages to send when their files are uploaded. A reload ends the uploads and forgets them. */
-const pending = new Map<string, Pick<Outgoing, "text" | "ifBusy">>();
+const pending = new Map<string, Pending>();
 const listeners = new Set<() => void>();
 
 function subscribe(listener: () => void): () => void {
@@ -37,8 +39,8 @@ export const useUploads = (sid: string): readonly Upload[] =>
   useSyncExternalStore(subscribe, () => underWay.get(sid) ?? NONE);
 
 /** Sends the draft when all uploads are complete. Editing the text or losing a file cancels this. */
-export function sendWhenThere(sid: string, { text, ifBusy }: Pick<Outgoing, "text" | "ifBusy">): void {
-  pending.set(sid, { text, ifBusy });
+export function sendWhenThere(sid: string, message: Pending): void {
+  pending.set(sid, message);
   tell();
 }
 
@@ -53,7 +55,8 @@ function arrived(sid: string): void {
   tell();
   const draft = take(sid, message.text);
   if (!draft) return;
-  put(sid, draft, message.ifBusy);
+  const { parameters, ifBusy } = message;
+  put(sid, { ...draft, ...(parameters && { parameters }) }, ifBusy);
   void drain(sid);
 }
 

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { Badge } from "../../parts/Badge";
 import { buttonLook } from "../../parts/Button";
 import { EmptyState } from "../../parts/EmptyState";
 import { ErrorNote } from "../../parts/ErrorNote";
@@ -52,26 +53,53 @@ function Choices({ systems: found, onChoose }: { systems: readonly ListedSystem[
     );
   return (
     <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 xl:grid-cols-3">
-      {found.map(({ id, version, description }) => (
+      {found.map(({ id, version, description, unusable }) => (
         <li key={id} className="flex">
-          <button
-            type="button"
-            onClick={() => onChoose(id)}
-            className="flex w-full items-start gap-4 rounded-xl border border-line bg-surface p-4 text-left shadow-card transition-colors hover:border-accent"
-          >
-            <span className="grid size-10 shrink-0 place-items-center rounded-xl bg-accent-soft text-accent">
-              <Icon name="chat" size={20} />
-            </span>
-            <span className="min-w-0">
-              <span className="block truncate font-medium">
-                <span className="sr-only">{chat.startWith} </span>
-                {id}
+          {unusable !== undefined ? (
+            <Unusable id={id} reason={unusable} />
+          ) : (
+            <button
+              type="button"
+              onClick={() => onChoose(id)}
+              className="flex w-full items-start gap-4 rounded-xl border border-line bg-surface p-4 text-left shadow-card transition-colors hover:border-accent"
+            >
+              <span className="grid size-10 shrink-0 place-items-center rounded-xl bg-accent-soft text-accent">
+                <Icon name="chat" size={20} />
               </span>
-              <span className="line-clamp-4 text-sm text-muted">{description || chat.version(version)}</span>
-            </span>
-          </button>
+              <span className="min-w-0">
+                <span className="block truncate font-medium">
+                  <span className="sr-only">{chat.startWith} </span>
+                  {id}
+                </span>
+                <span className="line-clamp-4 text-sm text-muted">{description || chat.version(version)}</span>
+              </span>
+            </button>
+          )}
         </li>
       ))}
     </ul>
+  );
+}
+
+/** A system whose graph cannot be loaded: the reason, and the way to its page. */
+function Unusable({ id, reason }: { id: string; reason: string }) {
+  const { chat } = useTexts();
+  return (
+    <Link
+      to="/systems/$id"
+      params={{ id }}
+      className="flex w-full items-start gap-4 rounded-xl border border-line bg-canvas p-4 transition-colors hover:border-accent"
+    >
+      <span className="grid size-10 shrink-0 place-items-center rounded-xl bg-bad-soft text-bad">
+        <Icon name="alert" size={20} />
+      </span>
+      <span className="min-w-0 flex-1">
+        <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
+          <span className="truncate font-medium">{id}</span>
+          <Badge tone="bad">{chat.unusable}</Badge>
+        </span>
+        <span className="line-clamp-6 text-sm break-words whitespace-pre-line text-muted">{reason}</span>
+      </span>
+    </Link>
   );
 }

@@ -10,52 +10,70 @@ import type { Texts } from "../../texts/types";
 import { Attachments } from "./Attachments";
 import { type Asked, answerTargetIn } from "./answerTarget";
 import { useAttaching } from "./attaching";
+import { InputForms, MoreButton } from "./input/InputForms";
+import { useForms } from "./input/useForms";
 import { StopButton, useStop } from "./StopButton";
 import type { Sending } from "./sending";
 
 interface Props {
   sid: string;
+  /** The agent system, once it is known. */
+  system: string | undefined;
   session: Session;
   /** In replay: nothing can be sent. */
   isPast: boolean;
   sending: Sending;
 }
 
-/** The input box. Enter sends, Shift+Enter starts a new line, Escape stops the run. */
-export function Composer({ sid, session, isPast, sending }: Props) {
+/** The input box. Enter sends, Shift+Enter starts a new line, Escape stops the run. A graph may have forms above it. */
+export function Composer({ sid, system, session, isPast, sending }: Props) {
   const texts = useTexts();
   const { chat } = texts;
   const [draft, setDraft] = useDraft(sid);
   const box = useRef<HTMLTextAreaElement>(null);
-  const attaching = useAttaching({ sid, draft, setDraft, isOpen: !isPast });
+  const form = useRef<HTMLFormElement>(null);
   const stop = useStop(sid, session);
   const isBusy = session.status === "running" && !session.awaitingUserInput;
+  const asked = answerTargetIn(session);
+  const forms = useForms({ sid, system, session, asked, sending, around: form });
+  const { takesText } = forms.wanted;
+  const { parameters } = forms.parameters;
+  const attaching = useAttaching({ sid, draft, setDraft, isOpen: !isPast && takesText });
   const isUploading = attaching.uploads.length > 0;
   const isWaiting = useWaitingText(sid) === draft.text;
-  const asked = answerTargetIn(session);
-  const lacks = isWaiting ? "upload" : lackOf(draft, isUploading, asked);
+  const mayBeEmpty = !takesText || ("input" in parameters && !(forms.wanted.needsText && session.runs.length === 0));
+  const lacks = isWaiting ? "upload" : lackOf(draft, isUploading || mayBeEmpty, asked);
   useEffect(() => toBox(box.current), []);
   const send = () => {
-    if (lacks !== null) return;
-    if (isUploading) sending.sendWhenThere(draft);
+    if (lacks !== null || !forms.check()) return;
+    const message = {
+      ...(takesText ? draft : NO_TEXT),
+      ...(Object.keys(parameters).length > 0 ? { parameters } : {}),
+    };
+    if (isUploading) sending.sendWhenThere(message);
     else {
-      sending.send(draft);
-      setDraft(null);
+      sending.send(message);
+      if (takesText) setDraft(null);
     }
+    forms.settle();
     box.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
-    if (event.key === "Enter" && !event.shiftKey) {
+    const isText = event.target === box.current;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey || (isText && !event.shiftKey))) {
       event.preventDefault();
       send();
     } else if (event.key === "Escape" && isBusy) stop.run();
   };
   if (isPast) return <p className="border-t border-line px-6 py-4 text-center text-sm text-muted">{chat.replayed}</p>;
-  const placeholder = isBusy ? chat.placeholderBusy : wanted(asked, texts);
+  const placeholder = isBusy ? chat.placeholderBusy : placeholderFor(asked, texts);
   return (
     <form
+      ref={form}
+      noValidate
       className="px-3 pb-3 sm:px-6 sm:pb-5"
+      onKeyDown={onKeyDown}
       onSubmit={(event) => {
         event.preventDefault();
         send();
@@ -67,8 +85,12 @@ export function Composer({ sid, session, isPast, sending }: Props) {
           attaching.isOver ? "border-accent bg-accent-soft" : "border-line-strong",
         )}
       >
+        {!forms.isFolded && (
+          <InputForms parameters={forms.parameters} shown={forms.wanted.shown} isOpen={forms.isOpen} />
+        )}
         <Attachments draft={draft} attaching={attaching} onTaken={() => toBox(box.current)} />
         <textarea
+          hidden={!takesText}
           ref={box}
           rows={1}
           dir="auto"
@@ -77,27 +99,36 @@ export function Composer({ sid, session, isPast, sending }: Props) {
           value={draft.text}
           maxLength={65_536}
           onChange={(event) => setDraft({ ...draft, text: event.target.value })}
-          onKeyDown={onKeyDown}
           onPaste={(event) => event.clipboardData.files.length > 0 && attaching.take(event.clipboardData.files)}
           className="field-sizing-content block max-h-60 min-h-9 w-full resize-none bg-transparent px-2 py-1.5 outline-none placeholder:text-muted max-md:text-base"
         />
         <div className="flex items-center gap-2">
-          <AttachButton onFiles={attaching.take} />
+          {takesText && <AttachButton onFiles={attaching.take} />}
+          {forms.isFolded && (
+            <Button onClick={forms.edit}>
+              <Icon name="plus" size={16} /> {chat.newInput}
+            </Button>
+          )}
+          {!forms.isFolded && forms.folded.length > 0 && (
+            <MoreButton isOpen={forms.isOpen} onToggle={forms.toggle} count={forms.count} />
+          )}
           <p role="status" className="min-w-0 flex-1 text-sm leading-tight text-muted max-sm:text-xs">
             {lacks !== null && lacks !== "text" && chat.lacks[lacks]}
           </p>
           {isBusy && <StopButton stop={stop} onStop={() => toBox(box.current)} />}
-          <Button
-            type="submit"
-            look="primary"
-            square
-            className="rounded-xl"
-            disabled={lacks !== null}
-            aria-label={isBusy ? chat.queue : chat.send}
-            title={isBusy ? chat.queue : chat.send}
-          >
-            <Icon name="send" />
-          </Button>
+          {!forms.isFolded && (
+            <Button
+              type="submit"
+              look="primary"
+              square
+              className="rounded-xl"
+              disabled={lacks !== null}
+              aria-label={isBusy ? chat.queue : chat.send}
+              title={isBusy ? chat.queue : chat.send}
+            >
+              <Icon name="send" />
+            </Button>
+          )}
         </div>
       </div>
     </form>
@@ -107,15 +138,15 @@ export function Composer({ sid, session, isPast, sending }: Props) {
 type Lack = "words" | "decision" | "which" | "text";
 
 /** Why it cannot be sent yet. A file alone can be sent, but does not answer a question. */
-function lackOf({ text, files }: Draft, isUploading: boolean, asked: Asked): Lack | null {
+function lackOf({ text, files }: Draft, mayBeEmpty: boolean, asked: Asked): Lack | null {
   const said = text.trim();
-  if (said === "" && files.length === 0 && !isUploading) return "text";
+  if (said === "" && files.length === 0 && !mayBeEmpty) return "text";
   if (asked.kind === "several") return "which";
   if (asked.kind === "approval") return asked.words.includes(said) ? null : "decision";
   return said === "" && asked.kind === "question" ? "words" : null;
 }
 
-function wanted(asked: Asked, { chat, language }: Texts): string {
+function placeholderFor(asked: Asked, { chat, language }: Texts): string {
   switch (asked.kind) {
     case "nothing":
       return chat.placeholder;
@@ -129,6 +160,8 @@ function wanted(asked: Asked, { chat, language }: Texts): string {
     }
   }
 }
+
+const NO_TEXT = { text: "", files: [] };
 
 /** Not on a phone, where focus would open the keyboard. */
 function toBox(box: HTMLTextAreaElement | null): void {

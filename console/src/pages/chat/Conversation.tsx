@@ -16,6 +16,8 @@ interface Props {
   session: Session;
   /** The description of its system. */
   about: string;
+  /** Whether a message may be a text; if not, there is a form. */
+  takesText: boolean;
   /** All stored events have arrived. */
   isWhole: boolean;
   isPast: boolean;
@@ -23,7 +25,7 @@ interface Props {
 }
 
 /** The conversation. Renders only visible rows, and follows new text at the end. */
-export function Conversation({ sid, session, about, isWhole, isPast, sending }: Props) {
+export function Conversation({ sid, session, about, takesText, isWhole, isPast, sending }: Props) {
   const { chat, parts } = useTexts();
   const waiting = isPast ? undefined : sending.waiting;
   const items = useMemo(() => (isWhole ? itemsOf(session, waiting) : []), [session, isWhole, waiting]);
@@ -55,7 +57,7 @@ export function Conversation({ sid, session, about, isWhole, isPast, sending }: 
         {isWhole && !items.length && (
           <EmptyState icon="chat" title={chat.empty}>
             {about && <p className="whitespace-pre-line">{about}</p>}
-            {mayWrite && <p className="text-sm">{chat.emptyHint}</p>}
+            {mayWrite && <p className="text-sm">{takesText ? chat.emptyHint : chat.emptyHintFields}</p>}
           </EmptyState>
         )}
         <ol className="relative mx-auto w-full max-w-3xl" style={{ height: list.getTotalSize() }}>
@@ -76,7 +78,7 @@ export function Conversation({ sid, session, about, isWhole, isPast, sending }: 
           ))}
         </ol>
       </section>
-      {isAway && (
+      {isAway && items.length > 0 && (
         <div className="absolute inset-x-0 bottom-3 flex justify-center">
           <Button className="rounded-full shadow-float" onClick={toEnd}>
             <Icon name="down" size={16} /> {chat.toEnd}

@@ -1,14 +1,16 @@
 import type { SessionDocument } from "@stellwerk/client";
-import { memo } from "react";
+import { memo, useMemo } from "react";
 import { Badge } from "../../parts/Badge";
 import { Disclosure } from "../../parts/Disclosure";
-import { JsonTree } from "../../parts/JsonTree";
 import { Markdown } from "../../parts/Markdown";
+import { StructuredView } from "../../parts/StructuredView";
 import { useTexts } from "../../texts";
 import { blocksOf } from "./blocks";
 import { FileChip } from "./FileChip";
 import { type MessageItem, nameOf } from "./items";
+import { jsonIn } from "./jsonIn";
 import { MessageActions } from "./MessageActions";
+import { SentParameters } from "./SentParameters";
 
 interface Props {
   sid: string;
@@ -49,6 +51,7 @@ function FromUser({ sid, item, text, documents, isPast }: Props) {
               {text}
             </span>
           )}
+          {entry.parameters && <SentParameters of={entry.parameters} />}
           {entry.documents && entry.documents.length > 0 && (
             <span className="mt-2 flex flex-wrap gap-1.5 first:mt-0">
               {[...new Set(entry.documents)].map((id) => (
@@ -85,8 +88,11 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
           </div>
         </Disclosure>
       )}
-      {entry.state === "streaming" ? <Growing text={text} /> : !isJson(entry.output, text) && <Markdown text={text} />}
-      {entry.output !== undefined && <JsonTree value={entry.output} depth={2} />}
+      {entry.state === "streaming" ? (
+        <Growing text={text} />
+      ) : (
+        <Said text={text} output={entry.output} isWhole={entry.state === "said"} />
+      )}
       {entry.state === "abandoned" && (
         <p className="mt-1.5">
           <Badge tone="warn">{chat.cutOff}</Badge>
@@ -104,9 +110,23 @@ function FromAgent({ sid, item, text, reasoning, documents, isPast }: Props) {
   );
 }
 
-/** Whether the text is nothing but the structured output, which is shown as a tree. */
-function isJson(output: unknown, text: string): boolean {
-  return output !== undefined && /^[[{]/.test(text);
+interface SaidProps {
+  text: string;
+  /** The structured output of a graph; the text may be the same as JSON. */
+  output: unknown;
+  isWhole: boolean;
+}
+
+/** A complete text as Markdown, and a structured result. */
+function Said({ text, output, isWhole }: SaidProps) {
+  const value = useMemo(() => (isWhole ? jsonIn(text) : null), [text, isWhole]);
+  const isShownBelow = value !== null || (output !== undefined && /^[[{]/.test(text));
+  return (
+    <div className="space-y-3">
+      {!isShownBelow && text && <Markdown text={text} />}
+      {(output ?? value) !== null && <StructuredView value={output ?? value} />}
+    </div>
+  );
 }
 
 /** While streaming, the text is split into blocks so that only the last one is parsed again. */

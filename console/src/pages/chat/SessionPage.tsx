@@ -17,6 +17,7 @@ import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
 import { Composer } from "./Composer";
 import { Conversation } from "./Conversation";
+import { useWanted } from "./input/useForms";
 import { SessionHeader } from "./SessionHeader";
 import { useSending } from "./sending";
 
@@ -43,8 +44,10 @@ function OneSession({ sid }: { sid: string }) {
   const mayWrite = useScope("run");
   const shown = useDeferredValue(past ?? live); // many envelopes cause one render
   const isWhole = useWhole(shown.position, query.data?.position, line === "open");
-  const system = query.data?.agent_system_id ?? live.runs.at(-1)?.system ?? "…";
+  const systemId = query.data?.agent_system_id ?? live.runs.at(-1)?.system;
+  const system = systemId ?? "…";
   const about = useQuery({ ...systems, select: (all) => all.find(({ id }) => id === system)?.description }).data ?? "";
+  const takesText = useWanted(systemId).takesText;
   const listed = useTitle(sid);
   const title = listed === undefined ? (query.data?.title ?? null) : listed;
   if (problem?.status === 404)
@@ -78,6 +81,7 @@ function OneSession({ sid }: { sid: string }) {
             sid={sid}
             session={shown}
             about={about}
+            takesText={takesText}
             isWhole={isWhole}
             isPast={past !== null}
             sending={sending}
@@ -86,7 +90,7 @@ function OneSession({ sid }: { sid: string }) {
             <ReplayBar sid={sid} live={live} onShow={setPast} />
           </Suspense>
           {mayWrite ? (
-            <Composer sid={sid} session={live} isPast={past !== null} sending={sending} />
+            <Composer sid={sid} system={systemId} session={live} isPast={past !== null} sending={sending} />
           ) : (
             <div className="border-t border-line px-6 py-4 text-center">
               <NotAllowed scope="run" />
@@ -99,14 +103,14 @@ function OneSession({ sid }: { sid: string }) {
             className="w-md shrink-0 overflow-y-auto border-l border-line bg-surface empty:hidden"
           >
             <Suspense>
-              <SidePanel sid={sid} session={shown} />
+              <SidePanel sid={sid} system={systemId} session={shown} isPast={past !== null} />
             </Suspense>
           </aside>
         )}
       </div>
       <Dialog open={isPanelOpen && !isWide} onClose={() => setPanelOpen(false)} title={chat.details} place="right">
         <Suspense>
-          <SidePanel sid={sid} session={shown} />
+          <SidePanel sid={sid} system={systemId} session={shown} isPast={past !== null} />
         </Suspense>
       </Dialog>
     </div>

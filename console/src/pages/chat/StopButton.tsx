@@ -10,9 +10,10 @@ import { type Draft, giveBack } from "../../state/draft";
 import { useTexts } from "../../texts";
 import { queuedIn } from "./items";
 
-const draftOf = ({ text, documents }: Withdrawn): Draft => ({
+const draftOf = ({ text, documents, input, config, context }: Withdrawn): Draft => ({
   text,
   files: documents.map(({ document_id, filename }) => ({ id: document_id, name: filename })),
+  ...(input !== undefined || config || context ? { parameters: { input, config, context } } : {}),
 });
 
 export interface Stop {

@@ -4,6 +4,7 @@ import { Button } from "../../parts/Button";
 import { errorText } from "../../parts/ErrorNote";
 import type { Outgoing } from "../../state/outbox";
 import { useTexts } from "../../texts";
+import { SentParameters } from "./SentParameters";
 import type { Sending } from "./sending";
 
 /** A message that is not in the log yet, or was rejected, with the reason. */
@@ -19,6 +20,7 @@ export function WaitingMessage({ message, sending }: { message: Outgoing; sendin
             {message.text}
           </span>
         )}
+        {message.parameters && <SentParameters of={message.parameters} />}
         {message.files.length > 0 && (
           <span className="mt-1 block text-sm first:mt-0 text-muted">
             {message.files.map(({ name }) => name).join(", ")}

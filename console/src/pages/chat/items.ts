@@ -107,6 +107,7 @@ export function queuedIn(session: Session): readonly Draft[] {
   return queued.map(({ entry }) => ({
     text: textOf(session, entry),
     files: [...new Set(entry.documents)].map((id) => ({ id, name: names.get(id) ?? id })),
+    ...(entry.parameters && { parameters: entry.parameters }),
   }));
 }
 

@@ -1,6 +1,6 @@
 import type { Session } from "@stellwerk/client";
 import { useEffect } from "react";
-import { type Draft, useDraft } from "../../state/draft";
+import { type Draft, useDraft, useFormDraft } from "../../state/draft";
 import { drain, drop, forgive, type Outgoing, put, useOutbox } from "../../state/outbox";
 import { sendWhenThere } from "../../state/uploads";
 
@@ -19,6 +19,7 @@ export interface Sending {
 export function useSending(sid: string, session: Session): Sending {
   const waiting = useOutbox(sid);
   const [draft, setDraft] = useDraft(sid);
+  const [, setForm] = useFormDraft(sid);
   useEffect(() => {
     if (waiting.length) void drain(sid);
   }, [sid, waiting]);
@@ -29,9 +30,10 @@ export function useSending(sid: string, session: Session): Sending {
   return {
     waiting,
     send: (said) => put(sid, said, ifBusy),
-    sendWhenThere: ({ text }) => sendWhenThere(sid, { text, ifBusy }),
+    sendWhenThere: ({ text, parameters }) => sendWhenThere(sid, { text, ifBusy, ...(parameters && { parameters }) }),
     retry: () => forgive(sid),
-    takeBack: ({ key, text, files }) => {
+    takeBack: ({ key, text, files, parameters }) => {
+      if (parameters) setForm({ given: parameters });
       setDraft({ text: [text, draft.text].filter(Boolean).join("\n"), files: [...files, ...draft.files] });
       drop(sid, (message) => message.key === key);
     },

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useAction } from "../../server/action";
-import { beginSession, sessions } from "../../server/queries";
+import { beginSession, session, sessions, system } from "../../server/queries";
 
 /** Starts a session with a system and opens it. */
 export function useStartSession() {
@@ -9,7 +9,11 @@ export function useStartSession() {
   const queries = useQueryClient();
   return useAction({
     mutationFn: beginSession,
-    onSuccess: async ({ id }) => {
+    // The page of the session begins with the right input box.
+    onMutate: (id) => void queries.prefetchQuery(system(id)),
+    onSuccess: async (begun) => {
+      const { id } = begun;
+      queries.setQueryData(session(id).queryKey, begun);
       void queries.invalidateQueries(sessions);
       await navigate({ to: "/chat/$sid", params: { sid: id } });
     },

@@ -56,8 +56,9 @@ function textOf(envelope: Envelope): string {
       return joined(envelope.payload.by, envelope.payload.reason);
     case "subgraph_checkpoint":
     case "subgraph_resume":
-    case "update":
       return envelope.payload.node;
+    case "update":
+      return joined(envelope.payload.node, envelope.payload.by);
     default:
       return unknownType(envelope);
   }

@@ -6,6 +6,8 @@ export interface Change {
   readonly value: unknown;
   readonly node: string;
   readonly position: number;
+  /** A client changed the state; no node ran. */
+  readonly isByUser?: boolean;
 }
 
 /** The return value of a node. */
@@ -20,6 +22,11 @@ export interface Returned {
  */
 export function lastChanges(updates: readonly UpdateEnvelope[], until: number): readonly Change[] {
   return lastOf(updates.filter(({ position, payload }) => position <= until && !payload.namespace?.length));
+}
+
+/** Changes that clients made to the state, in order. */
+export function userChanges(updates: readonly UpdateEnvelope[], until: number): readonly UpdateEnvelope[] {
+  return updates.filter(({ position, payload }) => payload.by === "user" && position <= until);
 }
 
 /** The last write to each key inside a called graph. */
@@ -68,9 +75,10 @@ function lastOf(updates: readonly UpdateEnvelope[]): readonly Change[] {
 }
 
 /** A state without keys has one value, named like the node. Removed updates are skipped. */
-function changesOf({ payload: { node, delta, redacted }, position }: UpdateEnvelope): readonly Change[] {
+function changesOf({ payload: { node, delta, redacted, by }, position }: UpdateEnvelope): readonly Change[] {
   if (redacted) return [];
   const isKeyed = typeof delta === "object" && delta !== null && !Array.isArray(delta);
   const values = isKeyed ? Object.entries(delta) : [[node, delta] as const];
-  return values.map(([key, value]) => ({ key, value, node, position }));
+  const author = by === "user" ? { isByUser: true } : {};
+  return values.map(([key, value]) => ({ key, value, node, position, ...author }));
 }

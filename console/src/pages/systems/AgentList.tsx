@@ -35,8 +35,42 @@ function Summary({ agent, first }: { agent: Agent; first: boolean }) {
   );
 }
 
+/** What a graph wants and gives. */
+function GraphDetails({ agent }: { agent: Agent }) {
+  const { systems: words } = useTexts();
+  const { input_schema, output_schema, context_schema, state_schema, nodes = [] } = agent;
+  const schemas = { input: input_schema, output: output_schema, context: context_schema, state: state_schema };
+  const known = Object.entries(schemas).filter(([, schema]) => schema !== undefined);
+  return (
+    <div className="space-y-4 py-3 pl-8">
+      {agent.description && <p>{agent.description}</p>}
+      {nodes.length > 0 && (
+        <div>
+          <h3 className="mb-1.5 text-xs font-medium text-muted">{words.nodes}</h3>
+          <p className="flex flex-wrap gap-1.5">
+            {nodes.map((name) => (
+              <Badge key={name} mono>
+                {name}
+              </Badge>
+            ))}
+          </p>
+        </div>
+      )}
+      {known.length > 0 && (
+        <div>
+          <h3 className="mb-1.5 text-xs font-medium text-muted">{words.schemas}</h3>
+          {known.map(([name, schema]) => (
+            <JsonTree key={name} name={name} value={schema} depth={0} />
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
 function Details({ agent }: { agent: Agent }) {
   const { systems: words } = useTexts();
+  if (agent.kind === "graph") return <GraphDetails agent={agent} />;
   const uses = [...(agent.agents ?? []).map(({ id }) => id), ...(agent.tools ?? [])];
   return (
     <div className="space-y-4 py-3 pl-8">

@@ -11,7 +11,7 @@ import { LongText } from "../../parts/LongText";
 import { NotAllowed } from "../../parts/NotAllowed";
 import { Page } from "../../parts/Page";
 import { Tabs } from "../../parts/Tabs";
-import { system, systemText } from "../../server/queries";
+import { system, systems, systemText } from "../../server/queries";
 import type { System } from "../../server/types";
 import { useScope } from "../../state/scopes";
 import { useTexts } from "../../texts";
@@ -63,9 +63,11 @@ function SystemViews({ system: one }: { system: System }) {
   const { systems: words } = useTexts();
   const mayRegister = useScope("register");
   const text = useQuery(systemText(one.id));
+  const isUnusable = useQuery({ ...systems, select: (all) => all.find(({ id }) => id === one.id)?.unusable }).data;
   const picture = (
     <div className="space-y-5">
       {one.problems.length > 0 && <MistakeList title={words.broken} mistakes={one.problems} />}
+      {isUnusable && <p className="text-sm text-muted">{words.unusableWhy}</p>}
       {one.warnings.length > 0 && <MistakeList title={words.warnings} tone="warn" mistakes={one.warnings} />}
       <Card>
         <SystemPicture system={one} />

@@ -60,8 +60,15 @@ function SystemCard({ system: one, now }: { system: ListedSystem; now: number })
     >
       <span className="flex items-center justify-between gap-2">
         <span className="truncate font-semibold">{one.id}</span>
-        <Badge>{words.version(one.version)}</Badge>
+        {one.unusable === undefined ? (
+          <Badge>{words.version(one.version)}</Badge>
+        ) : (
+          <Badge tone="bad">{words.unusable}</Badge>
+        )}
       </span>
+      {one.unusable !== undefined && (
+        <span className="mt-1 line-clamp-6 text-sm break-words whitespace-pre-line text-bad">{one.unusable}</span>
+      )}
       {one.description && <span className="mt-1 line-clamp-4 text-sm">{one.description}</span>}
       <span className="mt-1 block text-sm text-muted">{words.updated(ago(one.updated_at, now, language))}</span>
     </Link>

@@ -3,6 +3,7 @@ export const chat = {
   lead: "Wählen Sie ein Agentensystem für den Chat.",
   startWith: "Starten mit",
   version: (number: number) => `Version ${number}`,
+  unusable: "nicht verwendbar",
   noSystems: "Keine Agentensysteme registriert",
   register: "System registrieren",
   onlyRead: "Wählen Sie eine Sitzung aus, um sie zu lesen",
@@ -10,6 +11,7 @@ export const chat = {
   empty: "Noch keine Nachrichten",
   emptyHint:
     "Geben Sie unten eine Nachricht ein. Enter sendet, Umschalt+Enter beginnt eine neue Zeile, Esc stoppt die Antwort.",
+  emptyHintFields: "Füllen Sie unten die Felder aus. Strg+Enter sendet sie, Esc stoppt den Lauf.",
   you: "Sie",
   assistant: "Assistent",
   events: "Ereignisse",
@@ -58,6 +60,17 @@ export const chat = {
   stopping: "wird gestoppt …",
   notStopped: "Der Lauf war bereits beendet.",
   givenBack: "Wartende Nachrichten wurden nicht gesendet. Sie stehen wieder im Eingabefeld.",
+  // the forms of a graph
+  fields: "Felder der Nachricht",
+  parts: { input: "Eingabe", context: "Kontext", config: "Konfiguration" },
+  partsWhy: {
+    context: "Einstellungen für diesen Lauf, wie das Kontextschema des Graphen sie nennt.",
+    config: "Die Konfiguration des Laufs, wie in LangGraph. Die meisten Graphen brauchen nichts davon.",
+  },
+  newInput: "Neue Eingabe",
+  clearFields: "Felder leeren",
+  more: "Mehr",
+  sentAlong: "gehen mit",
   attach: "Dateien anhängen",
   detach: (name: string) => `${name} entfernen`,
   cancelUpload: (name: string) => `Upload von ${name} abbrechen`,

@@ -12,6 +12,8 @@ export const parts = {
   image: "Bild",
   imageNotLoaded: "Bilder von anderen Hosts werden nicht geladen; der Link führt zum Bild.",
   showMore: (left: number) => `mehr anzeigen (noch ${left})`,
+  addItem: "Hinzufügen",
+  removeItem: (name: string) => `${name} entfernen`,
   done: "erledigt",
   notDone: "offen",
   download: (name: string) => `${name} herunterladen`,

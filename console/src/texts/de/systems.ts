@@ -26,6 +26,11 @@ export const systems = {
   nothing: "nichts",
   settings: "Einstellungen",
   resolved: "Vollständige Konfiguration mit Standardwerten",
+  unusable: "nicht verwendbar",
+  unusableWhy:
+    "Beheben Sie das und starten Sie den Server neu. Wenn eine Funktion den Graphen erzeugt, genügt eine neue Nachricht: Dann wird sie wieder aufgerufen.",
+  nodes: "Knoten",
+  schemas: "Schemas",
   broken: "Dieses System lässt sich derzeit nicht aufbauen",
   warnings: "Warnungen",
   newTitle: "Agentensystem registrieren",

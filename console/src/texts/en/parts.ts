@@ -12,6 +12,8 @@ export const parts = {
   image: "Image",
   imageNotLoaded: "Images from other hosts are not loaded; follow the link to see it.",
   showMore: (left: number) => `show more (${left} left)`,
+  addItem: "Add",
+  removeItem: (name: string) => `Remove ${name}`,
   done: "done",
   notDone: "to do",
   download: (name: string) => `Download ${name}`,

@@ -26,6 +26,11 @@ export const systems = {
   nothing: "nothing",
   settings: "Settings",
   resolved: "Resolved configuration, including defaults",
+  unusable: "cannot be used",
+  unusableWhy:
+    "Fix this, then restart the server. If a function makes the graph, no restart is needed: it is called again with the next message.",
+  nodes: "Nodes",
+  schemas: "Schemas",
   broken: "This system cannot be built right now",
   warnings: "Warnings",
   newTitle: "Register an agent system",

@@ -2,11 +2,12 @@ import type { Question } from "@stellwerk/client";
 import { useMemo, useState } from "react";
 import { Button } from "../../../parts/Button";
 import { Field } from "../../../parts/Field";
+import { FormFields } from "../../../parts/form/FormFields";
+import { argumentsSchema, fieldOf, schemaLike } from "../../../parts/form/schema";
+import { useForm } from "../../../parts/form/useForm";
 import { JsonTree } from "../../../parts/JsonTree";
 import { useTexts } from "../../../texts";
-import { FormFields } from "./FormFields";
-import { argumentsSchema, fieldOf } from "./schema";
-import { type Reply, useForm } from "./useReply";
+import type { Reply } from "./useReply";
 
 const DECISIONS = ["approve", "edit", "reject", "respond"] as const;
 type Decision = (typeof DECISIONS)[number];
@@ -68,7 +69,10 @@ export function Arguments({ args }: { args: unknown }) {
 function Edit({ question, reply, onBack }: { question: Question; reply: Reply; onBack: () => void }) {
   const { questions } = useTexts();
   const { schema, args, toolName, options } = question;
-  const field = useMemo(() => fieldOf(argumentsSchema(schema), args ?? {}), [schema, args]);
+  const field = useMemo(() => {
+    const known = argumentsSchema(schema);
+    return fieldOf(known.properties ? known : schemaLike(args ?? {}), args ?? {});
+  }, [schema, args]);
   const form = useForm(field, reply, "data.edited_action.args");
   const isApproved = form.isUntouched && (!options || options.includes("approve"));
   const send = () =>

@@ -3,17 +3,17 @@ import { useRef } from "react";
 import { Badge, type Tone } from "../../../parts/Badge";
 import { classes } from "../../../parts/classes";
 import { Exact } from "../../../parts/Exact";
+import { words } from "../../../parts/form/FormFields";
+import { isSchema } from "../../../parts/form/schema";
 import { Icon } from "../../../parts/Icon";
-import { spelled } from "../../../parts/invisible";
+import { hasHidden, spelled } from "../../../parts/invisible";
 import { JsonTree } from "../../../parts/JsonTree";
 import { Markdown } from "../../../parts/Markdown";
 import { useScope } from "../../../state/scopes";
 import { useTexts } from "../../../texts";
 import type { Texts } from "../../../texts/types";
 import { ApprovalForm, Arguments } from "./ApprovalForm";
-import { words } from "./FormFields";
 import { QuestionForm } from "./QuestionForm";
-import { isSchema } from "./schema";
 import { type Reply, useReply } from "./useReply";
 
 interface Props {
@@ -113,6 +113,7 @@ const NO_REASON = "Tool execution requires approval";
 function Why({ question }: { question: string }) {
   const reason = question.split("\n\nTool: ")[0];
   if (!reason || reason === NO_REASON) return null;
+  if (!hasHidden(reason)) return <Markdown text={reason} />;
   return (
     <p className="whitespace-pre-wrap">
       <Exact text={reason} />

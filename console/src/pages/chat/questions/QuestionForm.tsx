@@ -1,10 +1,11 @@
 import type { NewAnswer, Question } from "@stellwerk/client";
 import { type FormEvent, useMemo } from "react";
 import { Button } from "../../../parts/Button";
+import { FormFields, words } from "../../../parts/form/FormFields";
+import { type FormField, fieldOf, isSchema } from "../../../parts/form/schema";
+import { useForm } from "../../../parts/form/useForm";
 import { useTexts } from "../../../texts";
-import { FormFields, words } from "./FormFields";
-import { type FormField, fieldOf, isSchema } from "./schema";
-import { type Reply, useForm } from "./useReply";
+import type { Reply } from "./useReply";
 
 const PLAIN = { type: "string" };
 

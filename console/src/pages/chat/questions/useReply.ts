@@ -6,13 +6,9 @@ import {
   useMutationState,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useState } from "react";
 import { errorText } from "../../../parts/ErrorNote";
 import { freshKey, sendAnswer } from "../../../server/conversation";
 import { useTexts } from "../../../texts";
-import { fractionMark } from "../../../texts/figures";
-import { initialOf, type Typed, typedValue } from "./formValues";
-import type { FormField } from "./schema";
 
 /**
  * Answers a question; a lost connection is retried with the same key, so that it is answered once. The result is
@@ -52,38 +48,3 @@ interface Sent {
 const stateOf = ({ state }: Mutation) => state as MutationState<Accepted, Error, Sent>;
 
 export type Reply = ReturnType<typeof useReply>;
-
-/** A form with its errors: our own, and the server's at the field it names. */
-export function useForm(field: FormField, refused: { blamed: string | null; error: string | null }, root = "data") {
-  const { questions, language } = useTexts();
-  const [typed, setTyped] = useState<Typed>(() => initialOf(field));
-  const [isTried, setTried] = useState(false);
-  const { value, objections } = typedValue(field, typed, fractionMark([language, navigator.language]));
-  const own = Object.fromEntries(Object.entries(objections).map(([path, what]) => [path, questions[what]]));
-  const place = refused.blamed?.startsWith(root) ? refused.blamed.slice(root.length + 1) : null;
-  const hasPlace = place !== null && (place !== "" || field.shape.kind !== "object") && names(field, place);
-  const theirs = hasPlace && refused.error ? { [place]: refused.error } : {};
-  return {
-    typed,
-    setTyped,
-    /** The values as typed. */
-    isUntouched: JSON.stringify(typed) === JSON.stringify(initialOf(field)),
-    errors: isTried ? { ...theirs, ...own } : theirs,
-    /** Errors without a field in the form. */
-    rest: hasPlace ? null : refused.error,
-    /** Calls back with the value if it is complete. */
-    submit(then: (value: unknown) => void) {
-      setTried(true);
-      if (Object.keys(objections).length === 0) then(value);
-    },
-  };
-}
-
-/** Whether the form has a field with this path. */
-function names(field: FormField, path: string): boolean {
-  if (path === "") return true;
-  if (field.shape.kind !== "object") return false;
-  const [first = "", ...rest] = path.split(".");
-  const found = field.shape.fields.find(({ name }) => name === first);
-  return found !== undefined && (found.shape.kind !== "object" || names(found, rest.join(".")));
-}

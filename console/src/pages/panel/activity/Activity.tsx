@@ -2,17 +2,24 @@ import type { Session } from "@stellwerk/client";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useCallback, useMemo, useState } from "react";
 import { useTexts } from "../../../texts";
+import { userChanges } from "../changes";
+import { useUpdates } from "../updates";
 import { CallDetails } from "./CallDetails";
 import { CallHeader } from "./CallHeader";
 import { useFollowEnd } from "./followEnd";
 import { ShownSession } from "./GraphResult";
 import { Problem } from "./Problem";
 import { RunHeader } from "./RunHeader";
+import { StateChange } from "./StateChange";
 import { neighbour, type Openness, type Row, rowsOf } from "./tree";
 
 interface Props {
   sid: string;
   session: Session;
+  /** Of a graph: with changes of its state by clients. */
+  isGraph: boolean;
+  /** In replay. */
+  isPast: boolean;
   openness: Openness;
   onOpen: (key: string, open: boolean) => void;
 }
@@ -20,9 +27,12 @@ interface Props {
 const MOVES = { ArrowUp: "up", ArrowDown: "down" } as const;
 
 /** All calls of all rounds as a tree. Renders only visible rows. */
-export function Activity({ sid, session, openness, onOpen }: Props) {
+export function Activity({ sid, session, isGraph, isPast, openness, onOpen }: Props) {
   const { panel } = useTexts();
-  const rows = useMemo(() => rowsOf(session, openness), [session, openness]);
+  const { updates } = useUpdates(isGraph ? session.position : 0);
+  const until = isPast ? session.position : Number.POSITIVE_INFINITY; // users' streams end before a change
+  const changes = useMemo(() => userChanges(updates, until), [updates, until]);
+  const rows = useMemo(() => rowsOf(session, openness, changes), [session, openness, changes]);
   const [scroller, setScroller] = useState<HTMLElement | null>(null);
   // A new function would recompute the positions of all rows.
   const getItemKey = useCallback((index: number) => rows[index]?.key ?? index, [rows]);
@@ -98,6 +108,8 @@ function Shown({ sid, row, now, onOpen }: ShownProps) {
       return <CallDetails {...row} stripes={row.lane?.stripes ?? ""} />;
     case "problem":
       return <Problem sid={sid} problem={row.problem} />;
+    case "change":
+      return <StateChange sid={sid} change={row.change} />;
     default:
       return null;
   }

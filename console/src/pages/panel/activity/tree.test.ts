@@ -21,7 +21,13 @@ async function session(name: string, until = Number.POSITIVE_INFINITY): Promise<
 
 const drawn = (rows: readonly Row[]) =>
   rows.map((row) => {
-    const what = { run: "run", call: row.type === "call" ? row.call.name : "", details: "details", problem: "problem" };
+    const what = {
+      run: "run",
+      call: row.type === "call" ? row.call.name : "",
+      details: "details",
+      problem: "problem",
+      change: "change",
+    };
     const part = row.type === "details" ? ` ${row.part}` : "";
     return `${"  ".repeat(row.depth)}${what[row.type]}${part}`;
   });

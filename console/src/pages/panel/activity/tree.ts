@@ -1,4 +1,11 @@
-import { type Call, childrenOf, type Run, type Session, type SessionProblem } from "@stellwerk/client";
+import {
+  type Call,
+  childrenOf,
+  type Run,
+  type Session,
+  type SessionProblem,
+  type UpdateEnvelope,
+} from "@stellwerk/client";
 import { type State, statesOf } from "./states";
 
 /** The agent of a call. Parallel agents differ in name or number, and in colour. */
@@ -46,20 +53,32 @@ interface ProblemRow extends Placed {
   readonly problem: SessionProblem;
 }
 
-export type Row = RunRow | CallRow | ToldRow | ProblemRow;
+/** A change of the graph's state by a client. */
+interface ChangeRow extends Placed {
+  readonly type: "change";
+  readonly change: UpdateEnvelope;
+}
+
+export type Row = RunRow | CallRow | ToldRow | ProblemRow | ChangeRow;
 
 /** Rows opened or closed by hand; all others have their default. */
 export type Openness = Readonly<Record<string, boolean>>;
 
 const COLOURS = 6;
 
-/** The visible rows. Closed calls are not traversed. */
-export function rowsOf(session: Session, openness: Openness): Row[] {
+/** The visible rows. Closed calls are not traversed. Changes of the state are placed between the rounds. */
+export function rowsOf(session: Session, openness: Openness, changes: readonly UpdateEnvelope[] = []): Row[] {
   const rows: Row[] = [];
+  let added = 0;
+  const addChanges = (before: number) => {
+    for (let change = changes[added]; change && change.position < before; change = changes[++added])
+      rows.push({ type: "change", key: `change ${change.position}`, depth: 0, change });
+  };
   const standing = statesOf(session);
   const trace = session.runs.at(-1)?.traceId;
   for (const run of session.runs) {
     const open = openness[run.id] ?? (trace !== undefined ? run.traceId === trace : run === session.runs.at(-1));
+    addChanges(run.startPosition);
     const problems = open ? session.problems.filter(({ runId }) => runId === run.id) : [];
     const explained = problems.some(({ message }) => message === run.reason);
     rows.push({ type: "run", key: run.id, depth: 0, run, open, explained });
@@ -67,6 +86,7 @@ export function rowsOf(session: Session, openness: Openness): Row[] {
     for (const problem of problems)
       rows.push({ type: "problem", key: `${run.id} ${problem.position}`, depth: 0, problem });
   }
+  addChanges(Number.POSITIVE_INFINITY);
   return rows;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { initialOf, typedValue } from "./formValues";
-import { argumentsSchema, fieldOf } from "./schema";
+import { initialOf, jsonMistake, placeOf, restored, typedFor, typedValue } from "./formValues";
+import { argumentsSchema, fieldOf, schemaLike } from "./schema";
 
 const ORDER = {
   type: "object",
@@ -107,4 +107,102 @@ test("the arguments of an approval are found inside the schema of its decisions"
   expect(fieldOf(argumentsSchema(schema), { to: "Bob" }).shape.kind).toBe("object");
   expect(fieldOf(argumentsSchema(schema), { to: "Bob", more: 1 }).shape.kind).toBe("json");
   expect(fieldOf(argumentsSchema(undefined), { to: "Bob" }).shape.kind).toBe("json");
+});
+
+const TRIP = {
+  type: "object",
+  required: ["days"],
+  properties: {
+    days: { type: "integer" },
+    tags: { type: "array", items: { type: "string" } },
+    travellers: { type: "array", items: { $ref: "#/$defs/Traveller" } },
+    home: { $ref: "#/$defs/Address" },
+    work: { anyOf: [{ $ref: "#/$defs/Address" }, { type: "null" }], default: null },
+    pair: { type: "array", prefixItems: [{ type: "string" }, { type: "integer" }] },
+    rest: { type: "object" },
+  },
+  $defs: {
+    Traveller: {
+      type: "object",
+      title: "Traveller",
+      required: ["name"],
+      properties: { name: { type: "string", title: "Name" }, age: { type: "integer" } },
+    },
+    Address: { type: "object", title: "Address", properties: { city: { type: "string" } } },
+  },
+};
+
+test("lists of texts and of objects have fields for their items", () => {
+  const form = fieldOf(TRIP);
+  const kinds = form.shape.kind === "object" && form.shape.fields.map(({ label, shape }) => [label, shape.kind]);
+  expect(kinds).toEqual([
+    ["days", "number"],
+    ["tags", "list"],
+    ["travellers", "list"],
+    ["home", "object"],
+    ["work", "object"],
+    ["pair", "json"],
+    ["rest", "json"],
+  ]);
+  const typed = { ...(initialOf(form) as object), days: "2", tags: ["a", "b"], travellers: [{ name: "Ada", age: "" }] };
+  expect(typedValue(form, typed)).toEqual({
+    value: { days: 2, tags: ["a", "b"], travellers: [{ name: "Ada" }] },
+    objections: {},
+  });
+  const wrong = { ...typed, tags: [""], travellers: [{ name: "", age: "x" }] };
+  expect(typedValue(form, wrong).objections).toEqual({
+    "tags.0": "needed",
+    "travellers.0.name": "needed",
+    "travellers.0.age": "number",
+  });
+});
+
+test("a list begins with its values, or is JSON if an item has no form", () => {
+  const value = { days: 1, travellers: [{ name: "Ada", age: 36 }] };
+  const form = fieldOf(TRIP, value);
+  expect(typedValue(form, initialOf(form))).toEqual({ value, objections: {} });
+  const odd = { days: 1, travellers: [{ name: "Ada", email: "a@b.example" }], tags: ["a", 1] };
+  const other = fieldOf(TRIP, odd);
+  const kinds = other.shape.kind === "object" && other.shape.fields.map(({ shape }) => shape.kind);
+  expect(kinds).toEqual(["number", "json", "json", "object", "object", "json", "json"]);
+  expect(typedValue(other, initialOf(other))).toEqual({ value: odd, objections: {} });
+});
+
+test("an error of the server is placed at the innermost field that has its path", () => {
+  const form = fieldOf(TRIP);
+  expect(placeOf(form, "days")).toBe("days");
+  expect(placeOf(form, "travellers.0.age")).toBe("travellers.0.age");
+  expect(placeOf(form, "home.city")).toBe("home.city");
+  expect(placeOf(form, "rest.deep.inside")).toBe("rest");
+  expect(placeOf(form, "unknown")).toBeNull();
+  expect(placeOf(form, "")).toBeNull();
+  expect(placeOf(fieldOf({ type: "integer" }), "")).toBe("");
+});
+
+test("a form shows a value that was sent before, and keeps what was typed if the schema changes", () => {
+  const form = fieldOf(TRIP);
+  const value = { days: 3, tags: ["a"], home: { city: "Ulm" } };
+  expect(typedValue(form, typedFor(form, value))).toEqual({ value, objections: {} });
+  expect(typedFor(form, { days: "three" })).toEqual(initialOf(form));
+  expect(typedFor(form, undefined)).toEqual(initialOf(form));
+  const kept = { days: "3", tags: "not a list", travellers: [{ name: "Ada" }, 7], home: null, gone: "x" };
+  const content = restored(form, kept);
+  expect(content).toMatchObject({ days: "3", tags: [], travellers: [{ name: "Ada", age: "" }, { name: "" }] });
+  expect(restored(form, null)).toEqual(initialOf(form));
+  expect(restored(fieldOf({ type: "array", items: { enum: ["a", "b"] } }), [true])).toEqual([false, false]);
+});
+
+test("a text that was blank stays as it was", () => {
+  const value = { cc: "", to: "Ann", seats: 4, from: { day: "Monday" }, tags: ["a"], none: null };
+  const form = fieldOf(schemaLike(value), value);
+  const kinds = form.shape.kind === "object" && form.shape.fields.map(({ shape }) => shape.kind);
+  expect(kinds).toEqual(["text", "text", "number", "object", "list", "json"]);
+  expect(typedValue(form, initialOf(form))).toEqual({ value, objections: {} });
+  const cleared = { ...(initialOf(form) as object), to: "" };
+  expect(typedValue(form, cleared).objections).toEqual({ to: "needed" });
+});
+
+test("JSON is checked as it is typed", () => {
+  expect(jsonMistake('{"a": [1, 2]}')).toBeNull();
+  expect(jsonMistake('{"a": [1, 2}')).toContain("JSON");
 });

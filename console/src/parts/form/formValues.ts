@@ -1,8 +1,8 @@
-import { spelledJson } from "../../../parts/invisible";
-import { type FormField, optionOf } from "./schema";
+import { spelledJson } from "../invisible";
+import { type FormField, fits, isSchema, optionOf, withInitial } from "./schema";
 
-/** The content of a form: texts as typed, ticks, the index of an option. */
-export type Typed = string | boolean | readonly boolean[] | { readonly [name: string]: Typed };
+/** The content of a form: texts as typed, ticks, the index of an option, the items of a list. */
+export type Typed = string | boolean | readonly Typed[] | { readonly [name: string]: Typed };
 type Objection = "needed" | "number" | "integer" | "ambiguous" | "json";
 /** By the path of the field, such as `address.city`; the root has the empty path. */
 type Objections = Readonly<Record<string, Objection>>;
@@ -22,8 +22,36 @@ export function initialOf({ shape, initial }: FormField): Typed {
       return shape.options.map((option) => Array.isArray(initial) && optionOf(initial, option) >= 0);
     case "object":
       return Object.fromEntries(shape.fields.map((field) => [field.name, initialOf(field)]));
+    case "list":
+      return Array.isArray(initial) ? initial.map((one) => initialOf(withInitial(shape.item, one))) : [];
     case "json":
       return initial === undefined ? "" : spelledJson(JSON.stringify(initial, null, 2));
+  }
+}
+
+/** The content of a form that shows this value; the initial one if it has no place for it. */
+export function typedFor(field: FormField, value: unknown): Typed {
+  return initialOf(value !== undefined && fits(field, value) ? withInitial(field, value) : field);
+}
+
+/** Content that was kept for a form, as far as the form still has the same fields. */
+export function restored(field: FormField, kept: unknown): Typed {
+  const { shape } = field;
+  switch (shape.kind) {
+    case "boolean":
+      return typeof kept === "boolean" ? kept : initialOf(field);
+    case "several": {
+      const isSame = Array.isArray(kept) && kept.length === shape.options.length;
+      return isSame ? kept.map((one) => one === true) : initialOf(field);
+    }
+    case "list":
+      return Array.isArray(kept) ? kept.map((one) => restored(shape.item, one)) : initialOf(field);
+    case "object": {
+      const known = isSchema(kept) ? kept : {};
+      return Object.fromEntries(shape.fields.map((one) => [one.name, restored(one, known[one.name])]));
+    }
+    default:
+      return typeof kept === "string" ? kept : initialOf(field);
   }
 }
 
@@ -54,9 +82,12 @@ function read(field: FormField, typed: Typed, path: string, reading: Reading): u
   const { shape, isNeeded } = field;
   if (isLeftOut(field, typed)) return undefined;
   if (shape.kind === "boolean") return typed === true;
-  if (shape.kind === "several") return shape.options.filter((_, index) => (typed as readonly boolean[])[index]);
+  if (shape.kind === "several") return shape.options.filter((_, index) => (typed as readonly Typed[])[index]);
   if (shape.kind === "object") return readObject(shape.fields, typed, path, reading);
+  if (shape.kind === "list")
+    return (typed as readonly Typed[]).map((one, index) => read(shape.item, one, inner(path, String(index)), reading));
   const text = String(typed);
+  if (shape.kind === "text" && text === field.initial) return text;
   if (text.trim() === "") {
     if (isNeeded) reading.objections[path] = "needed";
     return undefined;
@@ -95,11 +126,35 @@ function readNumber(typed: string, isInteger: boolean, path: string, { mark, obj
   return number;
 }
 
-function readJson(text: string, path: string, { objections }: Reading): unknown {
+/** What the browser says is wrong with a JSON text; null if nothing is. */
+export function jsonMistake(text: string): string | null {
   try {
-    return JSON.parse(text);
-  } catch {
-    objections[path] = "json";
-    return undefined;
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
+}
+
+/** The path of the innermost field for a path of the value; null if the form has none. */
+export function placeOf(field: FormField, path: string): string | null {
+  const steps = path === "" ? [] : path.split(".");
+  let [found, place] = [field, ""];
+  for (const step of steps) {
+    const { shape } = found;
+    if (shape.kind === "list") found = shape.item;
+    else if (shape.kind === "object") {
+      const next = shape.fields.find(({ name }) => name === step);
+      if (next === undefined) return null;
+      found = next;
+    } else break;
+    place = inner(place, step);
+  }
+  return place === "" && field.shape.kind === "object" ? null : place;
+}
+
+function readJson(text: string, path: string, { objections }: Reading): unknown {
+  if (jsonMistake(text) === null) return JSON.parse(text);
+  objections[path] = "json";
+  return undefined;
 }

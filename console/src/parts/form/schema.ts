@@ -1,14 +1,15 @@
-import { hasHidden } from "../../../parts/invisible";
+import { hasHidden } from "../invisible";
 
-type Schema = Readonly<Record<string, unknown>>;
+export type Schema = Readonly<Record<string, unknown>>;
 
 /** The kind of an input. `json`: for schemas without a form. */
 export type Shape =
-  | { readonly kind: "text"; readonly isLong: boolean; readonly type: "text" | "email" | "url" | "date" }
+  | { readonly kind: "text"; readonly isLong: boolean; readonly type: "text" | "email" | "url" | "date" | "password" }
   | { readonly kind: "number"; readonly isInteger: boolean }
   | { readonly kind: "boolean" }
   | { readonly kind: "choice" | "several"; readonly options: readonly unknown[] }
   | { readonly kind: "object"; readonly fields: readonly FormField[] }
+  | { readonly kind: "list"; readonly item: FormField }
   | { readonly kind: "json" };
 
 export interface FormField {
@@ -21,7 +22,7 @@ export interface FormField {
 }
 
 const DEEPEST = 4;
-const FORMATS = { email: "email", uri: "url", date: "date" } as const;
+const FORMATS = { email: "email", uri: "url", date: "date", password: "password" } as const;
 
 /** The form for a JSON Schema. */
 export function fieldOf(schema: unknown, initial?: unknown): FormField {
@@ -36,12 +37,19 @@ function made(raw: Schema, name: string, isNeeded: boolean, given: unknown, root
   const shape = shapeOf(schema, initial, root, depth);
   return {
     name,
-    label: text(schema.title) ?? name,
+    label: labelOf(text(schema.title), name),
     ...(text(schema.description) ? { hint: text(schema.description) } : {}),
     isNeeded,
     shape: initial === undefined || holds(shape, initial) ? shape : { kind: "json" },
     ...(initial === undefined ? {} : { initial }),
   };
+}
+
+/** The title, unless it is the name of a class: two fields of one class would have the same label. */
+function labelOf(title: string | undefined, name: string): string {
+  if (title === undefined) return name;
+  const isClass = /^[A-Z]\w*$/.test(title) && title.toLowerCase() !== name.toLowerCase();
+  return isClass && name ? name : title;
 }
 
 function shapeOf(schema: Schema, initial: unknown, root: Schema, depth: number): Shape {
@@ -56,7 +64,7 @@ function shapeOf(schema: Schema, initial: unknown, root: Schema, depth: number):
     case "boolean":
       return { kind: "boolean" };
     case "array":
-      return arrayShape(schema, root);
+      return arrayShape(schema, root, depth);
     case "object":
       return objectShape(schema, initial, root, depth);
     default:
@@ -79,9 +87,33 @@ function holds(shape: Shape, value: unknown): boolean {
       return Array.isArray(value) && value.every((one) => optionOf(shape.options, one) >= 0);
     case "object":
       return isSchema(value);
+    case "list":
+      return Array.isArray(value) && value.every((one) => fits(shape.item, one));
     case "json":
       return true;
   }
+}
+
+/** Whether a field and all fields inside it can show the value unchanged. */
+export function fits({ shape }: FormField, value: unknown): boolean {
+  if (!holds(shape, value)) return false;
+  if (shape.kind !== "object") return true;
+  const fields = new Map(shape.fields.map((field) => [field.name, field]));
+  return Object.entries(value as Schema).every(([name, one]) => {
+    const field = fields.get(name);
+    return field !== undefined && (one === undefined || fits(field, one));
+  });
+}
+
+/** The same field with another initial value, which must fit. */
+export function withInitial(field: FormField, initial: unknown): FormField {
+  const { initial: _, shape, ...rest } = field;
+  const known = isSchema(initial) ? initial : {};
+  const inside: Shape =
+    shape.kind === "object"
+      ? { kind: "object", fields: shape.fields.map((one) => withInitial(one, known[one.name])) }
+      : shape;
+  return { ...rest, shape: inside, ...(initial === undefined ? {} : { initial }) };
 }
 
 /** The index of the option with this value; -1 if none. */
@@ -97,9 +129,12 @@ function textShape(schema: Schema, initial: unknown): Shape {
   return { kind: "text", isLong: given.includes("\n") || (type === "text" && length > 120), type };
 }
 
-function arrayShape(schema: Schema, root: Schema): Shape {
-  const items = isSchema(schema.items) ? resolved(schema.items, root) : {};
-  return Array.isArray(items.enum) ? { kind: "several", options: items.enum } : { kind: "json" };
+function arrayShape(schema: Schema, root: Schema, depth: number): Shape {
+  if (!isSchema(schema.items) || Array.isArray(schema.prefixItems) || depth >= DEEPEST) return { kind: "json" };
+  const items = resolved(schema.items, root);
+  if (Array.isArray(items.enum)) return { kind: "several", options: items.enum };
+  const item = made(schema.items, "", true, undefined, root, depth + 1);
+  return item.shape.kind === "json" ? { kind: "json" } : { kind: "list", item };
 }
 
 function objectShape(schema: Schema, initial: unknown, root: Schema, depth: number): Shape {
@@ -135,6 +170,18 @@ function lookedUp(reference: string, root: Schema): Schema {
   let found: unknown = root;
   for (const step of reference.replace(/^#\/?/, "").split("/")) found = isSchema(found) ? found[step] : undefined;
   return isSchema(found) ? found : {};
+}
+
+/** A schema for values like this one, where there is none: every field of an object is required. */
+export function schemaLike(value: unknown): Schema {
+  if (isSchema(value)) {
+    const properties = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, schemaLike(one)]));
+    return { type: "object", properties, required: Object.keys(value) };
+  }
+  if (Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === "string"))
+    return { type: "array", items: { type: "string" } };
+  const kind = typeof value;
+  return kind === "string" || kind === "number" || kind === "boolean" ? { type: kind } : {};
 }
 
 /** The schema of a tool's arguments, found inside the schema of its decisions. */

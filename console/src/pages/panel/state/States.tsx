@@ -1,15 +1,11 @@
 import type { NamedState, Session } from "@stellwerk/client";
 import { type ReactNode, useId } from "react";
-import { Disclosure } from "../../parts/Disclosure";
-import { EventLink } from "../../parts/EventLink";
-import { JsonTree } from "../../parts/JsonTree";
-import { LongText } from "../../parts/LongText";
-import { useTexts } from "../../texts";
-import { Values } from "./activity/Values";
-import { type Change, lastChanges } from "./changes";
-import { filesOf, shownStates, todosOf } from "./named";
-import { TaskBadge } from "./TaskBadge";
-import { useUpdates } from "./updates";
+import { EventLink } from "../../../parts/EventLink";
+import { useTexts } from "../../../texts";
+import { type Change, lastChanges } from "../changes";
+import { shownStates } from "../named";
+import { useUpdates } from "../updates";
+import { StateValue } from "./StateValue";
 
 interface Props {
   sid: string;
@@ -53,12 +49,13 @@ function Written({ sid, change: { key, value, node, position } }: { sid: string;
         </div>
         <EventLink sid={sid} position={position} of={key} />
       </header>
-      <Value value={value} />
+      <StateValue value={value} />
     </section>
   );
 }
 
-function Shown({ sid, name, state }: { sid: string; name: string; state: NamedState }) {
+/** A named state. */
+export function Shown({ sid, name, state }: { sid: string; name: string; state: NamedState }) {
   const { panel } = useTexts();
   const { owner, version, position, value } = state;
   return (
@@ -72,34 +69,7 @@ function Shown({ sid, name, state }: { sid: string; name: string; state: NamedSt
         </div>
         <EventLink sid={sid} position={position} of={name} />
       </header>
-      <Value value={value} />
+      <StateValue value={value} />
     </section>
   );
-}
-
-function Value({ value }: { value: unknown }) {
-  const todos = todosOf(value);
-  if (todos)
-    return (
-      <ol className="space-y-2">
-        {todos.map(({ content, status }, place) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: equal lines differ only in their index
-          <li key={place} className="flex items-start justify-between gap-3 text-sm">
-            <span className="min-w-0 break-words">{content}</span>
-            <TaskBadge status={status} />
-          </li>
-        ))}
-      </ol>
-    );
-  const files = filesOf(value);
-  if (files)
-    return files.map(([path, text]) => (
-      <Disclosure key={path} summary={<span className="truncate font-mono text-[0.8125rem]">{path}</span>}>
-        <div className="max-h-96 overflow-y-auto rounded-lg bg-sunken p-3">
-          <LongText text={text} />
-        </div>
-      </Disclosure>
-    ));
-  if (typeof value === "object" && value !== null) return <Values of={value} depth={2} />;
-  return <JsonTree value={value} />;
 }
