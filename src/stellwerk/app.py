@@ -20,7 +20,7 @@ from stellwerk.agents.graphs import operator_file, registry, serve_targets
 from stellwerk.agents.runtime import context, runnable, tracing
 from stellwerk.agents.runtime.watchdog import watched_loop
 from stellwerk.agents.store.graph_store import warn_if_shared
-from stellwerk.agents.store.index import Index, load_index
+from stellwerk.agents.store.index import open_index
 from stellwerk.agents.tools import registry as tools
 from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems, response_start
 from stellwerk.api.routes import all, files, operations, pages
@@ -200,7 +200,7 @@ async def _services(
         check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.recheck)
         graphs = serve_targets.graphs_among(wanted)
-        index = await _store_index(operator, own)
+        index = await open_index(serve_targets.store_index_of(operator, own))
         resources = _tenant_resources(operator, storage, secrets, graphs, opened)
         resources = replace(resources, index=index)
         systems = Systems(storage.database, resources.factory, clock)
@@ -349,22 +349,6 @@ def _tenant_resources(
         redactors=storage.log.redactors,
         opened=opened,
     )
-
-
-async def _store_index(operator: Operator, own: Mapping[str, str]) -> Index | None:
-    """The index of the operator's file, or else that of the LangGraph project that is served.
-
-    Raises:
-        SettingsError: it cannot be made, or its vectors have another size than configured.
-    """
-    spec = operator.store.index
-    if spec is None and isinstance(own, serve_targets.ServedSystems):
-        spec = own.store_index
-    if spec is None:
-        return None
-    index = load_index(spec)
-    await index.check()
-    return index
 
 
 async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: float) -> None:

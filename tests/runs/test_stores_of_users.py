@@ -10,8 +10,10 @@ import pytest
 import structlog
 
 from stellwerk.agents.graphs.serve_targets import systems_of
+from stellwerk.cli.run import opened
 from stellwerk.errors import NotFound, SettingsError
 from stellwerk.settings import Settings
+from stellwerk.spec.operator import Operator
 from tests.api.reading import whole_round
 from tests.conftest import running_server
 from tests.runs.test_users import begin_as
@@ -42,6 +44,12 @@ def made(node):
 
 
 memory, other, search = made(remembers), made(remembers), made(finds)
+
+
+def per_run(config):
+    return made(remembers)
+
+
 quiet = made(lambda state: {"messages": [("ai", "hm")]})
 '''
 EMBEDDING = """
@@ -105,6 +113,18 @@ async def test_a_scoped_graph_below_an_agent_is_scoped_too(tmp_path: Path) -> No
         assert await says(client, "memory", "ann", "Hi") == "I earn 90000"
 
 
+async def test_a_graph_that_is_made_for_each_run_is_scoped_too_and_warned_of_once(tmp_path: Path) -> None:
+    async with served(tmp_path, "{store: {scope: {per_run: user}}}", "per_run") as client:
+        assert await says(client, "per_run", "ann", "I earn 90000") == "nothing"
+        assert await says(client, "per_run", "bob", "Hi") == "nothing"
+        assert await says(client, "per_run", "ann", "Hi") == "I earn 90000"
+    with structlog.testing.capture_logs() as logs:
+        async with served(tmp_path, "{}", "per_run") as client:
+            for user in ("ann", "bob"):
+                await says(client, "per_run", user, "Hi")
+    assert len([line for line in logs if line["event"] == "store_shared_by_users"]) == 1
+
+
 @pytest.mark.parametrize(
     ("operator", "warned"),
     [
@@ -156,6 +176,8 @@ async def test_an_index_of_a_langgraph_json_gives_searches_real_scores(tmp_path:
     async with running_server(Settings(data=tmp_path / "data"), own=own) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
             assert await says(client, "search", None, "rails of trams") == "trams run on rails 0.86"
+    async with opened(f"{tmp_path / 'langgraph.json'}:search", Operator(), pytest.fail) as agent:
+        assert await agent.run("rails of trams") == "trams run on rails 0.86"
 
 
 async def test_two_projects_with_different_indexes_are_refused(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from stellwerk.agents.graphs import operator_file, registry, serve_targets
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.runtime.tracing import trace_in_place, tracing
+from stellwerk.agents.store.index import memory_store
 from stellwerk.agents.tools.registry import discover
 from stellwerk.cli.questions import Questions
 from stellwerk.cli.render import screen, session_view
@@ -57,7 +58,9 @@ def find(target: str) -> tuple[LoadedSystem, Mapping[str, str]]:
     name = chosen or next(iter(found))
     place = found[name]
     loaded = load_system(serve_targets.text_of(name, place), source=place)
-    return loaded, serve_targets.graphs_among({name: place})
+    generated_for = serve_targets.ServedSystems(serve_targets.graphs_among({name: place}))
+    generated_for.store_index = found.store_index
+    return loaded, generated_for
 
 
 @asynccontextmanager
@@ -76,6 +79,7 @@ async def opened(target: str, operator: Operator, warn: Callable[[str], None]) -
             mcp=mcp,
             providers=operator.providers,
             saver=memory_saver(),
+            store=await memory_store(serve_targets.store_index_of(operator, generated_for)),
             exit_stack=exit_stack,
         )
         factory = AgentFactory(resources)

@@ -10,7 +10,7 @@ from stellwerk.agents.graphs.langgraph_json import HttpApp, LanggraphProject, re
 from stellwerk.errors import SettingsError, SpecError, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.load import load_system
-from stellwerk.spec.operator import StoreIndex
+from stellwerk.spec.operator import Operator, StoreIndex
 from stellwerk.spec.yaml import SIZE_LIMIT
 
 logger = get_logger(__name__)
@@ -73,6 +73,13 @@ def http_app_of(targets: Sequence[str]) -> HttpApp | None:
         problem = f"{' and '.join(found)} have an http.app each, and both would have the same paths"
         raise SettingsError(f"{problem}; leave it out of all but one")
     return next(iter(found.values()), None)
+
+
+def store_index_of(operator: Operator, own: Mapping[str, str]) -> StoreIndex | None:
+    """The index of the operator's file, or else that of the LangGraph projects that are served."""
+    if operator.store.index is None and isinstance(own, ServedSystems):
+        return own.store_index
+    return operator.store.index
 
 
 def _store_index(projects: Mapping[str, LanggraphProject]) -> StoreIndex | None:

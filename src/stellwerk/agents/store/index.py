@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import ensure_embeddings
+from langgraph.store.memory import InMemoryStore
 
 from stellwerk.agents.graphs.import_reference import load_reference, operator_code
 from stellwerk.errors import BrokenReference, EmbeddingFailed, SettingsError
@@ -129,3 +130,24 @@ def load_index(spec: StoreIndex) -> Index:
         needed = "a function of a list of texts, or an object of LangChain's Embeddings, is needed"
         raise BrokenReference(f"store.index.embed: {spec.embed}", f"is {found!r:.60}; {needed}")
     return Index(spec, ensure_embeddings(found))
+
+
+async def open_index(spec: StoreIndex | None) -> Index | None:
+    """The index, checked; None if there is none.
+
+    Raises:
+        SettingsError: it cannot be made, or its vectors have another size than configured.
+    """
+    if spec is None:
+        return None
+    index = load_index(spec)
+    await index.check()
+    return index
+
+
+async def memory_store(spec: StoreIndex | None) -> InMemoryStore:
+    """A store for one process, without a server."""
+    index = await open_index(spec)
+    if index is None:
+        return InMemoryStore()
+    return InMemoryStore(index={"embed": index.embeddings, "dims": index.spec.dims, "fields": index.spec.fields})
