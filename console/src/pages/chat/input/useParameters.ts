@@ -35,7 +35,7 @@ export function useParameters(sid: string, session: Session, wanted: Wanted) {
   const isFirst = session.runs.length === 0;
   const wrong = (part: Part) =>
     Object.keys(values[part].objections).filter(
-      (path) => part !== "input" || isFirst || !isMissing(path, values[part].objections),
+      (path) => (part === "input" && isFirst) || !isMissing(path, values[part].objections),
     );
   const forms = PARTS.flatMap((part): PartForm[] => {
     const field = wanted.forms[part];
@@ -72,7 +72,7 @@ export function useParameters(sid: string, session: Session, wanted: Wanted) {
 
 export type ParameterForms = ReturnType<typeof useParameters>;
 
-/** A key of the input may be missing if the state has it from an earlier message; the server knows. */
+/** A key may be missing: the state has it from an earlier message, or the session has a value. The server knows. */
 const isMissing = (path: string, objections: Readonly<Record<string, string>>): boolean =>
   !path.includes(".") && objections[path] === "needed";
 

@@ -64,6 +64,28 @@ test("a graph that takes any keys, or whose schema is not known, has a field for
   expect(wantedBy(system({})).shown).toEqual([]);
 });
 
+test("what the system has a value for may be left out, and is named", () => {
+  const agent = {
+    takes_text: true,
+    text_key: "topic",
+    input_schema: object({ topic: text, depth: { type: "integer", default: 1 } }, ["topic", "depth"]),
+    context_schema: object({ language: { ...text, description: "of the answer" }, style: text }, ["language", "style"]),
+    input: { depth: 3 },
+    context: { language: "German" },
+    config: { configurable: { style: "short" } },
+  };
+  const { forms, shown } = wantedBy(system(agent));
+  expect(shown).toEqual([]);
+  const noted = [forms.input, forms.context].flatMap((form) =>
+    form?.shape.kind === "object" ? form.shape.fields : [],
+  );
+  expect(noted.map(({ name, hint, isNeeded, initial }) => [name, hint, isNeeded, initial])).toEqual([
+    ["depth", "= 3", false, undefined],
+    ["language", "of the answer (= German)", false, undefined],
+    ["style", "= short", false, undefined],
+  ]);
+});
+
 test("parts into which nothing was typed are not sent", () => {
   expect(parametersOf({ input: {}, context: {}, config: {} }, true)).toEqual({});
   expect(parametersOf({ input: { a: 1 }, context: { b: 2 }, config: {} }, true)).toEqual({

@@ -39,8 +39,9 @@ export function wantedBy(system: System | undefined): Wanted {
   const agent = system?.agents.find(({ id }) => id === system.orchestrator);
   if (agent?.kind !== "graph") return ONLY_TEXT;
   const takesText = agent.takes_text ?? true;
-  const input = without(agent.input_schema ?? {}, takesText ? agent.text_key : undefined);
-  const context = agent.context_schema && without(agent.context_schema, USER);
+  const input = preset(without(agent.input_schema ?? {}, takesText ? agent.text_key : undefined), agent.input);
+  const settings = { ...(isSchema(agent.config?.configurable) ? agent.config.configurable : {}), ...agent.context };
+  const context = agent.context_schema && preset(without(agent.context_schema, USER), settings);
   const isText = takesText && agent.input_schema !== undefined && !isSchema(agent.input_schema.properties);
   const forms = {
     ...(isText || isEmpty(input) ? {} : { input: { ...fieldOf(input), isNeeded: !takesText } }),
@@ -63,6 +64,20 @@ function without(schema: Schema, name: string | undefined): Schema {
   if (schema.additionalProperties === true && Object.keys(properties).length === 0) return { type: "object" };
   const required = Array.isArray(schema.required) ? schema.required.filter((one) => one !== name) : [];
   return { ...schema, properties, required };
+}
+
+/** The schema where the system has values for some properties: they may be left out, and are named below the field. */
+function preset(schema: Schema, values: Schema | undefined): Schema {
+  if (!values || !isSchema(schema.properties)) return schema;
+  const known = Object.entries(schema.properties).map(([name, property]) => {
+    if (!(name in values) || !isSchema(property)) return [name, property];
+    const { default: _, ...rest } = property; // what is left out is the system's value
+    const note = `= ${typeof values[name] === "string" ? values[name] : JSON.stringify(values[name])}`;
+    const description = typeof rest.description === "string" ? `${rest.description} (${note})` : note;
+    return [name, { ...rest, description }];
+  });
+  const required = Array.isArray(schema.required) ? schema.required.filter((name) => !(name in values)) : [];
+  return { ...schema, properties: Object.fromEntries(known), required };
 }
 
 const isEmpty = ({ properties }: Schema): boolean => isSchema(properties) && Object.keys(properties).length === 0;
