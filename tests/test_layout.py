@@ -35,29 +35,29 @@ PACKAGE_CAPS = {
     "agents/scripted": 570,
     "agents/store": 751,
     "agents/tools": 857,
-    "api/http": 1302,
-    "api/routes": 1916,
-    "api/schema": 553,
+    "api/http": 1307,
+    "api/routes": 2139,
+    "api/schema": 603,
     "api/streams": 512,
     "cli": 2515,
-    "client": 500,
+    "client": 504,
     "database": 591,
     "dialects": 2141,
     "documents": 637,
-    "envelope": 1431,
-    "log": 763,
+    "envelope": 1433,
+    "log": 767,
     "ops": 470,
     "processes": 432,
     "redaction": 379,
-    "runs": 3153,
-    "spec": 2497,
+    "runs": 4051,
+    "spec": 2518,
     "stream": 2174,
     "tenants": 1708,
     "testing": 162,
     "views": 1625,
     "workflows": 5058,
 }
-LONGEST_IMPORT_CHAIN = 21
+LONGEST_IMPORT_CHAIN = 22
 VAGUE = {"manager", "handler", "helper", "util"}
 # Names that a library makes us override, each with the reason.
 OVERRIDES: dict[str, str] = {
