@@ -41,6 +41,8 @@ from stellwerk.log.tick import Tick
 from stellwerk.overviews import Overviews
 from stellwerk.retention import RetentionJob
 from stellwerk.runs import transactions
+from stellwerk.runs.jobs.crons import Crons
+from stellwerk.runs.jobs.webhooks import Webhooks
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.sessions import Sessions
@@ -211,8 +213,7 @@ async def _services(
         await _give(systems, wanted, own, credentials)
         await _recover(storage, scheduler)
         overviews = Overviews(storage.database, systems, storage.todolists)
-        catch_up = _repeat(overviews.catch_up, "overviews_not_kept", every=parts.timings.overviews)
-        _start(catch_up, opened)
+        _start(_repeat(overviews.catch_up, "overviews_not_kept", every=parts.timings.overviews), opened)
         _start(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), opened)
         sessions = Sessions(storage, systems, scheduler, clock, SortableIds(clock))
         audit_log = Audit(storage.database, clock, storage.log.redactors)
@@ -220,6 +221,9 @@ async def _services(
         retention = RetentionJob(*kept, sessions, audit_log, operator.retention, clock)
         retention.warn_of_unknown([tenant.name for tenant in credentials.tenants.all()])
         _start(retention.keep_running(), opened)
+        webhooks = _webhooks(operator, storage, secrets, clock, opened)
+        crons = Crons(storage.database, storage.log, sessions, audit_log, clock)
+        _start_jobs((scheduler.claim_due, crons.fire_due, retention.delete_ephemeral), storage.timings, opened)
         yield Services(
             database=storage.database,
             log=storage.log,
@@ -234,6 +238,8 @@ async def _services(
             audit=audit_log,
             secrets=secrets,
             quotas=storage.quotas,
+            webhooks=webhooks,
+            crons=crons,
             clock=clock,
             tools=resources.inventory,
             stores=resources.store,
@@ -267,6 +273,20 @@ def _scheduler(
     scheduler = Scheduler(storage, runner.run, clock, slots=settings.slots, waiting=settings.waiting)
     opened.push_async_callback(scheduler.close)
     return scheduler
+
+
+def _webhooks(
+    operator: Operator, storage: SessionStorage, secrets: Secrets, clock: Clock, opened: AsyncExitStack
+) -> Webhooks:
+    webhooks = Webhooks(storage.database, secrets, operator.webhooks, clock)
+    opened.push_async_callback(webhooks.close)
+    _start_jobs([webhooks.deliver_due], storage.timings, opened)
+    return webhooks
+
+
+def _start_jobs(jobs: Sequence[Callable[[], Awaitable[None]]], timings: Timings, opened: AsyncExitStack) -> None:
+    for work in jobs:
+        _start(_repeat(work, "job_failed", every=timings.jobs), opened)
 
 
 def _start(job: Coroutine[Any, Any, None], opened: AsyncExitStack) -> None:

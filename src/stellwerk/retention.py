@@ -30,6 +30,8 @@ logger = structlog.get_logger(__name__)
 _EVERY = 300.0
 _PAUSE = 0.01
 _PAGE = 100
+EPHEMERAL = 60.0
+"""Seconds from the end of its run to the deletion of a session that was made for one run."""
 _WHO = "retention"
 """The name in the audit for deletions by age."""
 
@@ -70,6 +72,18 @@ class RetentionJob:
         for tenant, its in wanted.items():
             if (age := seconds(its.compact_after)) is not None:
                 await self._compact(tenant, now - age)
+
+    async def delete_ephemeral(self) -> None:
+        """Delete sessions of one run, a while after its end: readers may still be reading it."""
+        before = self.clock.now() - EPHEMERAL
+        for tenant, session_id, position in await self.database.read(
+            lambda tx: tx.rows("ephemeral_sessions", before, _PAGE)
+        ):
+            with (
+                suppress(NotFound, Overtaken),
+                self._recording(tenant, "DELETE /sessions/{sid}", sid=session_id),
+            ):
+                await self.sessions.delete(tenant, session_id, position=position)
 
     async def _delete(self, tenant: str, before: float) -> None:
         async for _, session_id, position in self._found("sessions_to_delete", tenant, before, (0, "")):

@@ -37,5 +37,7 @@ class Timings:
     """After this, a thread regards the event loop as blocked, perhaps by waiting for this thread."""
     watchdog: float = 1.0
     """After this, the operator's log names the graph and node that block the event loop."""
+    jobs: float = 1.0
+    """Interval between two looks at delayed runs, crons and webhooks that are due."""
     overviews: float = 2.0
     """Interval between two updates of the stored overviews."""

@@ -1,4 +1,4 @@
-"""Where the server connects to: only to places that its operator named. So no address of a tenant's needs a guard."""
+"""Where the server connects to: to places that its operator named, and to webhooks of tenants, which are guarded."""
 
 import re
 import socket
@@ -19,6 +19,7 @@ from pydantic import SecretStr
 import stellwerk
 from stellwerk.agents.build import models
 from stellwerk.agents.tools import registry
+from stellwerk.api.routes.jobs import CronRequest
 from stellwerk.api.routes.stream import StreamAgentRequest
 from stellwerk.api.schema.shared import NewAnswer, NewMessage
 from stellwerk.spec.model import AgentSystem, ModelSpec
@@ -31,6 +32,8 @@ OUTGOING = {
     "agents/mcp/call.py": "MCP servers of the operator's file",
     "agents/mcp/transports.py": "MCP servers of the operator's file",
     "agents/mcp/session.py": "MCP servers of the operator's file",
+    "runs/jobs/addresses.py": "webhooks of tenants: here they are judged",
+    "runs/jobs/webhooks.py": "webhooks of tenants, at the address that was judged",
     "client/client.py": "commands, which are no part of the server",
     "api/http/server.py": "the socket it listens on",
 }
@@ -54,9 +57,12 @@ def is_address(name: str) -> bool:
     return any(part in words if part in LIVE else part in name.lower() for part in ADDRESSES)
 
 
-def test_a_tenant_has_no_field_for_an_address() -> None:
-    for model in (AgentSystem, NewMessage, NewAnswer, StreamAgentRequest, UserInputRequest):
+def test_a_tenant_has_no_field_for_an_address_but_webhook() -> None:
+    for model in (AgentSystem, NewAnswer, UserInputRequest):
         assert [name for name in named(model.model_json_schema()) if is_address(name)] == [], model.__name__
+    for guarded in (NewMessage, StreamAgentRequest, CronRequest):
+        found = [name for name in named(guarded.model_json_schema()) if is_address(name)]
+        assert found == ["webhook"], guarded.__name__
     assert is_address("base_url")
     assert is_address("openai_proxy")
 

@@ -20,6 +20,8 @@ UNKNOWN = {
     "message_id": "msg_0000000000000000000000",
     "system_id": "unheard-of",
     "key_id": "000000000000",
+    "cron_id": "0000000000000000000000",
+    "delivery_id": "0000000000000000000000",
 }
 """Ids that do not exist, in the form of real ones."""
 OPEN = {"name"}
@@ -58,8 +60,20 @@ async def furnish(shared: Shared) -> Belongings:
     assert state["awaiting_user_input"], state
     message = (await acme.get(f"/api/workflows/{sid}/messages")).json()[0]["id"]
     key = (await shared.key("acme"))["id"]
-    ids = {"sid": sid, "workflow_id": sid, "file_id": file["id"], "message_id": message}
+    ids = {"sid": sid, "workflow_id": sid, "file_id": file["id"], "message_id": message, **await jobs(acme)}
     return Belongings({**ids, "system_id": "secretive", "key_id": key}, file["id"], state["questions"][0]["ask_id"])
+
+
+async def jobs(acme: httpx2.AsyncClient) -> dict[str, str]:
+    """A cron, and a report to a webhook that nobody answers."""
+    body = {"schedule": "0 7 * * *", "agent_system_id": "demo", "message": {"text": "weather"}}
+    cron = (await acme.post("/crons", json=body)).json()["id"]
+    await acme.put("/secrets/webhook_secret", json={"value": "hook-secret-4711"})
+    sid = (await acme.post("/sessions", json={"agent_system_id": "demo"})).json()["id"]
+    await acme.post(f"/sessions/{sid}/messages", json={"text": "weather", "webhook": "https://nowhere.invalid/"})
+    await acme.get(f"/sessions/{sid}/stream", params={"until": "run_end"})
+    (delivery,) = (await acme.get("/webhook-deliveries")).json()["deliveries"]
+    return {"cron_id": cron, "delivery_id": delivery["id"]}
 
 
 def requests(published: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -144,6 +158,9 @@ async def test_a_foreign_id_inside_a_body_or_a_query_is_answered_like_an_unknown
 
 async def test_lists_show_what_is_ones_own(shared: Shared) -> None:
     mine = await furnish(shared)
+    for path in ("/crons", "/webhook-deliveries", "/delayed-runs"):
+        foreign = (await shared.other.get(path)).text
+        assert all(value not in foreign for value in mine.ids.values()), path
     for path in ("/sessions", "/api/workflows", "/agent-systems", "/keys", "/tenants", "/audit"):
         seen, foreign = (await shared.acme.get(path)).text, (await shared.other.get(path)).text
         for value in (mine.ids["sid"], mine.ids["system_id"], mine.ids["key_id"], "acme"):

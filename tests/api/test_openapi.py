@@ -106,6 +106,8 @@ async def take_every_example(client: httpx2.AsyncClient, sent: list[tuple[str, s
     for method, path, kind, promised, example in sent:
         place = path.replace("{sid}", await a_session_for(client, path)) if "{sid}" in path else path
         place = place.replace("/tenants/{name}", "/tenants/acme").replace("{name}", "a_name")
+        if "{cron_id}" in place:
+            place = place.replace("{cron_id}", (await client.post("/crons", json=example)).json()["id"])
         assert "{" not in place
         if path == "/stream-tickets":
             example = {"session_id": await a_session_for(client, path)}

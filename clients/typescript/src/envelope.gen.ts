@@ -32,6 +32,7 @@ export interface RunStarted extends Noted {
   message_id?: string;
   ask_ids?: string[];
   replaces?: string;
+  start_at?: number;
 }
 export interface RunEnded extends Noted {
   status: "awaiting_user" | "completed" | "failed" | "stopped";

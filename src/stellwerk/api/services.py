@@ -19,6 +19,8 @@ from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.notify import WakeUps
 from stellwerk.overviews import Overviews
+from stellwerk.runs.jobs.crons import Crons
+from stellwerk.runs.jobs.webhooks import Webhooks
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.systems import Systems
 from stellwerk.tenants.audit import Audit, Made
@@ -41,6 +43,8 @@ class Services:
     audit: Audit
     secrets: Secrets
     quotas: TenantQuotas
+    webhooks: Webhooks
+    crons: Crons
     clock: Clock
     tools: Callable[[str], Awaitable[list[DescribedTool]]]
     """Everything that an agent system of this tenant may name."""

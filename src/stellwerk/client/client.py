@@ -67,11 +67,14 @@ class Withdrawn(Struct, frozen=True, kw_only=True):
 
 
 class MessageParameters(TypedDict, total=False):
-    """Input, config and context of the runs of a message."""
+    """Input, config and context of the runs of a message; when it starts, and who is informed of its end."""
 
     input: Any
     config: Mapping[str, Any]
     context: Mapping[str, Any]
+    after_seconds: float
+    start_at: float
+    webhook: str
 
 
 class SessionDefaults(TypedDict, total=False):
@@ -297,7 +300,8 @@ class Client:
         """Send a message, perhaps with files that were uploaded before.
 
         The parameters ``input``, ``config`` and ``context`` are for graphs, by the schemas of the agent
-        system. With an idempotency ``key`` it may be sent again if it is unknown whether it arrived.
+        system. With ``after_seconds`` or ``start_at`` the run starts later; its end is sent to ``webhook``.
+        With an idempotency ``key`` it may be sent again if it is unknown whether it arrived.
         """
         body = {"text": text, "if_busy": if_busy, "documents": list(documents), **parameters}
         path = f"/sessions/{part(session_id)}/messages"

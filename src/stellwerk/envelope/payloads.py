@@ -47,6 +47,8 @@ class RunStarted(Payload, frozen=True, kw_only=True):
     ask_ids: list[str] | None = None
     replaces: str | None = None
     """The run whose answer this one replaces."""
+    start_at: float | None = None
+    """When a delayed run starts, at the earliest."""
 
 
 class RunEnded(Payload, frozen=True, kw_only=True):

@@ -40,6 +40,8 @@ class CreateSession(NamedTuple):
     """It was started as one, and not as a chat."""
     defaults: bytes | None = None
     """Config and context for its messages."""
+    is_ephemeral: bool = False
+    """It is deleted a while after the end of its run."""
 
 
 PAGE_BYTES = 256 * 1024

@@ -176,6 +176,8 @@ def _create(tx: Transaction, new: CreateSession) -> None | Exception:
         tx.run("mark_workflow", new.session_id, new.tenant)
     if new.defaults is not None:
         tx.run("set_session_defaults", new.defaults, new.session_id, new.tenant)
+    if new.is_ephemeral:
+        tx.run("mark_ephemeral", new.session_id, new.tenant)
     return None
 
 

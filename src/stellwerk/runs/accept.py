@@ -91,16 +91,21 @@ def _send(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
     said = commands.input_envelopes(send, trace_id=send.run_id, run_id=send.run_id)
     begun = _begin(tx, send, status, [*commands.earlier_messages(send), start, *said])
     withdrawn = list(send.withdrawn) or msgspec.UNSET
-    return _accepted(tx, send, start, begun, message_id=send.message_id, withdrawn=withdrawn)
+    return _accepted(tx, send, start, begun, message_id=send.message_id, withdrawn=withdrawn, **_delay(send))
 
 
 def _enqueue(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
     if count_rows(tx, "count_enqueued", send.session_id, send.tenant) >= send.queue_limit:
         raise Overloaded("as many messages wait in this session as this server takes; send this again later")
     noted = _note(tx, send, commands.input_envelopes(send, trace_id=None, run_id=None))
-    later = (send.message_id, send.run_id, send.system, send.system_version)
+    later = (send.message_id, send.run_id, send.system, send.system_version, *send.options)
     tx.run("put_into_inbox", send.session_id, noted.last, send.tenant, *later)
-    return _accepted(tx, send, status, noted, message_id=send.message_id, status="enqueued")
+    return _accepted(tx, send, status, noted, message_id=send.message_id, status="enqueued", **_delay(send))
+
+
+def _delay(send: Send) -> dict[str, Any]:
+    start_at = send.options.start_at
+    return {} if start_at is None else {"start_at": start_at}
 
 
 def _reply(tx: Transaction, reply: Reply, status: Status) -> AcceptedRun:
@@ -203,6 +208,7 @@ def _start(command: Command, status: Status, trigger: Any, **details: Any) -> Ru
         trigger=trigger,
         system=command.system,
         system_version=status.system_version if version is None else version,
+        start_at=command.options.start_at,
         **details,
     )
     trace_id = command.run_id
@@ -216,7 +222,9 @@ def _begin(tx: Transaction, command: Command, status: Status, envelopes: list[En
         raise Overloaded("as many of your runs wait as this server takes; send this again in a few seconds")
     refuse_another_run(tx, command.limits, command.tenant)
     lease = Lease(command.tenant, command.session_id, command.run_id, 0)
-    return transactions.begin_run(tx, lease, status, envelopes, claim=command.claim, limits=command.limits)
+    begun = transactions.begin_run(tx, lease, status, envelopes, claim=command.claim, limits=command.limits)
+    transactions.set_options(tx, lease, command.options)
+    return begun
 
 
 def _note(tx: Transaction, command: Command, envelopes: Sequence[Envelope]) -> BegunRun:

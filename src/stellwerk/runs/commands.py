@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,18 @@ class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
     context: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
+class JobOptions(NamedTuple):
+    """When a run starts, and who is informed of its end."""
+
+    start_at: float | None = None
+    """At the earliest; None: as soon as a slot is free."""
+    webhook: str | None = None
+    """The address that its end is reported to."""
+
+
+NO_OPTIONS = JobOptions()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """Ids and time were assigned when the request came in."""
@@ -54,6 +66,7 @@ class Command:
     """How many runs of a tenant, and how many messages in one session, may wait."""
     limits: Limits = NO_LIMITS
     """Of the tenant."""
+    options: JobOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +124,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """The cursor that shows the run whole."""
     status: Literal["accepted", "enqueued", "noted"] = "accepted"
     """Enqueued: starts a round after the one under way. Noted: other questions are still open."""
+    start_at: float | msgspec.UnsetType = msgspec.UNSET
+    """When the run starts, at the earliest, if it was delayed."""
     open_asks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     withdrawn: list[Withdrawn] | msgspec.UnsetType = msgspec.UNSET
     """Enqueued messages taken back because this one interrupted a round, as in a stop's answer."""

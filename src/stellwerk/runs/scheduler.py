@@ -136,8 +136,15 @@ class Scheduler:
             self._claiming = True
             self._spawn(self._claim_waiting())
 
+    async def claim_due(self) -> None:
+        """Start delayed runs whose time has come; the run table knows them, so a restart forgets none."""
+        now = self._clock.now()
+        if await self._database.read(lambda tx: tx.row("a_delayed_run_is_due", now)) is not None:
+            self.claim()
+
     async def _accept(self, command: RunCommand) -> Accepted:
-        claim = len(self._running) + self._reserved < self._slots and not self._closing
+        is_free = len(self._running) + self._reserved < self._slots and not self._closing
+        claim = is_free and command.options.start_at is None
         self._reserved += claim
         try:
             limits = self._storage.quotas.limits(command.tenant)
@@ -205,9 +212,9 @@ class Scheduler:
         try:
             if self._commit_in_doubt:
                 await self._release_undriven()
-            if await self._database.read(lambda tx: tx.row("runs_waiting", 1)) is None:
-                return 0
             now = self._clock.now()
+            if await self._database.read(lambda tx: tx.row("runs_waiting", 1, now)) is None:
+                return 0
             claimed = await self._database.submit(transactions.claim_many, (free, now))
         except (StorageFull, StorageGone):
             self._commit_in_doubt = True

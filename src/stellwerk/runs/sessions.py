@@ -21,7 +21,18 @@ from stellwerk.ids import Clock, SortableIds, digest_id
 from stellwerk.log.log import CreateSession, Head
 from stellwerk.log.transactions import unknown_session
 from stellwerk.runs.accept import recall_answer
-from stellwerk.runs.commands import Accepted, IfBusy, Regenerate, Reply, Send, Stop, Stopped, Withdrawn
+from stellwerk.runs.commands import (
+    NO_OPTIONS,
+    Accepted,
+    IfBusy,
+    JobOptions,
+    Regenerate,
+    Reply,
+    Send,
+    Stop,
+    Stopped,
+    Withdrawn,
+)
 from stellwerk.runs.fork import Fork, fork_many
 from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.session_defaults import ChangeDefaults, change_defaults_many, encoded_defaults, stored_defaults
@@ -53,14 +64,38 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     """For its messages, unless they have their own; not in lists."""
     context: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    start_at: float | msgspec.UnsetType = msgspec.UNSET
+    """When its run starts, at the earliest, as long as that is delayed."""
+
+
+class DelayedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was accepted, and starts later."""
+
+    run_id: str
+    session_id: str
+    agent_system_id: str
+    start_at: float
+    accepted_at: float
+
+
+class SessionOptions(TypedDict, total=False):
+    """Of a new session: an id that the caller derived from something else, and what it is used for."""
+
+    session_id: str
+    is_workflow: bool
+    is_ephemeral: bool
 
 
 class SendOptions(TypedDict, total=False):
-    """Of a message: its files, what happens while another round is active, and its idempotency key."""
+    """Of a message: its files, what happens while another round is active, and its idempotency key.
+
+    ``run`` says when its run starts, and who is informed of its end.
+    """
 
     documents: Sequence[str]
     if_busy: IfBusy
     key: str | None
+    run: JobOptions
 
 
 class _Request(NamedTuple):
@@ -71,6 +106,7 @@ class _Request(NamedTuple):
     key: str | None
     digest: str
     documents: Sequence[str] = ()
+    options: JobOptions = NO_OPTIONS
 
 
 class _Context(NamedTuple):
@@ -107,12 +143,13 @@ class Sessions:
         system: str,
         user: str | None,
         *,
-        is_workflow: bool = False,
         defaults: RunParameters = NO_PARAMETERS,
+        **options: Unpack[SessionOptions],
     ) -> Session:
         """Create a session; ``defaults`` are config and context for its messages.
 
         Raises:
+            Conflict: a session has this id, or had it before it was deleted.
             InvalidField: they do not fit the graph.
             MissingSecret: they refer to a secret that is not stored.
         """
@@ -121,9 +158,18 @@ class Sessions:
             (await self._systems.agent(tenant, system, version)).check_given(defaults)
         stored = await self._log.redacted(tenant, defaults)
         at = self._clock.now()
-        new = CreateSession(tenant, self._ids.new(), system, at, user, is_workflow, encoded_defaults(stored))
+        new = CreateSession(
+            tenant=tenant,
+            session_id=options.get("session_id") or self._ids.new(),
+            system=system,
+            created_at=at,
+            user=user,
+            is_workflow=options.get("is_workflow", False),
+            defaults=encoded_defaults(stored),
+            is_ephemeral=options.get("is_ephemeral", False),
+        )
         await self._log.create(new)
-        return _session((new.session_id, system, user, at, at, 0, None, None), stored)
+        return _session((new.session_id, system, user, at, at, 0, None, None, None), stored)
 
     async def change(self, tenant: str, session_id: str, **changes: Any) -> Session:
         """Replace ``config`` or ``context`` of a session; None removes it. Raises like ``begin``."""
@@ -138,6 +184,21 @@ class Sessions:
         change = ChangeDefaults(tenant=tenant, session_id=session_id, **parts)
         await self._database.submit(change_defaults_many, change)
         return await self.find(tenant, session_id, titled=True)
+
+    async def check_system(self, tenant: str, system: str) -> None:
+        """Raises NotFound if the tenant may not use such an agent system."""
+        await self._systems.newest(tenant, system)
+
+    async def delayed(self, tenant: str, *, limit: int) -> list[DelayedRun]:
+        """Runs that start later, the next one first."""
+        now = self._clock.now()
+        rows = await self._database.read(lambda tx: tx.rows("delayed_runs", tenant, now, limit))
+        return [
+            DelayedRun(
+                run_id=run_id, session_id=sid, agent_system_id=system, start_at=start_at, accepted_at=accepted_at
+            )
+            for run_id, sid, system, start_at, accepted_at in rows
+        ]
 
     async def send(
         self,
@@ -158,7 +219,10 @@ class Sessions:
         """
         documents, key = options.get("documents", ()), options.get("key")
         given = () if parameters.is_empty else (msgspec.json.encode(parameters, order="sorted").decode(),)
-        request = _Request(tenant, session_id, key, digest_id(text, *documents, *given), documents)
+        run = options.get("run", NO_OPTIONS)
+        if run != NO_OPTIONS:
+            given = (*given, run.webhook or "", "delayed" if run.start_at is not None else "")
+        request = _Request(tenant, session_id, key, digest_id(text, *documents, *given), documents, run)
         # The same request twice at once: the second must not interrupt the run of the first.
         once = asyncio.Lock()
         if key is not None:
@@ -166,10 +230,22 @@ class Sessions:
         async with once:
             return await self._send(request, text, options.get("if_busy", "reject"), parameters=parameters)
 
-    async def send_conversation(self, tenant: str, session_id: str, messages: Sequence[ChatMessage]) -> Accepted:
-        """Send the first message of a session, together with the messages from before it."""
-        *earlier, last = messages
-        return await self._send(_Request(tenant, session_id, None, ""), last.content, "reject", earlier)
+    async def send_conversation(
+        self,
+        tenant: str,
+        session_id: str,
+        messages: Sequence[ChatMessage],
+        *,
+        parameters: RunParameters = NO_PARAMETERS,
+        run: JobOptions = NO_OPTIONS,
+    ) -> Accepted:
+        """Send the first message of a session, together with the messages from before it.
+
+        There may be none if the parameters have an input.
+        """
+        request = _Request(tenant, session_id, None, "", options=run)
+        text = messages[-1].content if messages else ""
+        return await self._send(request, text, "reject", messages[:-1], parameters)
 
     async def _send(
         self,
@@ -185,7 +261,8 @@ class Sessions:
             return found
         status = found.status
         is_asked = len(status.open_asks) == 1 and status.awaiting_user_input
-        if is_asked and if_busy == "reject" and parameters.is_empty:
+        is_answer = parameters.is_empty and request.options.start_at is None
+        if is_asked and if_busy == "reject" and is_answer:
             (cleaned,) = await self._log.cleaned(tenant, text)
             answer = Answered(ask_id=status.open_asks[0], text=cleaned or None)
             return await self._reply(request, found, answer)
@@ -227,6 +304,7 @@ class Sessions:
             "system": found.system,
             "key": request.key,
             "request": request.digest,
+            "options": request.options,
         }
 
     async def answer(
@@ -286,7 +364,7 @@ class Sessions:
             LimitReached: the tenant or the session has used up a quota.
             NotFound: there is no such session.
         """
-        tenant, session_id, key, digest, documents = request
+        tenant, session_id, key, digest, documents, _ = request
         limits = self._storage.quotas.limits(tenant)
 
         def read(tx: Transaction) -> Accepted | tuple[StoredUsage, _Context | None]:
@@ -379,7 +457,7 @@ def _known_files(request: _Request, found: _Context) -> list[Document]:
 
 
 def _session(row: Row, defaults: RunParameters = NO_PARAMETERS) -> Session:
-    session_id, system, user, created_at, last_activity_at, position, state, first = row
+    session_id, system, user, created_at, last_activity_at, position, state, first, start_at = row
     status = Status() if state is None else msgspec.json.decode(state, type=Status)
     return Session(
         id=session_id,
@@ -395,4 +473,5 @@ def _session(row: Row, defaults: RunParameters = NO_PARAMETERS) -> Session:
         awaiting_user_input=status.awaiting_user_input,
         config=msgspec.UNSET if defaults.config is None else defaults.config,
         context=msgspec.UNSET if defaults.context is None else defaults.context,
+        start_at=msgspec.UNSET if start_at is None else start_at,
     )

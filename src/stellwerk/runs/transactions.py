@@ -6,6 +6,7 @@ as the rows they explain, so the log and the tables cannot disagree.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -16,9 +17,11 @@ from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, RunStart, decode
 from stellwerk.envelope.payloads import RunStarted
 from stellwerk.errors import StellwerkError
+from stellwerk.ids import digest_id
 from stellwerk.log import transactions as log
 from stellwerk.log.log import Lease
 from stellwerk.log.transactions import entry, placed
+from stellwerk.runs.commands import NO_OPTIONS, JobOptions
 from stellwerk.tenants.quotas import NO_LIMITS, Limits, refuse_bytes
 from stellwerk.views.status import TASK, TURNING_POINTS, Status, fold
 
@@ -122,7 +125,7 @@ def run_start(started: RunStarted, *, run_id: str, trace_id: str, at: float) -> 
 
 def claim_many(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[ClaimedRun] | Exception]:
     """Claim the runs that have waited longest, up to the given number, each with its own lease."""
-    return [_claim_all(tx, tx.rows("runs_waiting", count), at=at) for count, at in items]
+    return [_claim_all(tx, tx.rows("runs_waiting", count, at), at=at) for count, at in items]
 
 
 def claim_orphans(tx: Transaction, times: Sequence[float]) -> list[list[ClaimedRun] | Exception]:
@@ -180,6 +183,7 @@ def _finish(tx: Transaction, finish: Finish, position: int) -> Finished:
         ends = tx.rows("ends_of_calls", lease.run_id, lease.tenant, f'"tool_call_id":"{TASK}')
         tasks = [decode(body) for (body,) in ends]
         status = update_status(tx, lease.tenant, lease.session_id, [*tasks, *finish.turns])
+        _report_end(tx, finish, position)
         stored += _start_next(tx, lease, status, at=finish.turns[-1].ts)
     return Finished(position, stored)
 
@@ -189,13 +193,47 @@ def _start_next(tx: Transaction, ended: Lease, status: Status, *, at: float) -> 
     waiting = tx.row("inbox_of", ended.session_id, ended.tenant)
     if waiting is None or status.status == "running":
         return []
-    position, message_id, run_id, system, version = waiting
-    round_ = status.round + 1
-    started = RunStarted(round=round_, trigger="message", system=system, system_version=version, message_id=message_id)
+    position, message_id, run_id, system, version, *rest = waiting
+    options = JobOptions(*rest)
+    started = RunStarted(
+        round=status.round + 1,
+        trigger="message",
+        system=system,
+        system_version=version,
+        message_id=message_id,
+        start_at=options.start_at,
+    )
     start = run_start(started, run_id=run_id, trace_id=run_id, at=at)
     tx.run("take_from_inbox", ended.session_id, ended.tenant, position)
     lease = replace(ended, run_id=run_id, epoch=0)
-    return begin_run(tx, lease, status, [start], claim=False, limits=NO_LIMITS).stored
+    begun = begin_run(tx, lease, status, [start], claim=False, limits=NO_LIMITS)
+    set_options(tx, lease, options)
+    return begun.stored
+
+
+def set_options(tx: Transaction, lease: Lease, options: JobOptions) -> None:
+    if options != NO_OPTIONS:
+        tx.run("set_run_options", *options, lease.run_id, lease.tenant)
+
+
+def _report_end(tx: Transaction, finish: Finish, position: int) -> None:
+    """Put the end of a run into the outbox, if it has a webhook.
+
+    The id follows from the run, so a receiver recognises a repeated delivery.
+    """
+    lease = finish.append.lease
+    row = tx.row("webhook_of_run", lease.run_id, lease.tenant)
+    if row is None:
+        return
+    ended = msgspec.json.decode(finish.append.entries[-1].body)  # as it is stored: redacted
+    place = {"session_id": lease.session_id, "run_id": lease.run_id, "position": position}
+    event = {
+        "type": f"run.{ended['payload']['status']}",
+        "timestamp": datetime.fromtimestamp(ended["ts"], UTC).isoformat(),
+        "data": {**place, "trace_id": ended.get("trace_id"), **ended["payload"]},
+    }
+    delivery = (digest_id("webhook", lease.run_id), lease.tenant, lease.session_id, lease.run_id, row[0])
+    tx.run("put_delivery", *delivery, msgspec.json.encode(event), ended["ts"])
 
 
 def status_of(tx: Transaction, tenant: str, session_id: str) -> Status:

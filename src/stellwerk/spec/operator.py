@@ -6,6 +6,7 @@ The two are never read from the same document.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from ipaddress import ip_network
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -147,6 +148,25 @@ class RetentionOfAll(Retention):
         return Retention(compact_after=compact_after, delete_after=delete_after)
 
 
+def _is_network(text: str) -> str:
+    ip_network(text)  # a ValueError says what is wrong with it
+    return text
+
+
+class WebhookPolicy(Closed):
+    """Which addresses the ends of runs may be reported to."""
+
+    enabled: bool = True
+    allowed_hosts: list[Annotated[str, Field(min_length=1, max_length=255)]] = []
+    """Names, or patterns such as ``*.example.com``; if empty, every public host."""
+    allowed_ports: list[Annotated[int, Field(ge=1, le=65535)]] = []
+    """If empty, every port."""
+    private_networks: list[Annotated[str, AfterValidator(_is_network)]] = []
+    """Networks that are allowed although they are not public, such as ``10.1.0.0/16``."""
+    allow_http: bool = False
+    """Whether the body may be sent unencrypted."""
+
+
 ALL_GRAPHS = "all"
 
 
@@ -199,5 +219,6 @@ class Operator(Closed):
     """Graphs that get the images of a message in its content, because their models take them."""
     tokens: TokenIssuer | None = None
     """The issuer whose JWTs are accepted, beside API keys."""
+    webhooks: WebhookPolicy = WebhookPolicy()
     retention: RetentionOfAll = RetentionOfAll()
     """How long the sessions of each tenant are kept; for ever if absent."""

@@ -18,6 +18,7 @@ from stellwerk.documents import store as documents
 from stellwerk.log import transactions as log
 from stellwerk.runs import accept, graph_states, session_defaults, systems
 from stellwerk.runs import fork as forking
+from stellwerk.runs.jobs import crons, webhooks
 from stellwerk.tenants import keys, quotas, secrets, store_writes, tenants
 from stellwerk.tenants.audit import Action, Audit, Made, PendingEntry, recording
 
@@ -46,6 +47,10 @@ RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     tenants.lock_many: None,
     quotas.set_many: None,
     store_writes.admit_many: None,
+    crons.create_many: lambda new: new.cron_id,
+    crons.change_many: None,
+    crons.delete_many: None,
+    webhooks.retry_many: None,
 }
 """Operations that store the audit entry of their request, with how the id of a created object is read."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter
 
 from stellwerk.api.routes import administration as admin
-from stellwerk.api.routes import files, messages, operations, sessions, state, store, stream, systems, websocket
+from stellwerk.api.routes import files, jobs, messages, operations, sessions, state, store, stream, systems, websocket
 from stellwerk.api.services import PluginRouters, Services
 
 
@@ -24,6 +24,9 @@ def routers(services: Services, plugged_in: Sequence[PluginRouters], *, frame_li
         store.routes(services),
         *(router for each in plugged_in for router in each.others),
         stream.one_shot_routes(services),
+        jobs.cron_routes(services),
+        jobs.delayed_routes(services),
+        jobs.webhook_routes(services),
         stream.ticket_routes(services),
         admin.tenant_routes(services),
         admin.key_routes(services),

@@ -25,7 +25,12 @@ def routes(services: Services) -> APIRouter:
         answer. If it interrupts a round, enqueued messages are withdrawn; `withdrawn` has their texts and files.
         `input`, `config` and `context` are for graphs; `GET /agent-systems/{id}` has the schemas. They are stored with
         the message, and apply to all runs that it leads to.
+
+        With `after_seconds` or `start_at`, the message is accepted now, and its run starts then; until then the
+        session is `running` with a `start_at`, and a stop withdraws the run. The end of each run of the message is
+        reported to `webhook`.
         """
+        services.webhooks.check(who.tenant, body.webhook)
         sending = sessions.send(
             who.tenant,
             sid,
@@ -34,6 +39,7 @@ def routes(services: Services) -> APIRouter:
             parameters=body.parameters(who),
             if_busy=body.if_busy,
             key=key,
+            run=body.run_options(services.clock.now()),
         )
         return Json(await sending, 202)
 

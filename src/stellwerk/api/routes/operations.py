@@ -53,7 +53,8 @@ def metrics_routes(services: Services) -> APIRouter:
         if who.tenant != LOCAL_TENANT:
             said = "metrics are of the whole server, and read by its operator: with a key of 'local'"
             raise Forbidden(said)
-        runs = await services.database.read(lambda tx: tx.rows("runs_open"))
+        now = services.clock.now()
+        runs = await services.database.read(lambda tx: tx.rows("runs_open", now))
         lines = _lines(services, request.app.state.requests, runs)
         return Response("".join(f"{line}\n" for line in lines), headers={"Content-Type": MEDIA_TYPE})
 
@@ -61,12 +62,13 @@ def metrics_routes(services: Services) -> APIRouter:
 
 
 def _lines(services: Services, requests: RequestMetrics, runs: Sequence[Row]) -> Iterator[str]:
-    for counter in (*services.log.metrics.counters(), requests.answered):
+    jobs = (services.crons.ticks, services.webhooks.attempts)
+    for counter in (*services.log.metrics.counters(), requests.answered, *jobs):
         yield from counter.lines()
     for histogram in (services.database.commit_seconds, requests.seconds):
         yield from histogram.lines()
     now = services.clock.now()
-    counts = {"running": 0, "waiting": 0} | {state: count for state, count, _ in runs}
+    counts = {"running": 0, "waiting": 0, "delayed": 0} | {state: count for state, count, _ in runs}
     by_state = [((state,), count) for state, count in counts.items()]
     yield from gauge("stellwerk_runs", "Runs that are not over.", ["state"], by_state)
     oldest = min((since for *_, since in runs), default=now)

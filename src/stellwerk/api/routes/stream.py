@@ -4,7 +4,7 @@
 """
 
 from contextlib import ExitStack
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from msgspec import Raw
@@ -22,6 +22,7 @@ from stellwerk.api.streams.shared_translation import StreamKey
 from stellwerk.api.streams.translated import DialectName, LiveParameter, TranslatedReader
 from stellwerk.envelope import frames
 from stellwerk.errors import InvalidField, StellwerkError
+from stellwerk.runs.commands import JobOptions
 from stellwerk.spec.model import ChatMessage
 from stellwerk.tenants.audit import about, without_audit
 from stellwerk.tenants.principals import Principal
@@ -68,7 +69,14 @@ class SpokenMessage(ChatMessage):
 class StreamAgentRequest(RequestBody):
     agent_system_id: str = Field("demo", min_length=1, max_length=64)
     messages: list[Annotated[SpokenMessage, BeforeValidator(shared.limit_fields)]] = Field(
-        min_length=1, max_length=500, description="the last one is the user's, which is answered"
+        [], max_length=500, description="the last one is the user's, which is answered; may be empty with `input`"
+    )
+    input: Any = Field(None, description="an object with keys of the graph's `input_schema`")
+    config: shared.RunConfig | None = None
+    context: dict[str, Any] | None = Field(None, description="by the graph's `context_schema`")
+    webhook: shared.Webhook = None
+    on_completion: Literal["keep", "delete"] = Field(
+        "keep", description="delete: the session is deleted a minute after its run has ended"
     )
 
 
@@ -161,7 +169,8 @@ def one_shot_routes(services: Services) -> APIRouter:
     ) -> Response:
         """Send a conversation to an agent system, and stream its answer as NDJSON.
 
-        It creates a session, which stays. The stream ends with the run; disconnecting does not stop the run.
+        It creates a session, which stays, or is deleted after its run with `on_completion: delete`. The stream ends
+        with the run; disconnecting does not stop the run.
         """
         spoken = translated.dialect_named(dialect, live=live)
         with ExitStack() as held:  # the quota of streams first: no run starts without a reader
@@ -181,17 +190,29 @@ async def _begun(services: Services, who: Principal, body: StreamAgentRequest) -
     """A new session whose first run is under way, and the cursor that shows the run whole."""
     sessions = services.sessions
     tenant = who.tenant
-    last = body.messages[-1]
-    if last.role != "user" or not last.content.strip():
-        said = "messages: the last one must be the user's, and not empty"
-        raise InvalidField(said, field="messages")
+    _check_messages(body)
+    services.webhooks.check(tenant, body.webhook)
+    parameters = shared.run_parameters(who, body.input, body.config, body.context)
+    is_ephemeral = body.on_completion == "delete"
     with without_audit():  # what counts is that its first message is accepted
-        session = await sessions.begin(tenant, body.agent_system_id, on_behalf(who, None))
+        session = await sessions.begin(tenant, body.agent_system_id, on_behalf(who, None), is_ephemeral=is_ephemeral)
     about(made=session.id)
+    run = JobOptions(webhook=body.webhook)
     try:
-        accepted = await sessions.send_conversation(tenant, session.id, body.messages)
+        accepted = await sessions.send_conversation(tenant, session.id, body.messages, parameters=parameters, run=run)
     except StellwerkError:
         with without_audit():  # a client that tries again sends all of it again
             await sessions.delete(tenant, session.id)
         raise
     return session.id, accepted.after
+
+
+def _check_messages(body: StreamAgentRequest) -> None:
+    if not body.messages:
+        if body.input is None:
+            raise InvalidField("messages: this must not be empty, unless input goes with it", field="messages")
+        return
+    last = body.messages[-1]
+    if last.role != "user" or not last.content.strip():
+        said = "messages: the last one must be the user's, and not empty"
+        raise InvalidField(said, field="messages")

@@ -213,7 +213,9 @@ class _Connection:
             answer = frame.to_payload()
             return await sessions.answer(tenant, sid, answer, documents=files, key=frame.key)
         text, given = frame.checked_text(), frame.parameters(self.who)
-        more: SendOptions = {"documents": files, "if_busy": frame.if_busy, "key": frame.key}
+        self.services.webhooks.check(tenant, frame.webhook)
+        run = frame.run_options(self.services.clock.now())
+        more: SendOptions = {"documents": files, "if_busy": frame.if_busy, "key": frame.key, "run": run}
         return await sessions.send(tenant, sid, text, parameters=given, **more)
 
 

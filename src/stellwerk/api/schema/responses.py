@@ -10,7 +10,9 @@ from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.problems import ProblemDetails
 from stellwerk.runs.commands import Accepted, Stopped
 from stellwerk.runs.graph_states import CheckpointPage, GraphValues, StateUpdated
-from stellwerk.runs.sessions import Session
+from stellwerk.runs.jobs.crons import Cron
+from stellwerk.runs.jobs.webhooks import WebhookDelivery
+from stellwerk.runs.sessions import DelayedRun, Session
 from stellwerk.runs.systems import SystemInfo
 from stellwerk.spec.published import PublishedSystem, SpecProblemInfo
 from stellwerk.tenants.audit import AuditRecord
@@ -198,6 +200,24 @@ class UsagePage(Struct, frozen=True, kw_only=True):
     next: int | None
 
 
+class CronPage(Struct, frozen=True, kw_only=True):
+    """Crons, the oldest first; ``next`` is the ``after`` of the next page."""
+
+    crons: list[Cron]
+    next: str | None
+
+
+class DelayedRuns(Struct, frozen=True, kw_only=True):
+    runs: list[DelayedRun]
+
+
+class DeliveryPage(Struct, frozen=True, kw_only=True):
+    """Webhook deliveries, the newest first; ``next`` is the ``before`` of the next page."""
+
+    deliveries: list[WebhookDelivery]
+    next: str | None
+
+
 PUBLISHED: Sequence[type] = (
     *(ProblemDetails, Session, SessionPage, Accepted, Stopped, EventPage, DialectLine, Transcript),
     *(SessionState, UsageInfo, Artifacts, RegisteredSystem, ResolvedSystem, SystemPage),
@@ -205,5 +225,6 @@ PUBLISHED: Sequence[type] = (
     *(DescribedTool, ToolList, StoredFile, Health),
     *(TicketInfo, Me, TenantInfo, TenantList, KeyInfo, KeyList, NewKey, AuditPage),
     *(SecretInfo, SecretList, SecretsRotated, Limits, UsagePage),
+    *(Cron, CronPage, DelayedRuns, DeliveryPage),
 )
 """The schemas of the OpenAPI document, in this order."""

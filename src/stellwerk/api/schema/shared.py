@@ -13,7 +13,7 @@ from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters
 from stellwerk.envelope.payloads import Answered
 from stellwerk.envelope.to_json import PAYLOAD_DEPTH, canonical, clean_text
 from stellwerk.errors import Forbidden, InvalidField
-from stellwerk.runs.commands import IfBusy
+from stellwerk.runs.commands import IfBusy, JobOptions
 from stellwerk.spec.model import GraphConfig
 from stellwerk.tenants.principals import Principal
 
@@ -38,6 +38,21 @@ Documents = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],
     FailFast(),
     Field(max_length=50, description="ids of uploaded files that go with it"),
+]
+
+
+LATEST = 366 * 24 * 3600.0  # seconds from now in which a delayed run starts
+AfterSeconds = Annotated[
+    float | None,
+    Field(ge=0, le=LATEST, allow_inf_nan=False, description="seconds from now; the run starts after them"),
+]
+StartAt = Annotated[
+    float | None,
+    Field(ge=0, allow_inf_nan=False, description="seconds since 1970 (UTC); the run starts then, or at once if passed"),
+]
+Webhook = Annotated[
+    str | None,
+    Field(min_length=1, max_length=2048, description="a URL that the end of the run is reported to, signed"),
 ]
 
 
@@ -91,7 +106,7 @@ class GivenDefaults(RequestBody):
 
     def parameters(self, who: Principal) -> RunParameters:
         """Raises like ``NewMessage.parameters``."""
-        return _parameters(who, None, self.config, self.context, limit=DEFAULTS_LIMIT)
+        return run_parameters(who, None, self.config, self.context, limit=DEFAULTS_LIMIT)
 
 
 class NewMessage(RequestBody):
@@ -105,6 +120,9 @@ class NewMessage(RequestBody):
     if_busy: IfBusy = Field(
         "reject", description="while another round is active: reject this, run it afterwards, or stop that round"
     )
+    after_seconds: AfterSeconds = None
+    start_at: StartAt = None
+    webhook: Webhook = None
 
     def checked_text(self) -> str:
         """Raises ``InvalidField`` if there is neither text nor a file nor input."""
@@ -115,10 +133,21 @@ class NewMessage(RequestBody):
 
     def parameters(self, who: Principal) -> RunParameters:
         """Raises ``InvalidField`` if they cannot be stored as they are, ``Forbidden`` for secrets of others."""
-        return _parameters(who, self.input, self.config, self.context)
+        return run_parameters(who, self.input, self.config, self.context)
+
+    def run_options(self, now: float) -> JobOptions:
+        """Raises ``InvalidField`` if it has two times to start at."""
+        start_at = self.start_at
+        if self.after_seconds is not None:
+            if start_at is not None:
+                raise InvalidField("after_seconds: give this or start_at, not both", field="after_seconds")
+            start_at = now + self.after_seconds
+        if start_at is not None and start_at > now + LATEST:
+            raise InvalidField("start_at: a run starts within a year, and this is later", field="start_at")
+        return JobOptions(start_at=start_at, webhook=self.webhook)
 
 
-def _parameters(
+def run_parameters(
     who: Principal,
     given_input: Any,
     config: RunConfig | None,

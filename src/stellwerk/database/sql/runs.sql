@@ -2,11 +2,29 @@ The statements of runs, their standing, and registered systems.
 
 A later run is behind the others of its tenant in the queue, also if the clock was set back meanwhile.
 
+A run that continues a trace reports to the webhook of the run before it.
+
 -- name: insert_run
-INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at, begun_at)
+INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at, begun_at, webhook)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
     max(?9, coalesce((SELECT max(queued_at) + 0.001 FROM run WHERE state <> 'ended' AND tenant = ?3), ?9)),
-    CASE ?7 WHEN 'running' THEN ?9 END);
+    CASE ?7 WHEN 'running' THEN ?9 END,
+    (SELECT webhook FROM run WHERE session_id = ?2 AND round = ?5 - 1 AND tenant = ?3 AND trace_id = ?4));
+
+-- name: set_run_options
+UPDATE run SET start_at = ?1, webhook = coalesce(?2, webhook) WHERE id = ?3 AND tenant = ?4;
+
+-- name: webhook_of_run
+SELECT webhook FROM run WHERE id = ? AND tenant = ? AND webhook IS NOT NULL;
+
+-- name: a_delayed_run_is_due
+SELECT 1 FROM run WHERE state = 'waiting' AND start_at <= ? LIMIT 1;
+
+-- Runs of a tenant that are still to come, the next one first.
+-- name: delayed_runs
+SELECT run.id, run.session_id, session.system, run.start_at, run.queued_at FROM run
+JOIN session ON session.id = run.session_id
+WHERE run.state = 'waiting' AND run.start_at > ?2 AND run.tenant = ?1 ORDER BY run.start_at, run.id LIMIT ?3;
 
 -- Where the trace began that is under way at a position.
 -- name: start_of_trace
@@ -17,11 +35,14 @@ SELECT min(position) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id
 -- name: count_waiting
 SELECT count(*) FROM run WHERE state <> 'ended' AND tenant = ? AND state = 'waiting';
 
--- Of those that are not over: how many, and since when.
+-- Of those that are not over: how many, and since when. A delayed one counts from its time on.
 -- name: runs_open
-SELECT state, count(*), min(queued_at) FROM run WHERE state <> 'ended' GROUP BY state;
+SELECT CASE WHEN state = 'waiting' AND start_at > ?1 THEN 'delayed' ELSE state END AS shown, count(*),
+    min(max(queued_at, coalesce(start_at, queued_at)))
+FROM run WHERE state <> 'ended' GROUP BY shown;
 
 -- Who is next: the tenant that has fewer runs under way, or else was served longer ago; of its runs, the one that came first.
+-- A delayed run is not in line before its time.
 -- name: runs_waiting
 WITH RECURSIVE unfinished (tenant) AS (
     SELECT min(tenant) FROM run WHERE state <> 'ended'
@@ -39,7 +60,7 @@ SELECT id, session_id, tenant, position, attempt, epoch FROM (
     SELECT run.*, served_at, under_way + row_number() OVER (PARTITION BY run.tenant ORDER BY queued_at, id) AS turn
     FROM line AS whose CROSS JOIN run ON run.id IN (
         SELECT id FROM run AS first WHERE first.state <> 'ended' AND first.tenant = whose.tenant
-            AND first.state = 'waiting' ORDER BY queued_at, id LIMIT ?1
+            AND first.state = 'waiting' AND coalesce(first.start_at, ?2) <= ?2 ORDER BY queued_at, id LIMIT ?1
     )
 ) ORDER BY turn, served_at, queued_at, id LIMIT ?1;
 
@@ -86,13 +107,14 @@ SELECT unrecorded FROM run WHERE id = ? AND tenant = ? AND unrecorded IS NOT NUL
 UPDATE run SET state = 'ended', unrecorded = NULL WHERE id = ? AND tenant = ? AND state <> 'ended';
 
 -- name: put_into_inbox
-INSERT INTO inbox (session_id, position, tenant, message_id, run_id, system, version) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO inbox (session_id, position, tenant, message_id, run_id, system, version, start_at, webhook)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: count_enqueued
 SELECT count(*) FROM inbox WHERE session_id = ? AND tenant = ?;
 
 -- name: inbox_of
-SELECT position, message_id, run_id, system, version FROM inbox WHERE session_id = ? AND tenant = ? ORDER BY position;
+SELECT position, message_id, run_id, system, version, start_at, webhook FROM inbox WHERE session_id = ? AND tenant = ? ORDER BY position;
 
 -- name: messages_in_inbox
 SELECT event.body FROM inbox JOIN event ON event.session_id = inbox.session_id AND event.position = inbox.position
@@ -182,14 +204,16 @@ SELECT state FROM standing WHERE session_id = ? AND tenant = ?;
 -- name: standings
 SELECT page.id, page.system, page.user, page.created_at, page.last_activity_at, page.last_position, standing.state,
     (SELECT body FROM event WHERE session_id = page.id AND position <= 100 AND type = 'message'
-        AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1)
+        AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1),
+    (SELECT CASE state WHEN 'waiting' THEN start_at END FROM run WHERE session_id = page.id ORDER BY round DESC LIMIT 1)
 FROM (SELECT * FROM session WHERE tenant = ? AND (last_activity_at, id) < (?, ?)
     ORDER BY last_activity_at DESC, id DESC LIMIT ?) AS page
 LEFT JOIN standing ON standing.session_id = page.id ORDER BY page.last_activity_at DESC, page.id DESC;
 
 -- name: session_standing
 SELECT session.id, session.system, session.user, session.created_at, session.last_activity_at, session.last_position,
-    standing.state, NULL
+    standing.state, NULL,
+    (SELECT CASE state WHEN 'waiting' THEN start_at END FROM run WHERE session_id = session.id ORDER BY round DESC LIMIT 1)
 FROM session LEFT JOIN standing ON standing.session_id = session.id
 WHERE session.id = ? AND session.tenant = ?;
 
@@ -197,7 +221,8 @@ WHERE session.id = ? AND session.tenant = ?;
 SELECT session.id, session.system, session.user, session.created_at, session.last_activity_at, session.last_position,
     standing.state,
     (SELECT body FROM event WHERE session_id = session.id AND position <= 100 AND type = 'message'
-        AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1)
+        AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1),
+    (SELECT CASE state WHEN 'waiting' THEN start_at END FROM run WHERE session_id = session.id ORDER BY round DESC LIMIT 1)
 FROM session LEFT JOIN standing ON standing.session_id = session.id
 WHERE session.id = ? AND session.tenant = ?;
 

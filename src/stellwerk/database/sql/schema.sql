@@ -5,7 +5,8 @@
 -- packed is how far compaction has come.
 -- told and filed are the bytes of its events and of its documents; steps, tokens and seconds are those of its runs
 -- that are over. workflow says that it was started as one, and not as a chat. last_activity_at is when its last event
--- happened, or when it was begun. defaults are config and context for its messages, in JSON.
+-- happened, or when it was begun. defaults are config and context for its messages, in JSON. An ephemeral one is
+-- deleted a while after the end of its run.
 CREATE TABLE session (
     id            TEXT PRIMARY KEY,
     tenant        TEXT NOT NULL,
@@ -26,12 +27,14 @@ CREATE TABLE session (
     seconds       REAL NOT NULL DEFAULT 0,
     workflow      INTEGER NOT NULL DEFAULT 0,
     last_activity_at REAL NOT NULL DEFAULT 0,
-    defaults      BLOB
+    defaults      BLOB,
+    ephemeral     INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX session_touched ON session (tenant, touched);
 CREATE INDEX session_active ON session (tenant, last_activity_at, id);
 CREATE INDEX session_listed ON session (tenant, id);
 CREATE INDEX session_workflow ON session (tenant, id) WHERE workflow = 1;
+CREATE INDEX session_ephemeral ON session (last_activity_at) WHERE ephemeral = 1;
 
 -- body is the envelope's final JSON, written once and never parsed on its way out. In old sessions
 -- a stretch of pieces of text is one row, of type 'packed', in the place of the last of them: their bodies, compressed.
@@ -71,7 +74,7 @@ CREATE INDEX tombstone_touched ON tombstone (tenant, touched);
 -- The run table is also the queue: waiting, running, ended. position is that of its run_start,
 -- attempt how often it was begun: once, and again after each crash; begun_at when it was taken up last, seconds how long
 -- it had been under way before that; unrecorded has the messages that its state has and its log does not
--- have yet, one per line. Queries must say state <> 'ended', or they look at every run that ever was.
+-- have yet, one per line. start_at is when a delayed run may start, webhook where its end is reported. Queries must say state <> 'ended', or they look at every run that ever was.
 CREATE TABLE run (
     id         TEXT PRIMARY KEY,
     session_id TEXT NOT NULL,
@@ -86,9 +89,12 @@ CREATE TABLE run (
     begun_at   REAL,
     seconds    REAL NOT NULL DEFAULT 0,
     unrecorded BLOB,
+    start_at   REAL,
+    webhook    TEXT,
     UNIQUE (session_id, round)
 ) WITHOUT ROWID;
 CREATE INDEX run_unfinished ON run (tenant, state, queued_at) WHERE state <> 'ended';
+CREATE INDEX run_delayed ON run (start_at) WHERE state = 'waiting' AND start_at IS NOT NULL;
 
 -- Messages that came while their session was busy, in order; each starts a round when its turn has come.
 CREATE TABLE inbox (
@@ -99,6 +105,8 @@ CREATE TABLE inbox (
     run_id     TEXT NOT NULL,
     system     TEXT NOT NULL,
     version    INTEGER NOT NULL,
+    start_at   REAL,
+    webhook    TEXT,
     PRIMARY KEY (session_id, position)
 ) WITHOUT ROWID;
 
@@ -283,6 +291,40 @@ CREATE TABLE usage (
     seconds       REAL NOT NULL,
     PRIMARY KEY (tenant, day, user, system, model)
 ) WITHOUT ROWID;
+
+-- The outbox of webhooks, filled in the transaction that ends a run. next_at is the next attempt of a pending one; while
+-- an attempt is under way, it is when another process may try again.
+CREATE TABLE delivery (
+    id         TEXT PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    run_id     TEXT NOT NULL,
+    url        TEXT NOT NULL,
+    body       BLOB NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+    attempts   INTEGER NOT NULL DEFAULT 0,
+    outcome    TEXT,
+    created_at REAL NOT NULL,
+    next_at    REAL NOT NULL,
+    ended_at   REAL
+) WITHOUT ROWID;
+CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_listed ON delivery (tenant, created_at, id);
+CREATE INDEX delivery_session ON delivery (session_id, tenant);
+
+-- Crons. spec is what starts and when, as JSON; next_at is the next tick, and last the outcome of the last one, as JSON.
+CREATE TABLE cron (
+    id         TEXT PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    session_id TEXT,
+    spec       BLOB NOT NULL,
+    enabled    INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    next_at    REAL NOT NULL,
+    last       BLOB
+) WITHOUT ROWID;
+CREATE INDEX cron_due ON cron (next_at) WHERE enabled = 1;
+CREATE INDEX cron_listed ON cron (tenant, id);
 
 -- Who holds how much is counted where it changes, whoever changes it; so is whose turn it is.
 CREATE TRIGGER run_begun AFTER INSERT ON run WHEN NEW.begun_at IS NOT NULL BEGIN

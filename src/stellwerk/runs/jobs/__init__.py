@@ -1,0 +1,1 @@
+"""Jobs: webhooks on the end of runs, and crons."""

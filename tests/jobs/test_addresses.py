@@ -1,0 +1,83 @@
+"""The SSRF guard: which addresses a tenant's webhook may have."""
+
+from ipaddress import ip_address
+
+import httpx2
+import pytest
+
+from stellwerk.errors import InvalidField
+from stellwerk.runs.jobs.addresses import AddressRefused, check_url, is_allowed, resolve
+from stellwerk.spec.operator import WebhookPolicy
+
+DEFAULT = WebhookPolicy()
+PRIVATE = """127.0.0.1 127.9.9.9 0.0.0.0 10.1.2.3 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1
+    192.0.2.1 198.18.0.1 224.0.0.1 240.0.0.1 255.255.255.255 ::1 :: fe80::1 fc00::1 fec0::1 ff02::1 2001:db8::1
+    ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 64:ff9b::7f00:1 64:ff9b::a9fe:a9fe 2002:7f00:1::
+    ::127.0.0.1""".split()
+PUBLIC = "1.1.1.1 8.8.8.8 2606:4700:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808".split()
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_no_address_that_is_not_public_is_allowed_in_any_spelling(address: str) -> None:
+    assert not is_allowed(ip_address(address), DEFAULT)
+    host = f"[{address}]" if ":" in address else address
+    with pytest.raises(InvalidField, match="webhook"):
+        check_url(f"https://{host}/hook", DEFAULT)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses_are_allowed(address: str) -> None:
+    assert is_allowed(ip_address(address), DEFAULT)
+
+
+@pytest.mark.parametrize(
+    "host", ["2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost", "a.localhost", "localhost."]
+)
+async def test_other_spellings_of_this_machine_lead_nowhere(host: str) -> None:
+    try:
+        url = check_url(f"https://{host}/", DEFAULT)
+    except InvalidField:
+        return
+    with pytest.raises(AddressRefused):
+        await resolve(url, DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://example.com/", "plain http"),
+        ("ftp://example.com/", "not a URL of a web server"),
+        ("file:///etc/passwd", "not a URL of a web server"),
+        ("/hook", "not a URL of a web server"),
+        ("https://", "not a URL of a web server"),
+        ("https://ada:secret@example.com/", "user and password"),
+        ("https://example.com/#there", "fragment"),
+        ("https://exa mple.com\x00/", "webhook"),
+        ("https://[::1", "webhook"),
+    ],
+)
+def test_a_url_that_is_none_is_refused_with_a_reason(url: str, problem: str) -> None:
+    with pytest.raises(InvalidField, match=problem):
+        check_url(url, DEFAULT)
+
+
+def test_the_operator_narrows_hosts_and_ports_and_opens_networks() -> None:
+    policy = WebhookPolicy(
+        allowed_hosts=["*.example.com", "10.1.2.3"], allowed_ports=[443], private_networks=["10.1.0.0/16"]
+    )
+    assert check_url("https://hooks.example.com/a?b=c", policy).host == "hooks.example.com"
+    assert check_url("https://10.1.2.3/", policy).host == "10.1.2.3"
+    for refused in ("https://example.com/", "https://example.org/", "https://a.example.com:8443/", "https://10.2.0.1/"):
+        with pytest.raises(InvalidField):
+            check_url(refused, policy)
+    with pytest.raises(InvalidField, match="turned webhooks off"):
+        check_url("https://a.example.com/", WebhookPolicy(enabled=False))
+
+
+async def test_a_name_is_judged_by_what_it_resolves_to() -> None:
+    url = httpx2.URL("https://localhost/")
+    with pytest.raises(AddressRefused, match="not a public address"):
+        await resolve(url, DEFAULT)
+    assert await resolve(url, WebhookPolicy(private_networks=["127.0.0.0/8", "::1/128"])) in ("127.0.0.1", "::1")
+    with pytest.raises(AddressRefused, match="cannot be resolved"):
+        await resolve(httpx2.URL("https://nowhere.invalid/"), DEFAULT)
