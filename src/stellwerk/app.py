@@ -17,7 +17,7 @@ from stellwerk import logs
 from stellwerk.agents.build.tenant_resources import TenantResources
 from stellwerk.agents.checkpoints.serde import prove_strict
 from stellwerk.agents.graphs import operator_file, registry, serve_targets
-from stellwerk.agents.runtime import context, runnable, tracing
+from stellwerk.agents.runtime import context, loopback, runnable, tracing
 from stellwerk.agents.runtime.watchdog import watched_loop
 from stellwerk.agents.store.graph_store import warn_if_shared
 from stellwerk.agents.store.index import open_index
@@ -192,6 +192,7 @@ async def _services(
         refuse_lost_database(settings.data)
         prove_strict()
         tracing.trace_in_place()
+        loopback.answer_loopback_clients()
         clock = parts.clock
         storage = await _storage(settings.data, operator, wakes, parts, opened)
         opened.enter_context(logs.redacting(storage.log.redactors.redact_line))
@@ -207,7 +208,7 @@ async def _services(
         resources = replace(resources, index=index)
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
-        scheduler = _scheduler(settings, storage, systems, clock, opened)
+        scheduler, sessions = _sessions(settings, storage, systems, clock, opened)
         _start(_repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), opened)
         await _give_built_in(systems, parts.demo_systems(), demo=bool(settings.demo))
         await _give(systems, wanted, own, credentials)
@@ -215,7 +216,6 @@ async def _services(
         overviews = Overviews(storage.database, systems, storage.todolists)
         _start(_repeat(overviews.catch_up, "overviews_not_kept", every=parts.timings.overviews), opened)
         _start(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), opened)
-        sessions = Sessions(storage, systems, scheduler, clock, SortableIds(clock))
         audit_log = Audit(storage.database, clock, storage.log.redactors)
         kept = storage.database, storage.log, storage.documents
         retention = RetentionJob(*kept, sessions, audit_log, operator.retention, clock)
@@ -265,14 +265,16 @@ async def _storage(
     return SessionStorage(database, log, documents, Todolists(data), data, quotas, parts.timings)
 
 
-def _scheduler(
+def _sessions(
     settings: Settings, storage: SessionStorage, systems: Systems, clock: Clock, opened: AsyncExitStack
-) -> Scheduler:
+) -> tuple[Scheduler, Sessions]:
     tick = Tick(asyncio.get_running_loop(), storage.database.when_free)
     runner = Runner(storage, systems, tick, window=settings.window)
     scheduler = Scheduler(storage, runner.run, clock, slots=settings.slots, waiting=settings.waiting)
     opened.push_async_callback(scheduler.close)
-    return scheduler
+    sessions = Sessions(storage, systems, scheduler, clock, SortableIds(clock))
+    runner.answer_calls(sessions, clock)
+    return scheduler, sessions
 
 
 def _webhooks(

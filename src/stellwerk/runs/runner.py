@@ -1,13 +1,13 @@
 """The runner drives one run, and makes sure that it ends visibly in every case."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 from functools import partial
 
 from stellwerk.agents.checkpoints.reconcile import client_changes, replaced_run, start_state, waiting_messages
-from stellwerk.agents.runtime.context import Pause, RunContext, SessionDocuments, running_in
+from stellwerk.agents.runtime.context import Pause, RunContext, ServerCalls, SessionDocuments, running_in
 from stellwerk.agents.runtime.conversation import Turn, chat_message_of
 from stellwerk.agents.runtime.images import NOT_SHOWN
 from stellwerk.agents.runtime.runnable import USER_REMEDY, RunnableAgent
@@ -16,13 +16,16 @@ from stellwerk.database.port import Transaction
 from stellwerk.envelope.model import Envelope, Message, Warning
 from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
 from stellwerk.ids import Clock
-from stellwerk.log.log import Head
+from stellwerk.log.log import Head, Lease
 from stellwerk.log.tick import Tick
 from stellwerk.log.transactions import unknown_session
 from stellwerk.runs import transactions
+from stellwerk.runs.graph_states import GraphStates
+from stellwerk.runs.loopback import LoopbackCalls
 from stellwerk.runs.recorder import Recorder, RunJournal
 from stellwerk.runs.resume import close, load_history, message_of
 from stellwerk.runs.scheduler import SessionStorage
+from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.systems import Systems
 from stellwerk.runs.transactions import ClaimedRun
 from stellwerk.tenants.tenants import folder_of
@@ -36,8 +39,16 @@ class Runner:
         self._systems = systems
         self._tick = tick
         self._window = window
+        self._calls: Callable[[Lease, str, str | None], ServerCalls] | None = None
+        """Makes what the code of a run may ask of the server, from its lease, system and user."""
         self._warned: set[str] = set()
         """Systems whose graph needs a user id, and that had a session without one."""
+
+    def answer_calls(self, sessions: Sessions, clock: Clock) -> None:
+        """From now on the code of a run may call the server."""
+        storage = self._storage
+        kept = (storage.database, storage.log, self._systems, storage.documents, storage.quotas)
+        self._calls = partial(LoopbackCalls, sessions, GraphStates(*kept, clock), clock)
 
     async def run(self, claimed: ClaimedRun, pause: Pause, clock: Clock) -> bool:
         """Drive the run to its end, or until it is paused; False if it was not ended here.
@@ -98,10 +109,13 @@ class Runner:
             documents = SessionDocuments(storage.database, storage.documents, lease.tenant, lease.session_id)
             usage = await storage.quotas.run_usage(lease.tenant, lease.session_id)
             folder = folder_of(storage.data, lease.tenant)
+            calls = None if self._calls is None else self._calls(lease, started.system, turn.user_id)
+            about = (storage.timings, started.system, turn.user_id)
+            context = RunContext(run, documents, usage, folder, *about, server=calls)
             with (
                 _in_threads(run),
                 usage.running(),
-                running_in(RunContext(run, documents, usage, folder, storage.timings, started.system, turn.user_id)),
+                running_in(context),
                 traced_as(lease, run.start, agent.name),
             ):
                 await agent.drive(replace(turn, pause=pause), run.tell, run.clock)

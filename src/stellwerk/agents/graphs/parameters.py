@@ -27,6 +27,11 @@ _WRONG = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, N
 """Errors of a graph's own validators, and of LangChain's reader of messages."""
 
 
+def is_reserved(key: str) -> bool:
+    """Whether a key of ``configurable`` belongs to the server."""
+    return key in _RESERVED or key.startswith(_RESERVED_PREFIXES)
+
+
 def refers_to_secrets(given: RunParameters) -> bool:
     return next(secret_names([given.config, given.context]), None) is not None
 

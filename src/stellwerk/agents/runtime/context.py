@@ -49,6 +49,13 @@ class Journal(Protocol):
         """Store the files of a result, and return the result with references to them."""
 
 
+class ServerCalls(Protocol):
+    """Answers calls of LangGraph's SDK that are made in a run."""
+
+    async def answer(self, method: str, path: tuple[str, ...], given: dict[str, Any]) -> Any:
+        """Return the answer, as JSON."""
+
+
 @dataclass
 class SessionDocuments:
     """The documents of the session in which a graph runs."""
@@ -84,6 +91,8 @@ class RunContext:
     """The agent system that runs."""
     user: str | None = None
     """The user of the session."""
+    server: ServerCalls | None = None
+    """What its code may ask of the server."""
 
 
 _NO_SERVER = RunContext()

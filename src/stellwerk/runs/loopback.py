@@ -1,0 +1,126 @@
+"""Calls of a graph to the server that it runs in, in the words of LangGraph's SDK (``get_client()`` without a URL).
+
+A thread is a session, an assistant is an agent system. A session belongs to one system, so each run of another
+assistant on a thread gets a session of its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stellwerk.agents.graphs.parameters import is_reserved
+from stellwerk.agents.runtime.conversation import RunParameters
+from stellwerk.agents.runtime.loopback import not_answered
+from stellwerk.agents.runtime.session_user import USER_ID
+from stellwerk.envelope.to_json import canonical
+from stellwerk.errors import InvalidField
+from stellwerk.ids import Clock
+from stellwerk.log.log import Lease
+from stellwerk.runs.commands import IfBusy
+from stellwerk.runs.graph_states import GraphStates
+from stellwerk.runs.sessions import Session, Sessions
+
+_STRATEGIES: Mapping[str, IfBusy] = {
+    "reject": "reject",
+    "enqueue": "enqueue",
+    "interrupt": "interrupt",
+    "rollback": "interrupt",
+}
+_TAKEN = {"assistant_id", "input", "config", "context", "metadata", "multitask_strategy", "after_seconds"}
+_WITHOUT_EFFECT = {
+    *("stream_mode", "stream_subgraphs", "stream_resumable", "if_not_exists", "on_disconnect", "on_completion"),
+    *("durability", "checkpoint_during", "strict_resume", "langsmith_tracer"),
+}
+_STATUS = {"idle": "idle", "running": "busy", "completed": "idle", "stopped": "idle", "failed": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackCalls:
+    """Of the run of one session."""
+
+    sessions: Sessions
+    states: GraphStates
+    clock: Clock
+    lease: Lease
+    system: str
+    user: str | None
+
+    async def answer(self, method: str, path: tuple[str, ...], given: dict[str, Any]) -> Any:
+        """
+        Raises:
+            InvalidInput: it is not answered here.
+        """
+        match method, path:
+            case "GET", ("threads", thread):
+                found = await self.sessions.find(self.lease.tenant, thread)
+                status = "interrupted" if found.awaiting_user_input else _STATUS[found.status]
+                return _thread(thread, status)
+            case "GET", ("threads", thread, "state"):
+                return await self._state(thread)
+            case "POST", ("threads", thread, "runs"):
+                return await self._run(thread, given)
+            case "POST", ("runs",):
+                return await self._run(None, given)
+        raise not_answered(method, path)
+
+    async def _state(self, thread: str) -> dict[str, Any]:
+        found = await self.states.values(self.lease.tenant, thread)
+        checkpoint = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": found.checkpoint_id}
+        return {
+            "values": found.values,
+            "next": found.next,
+            "checkpoint": checkpoint,
+            "metadata": {},
+            "created_at": found.created_at,
+            "tasks": [],
+        }
+
+    async def _run(self, thread: str | None, given: dict[str, Any]) -> dict[str, Any]:
+        unknown = {name for name, value in given.items() if value is not None} - _TAKEN - _WITHOUT_EFFECT
+        if unknown:
+            problem = f"{min(unknown)}: runs.create() inside a run does not take this"
+            raise InvalidField(f"{problem}; it takes {', '.join(sorted(_TAKEN))}", field=min(unknown))
+        if given.get("after_seconds"):
+            problem = "after_seconds: a run that is started inside a run begins at once here"
+            raise InvalidField(f"{problem}; leave it out, or send the message later over HTTP", field="after_seconds")
+        system = str(given["assistant_id"])
+        parameters, user = self._parameters(given)
+        session = await self._session(thread, system, self.user or user)
+        strategy = given.get("multitask_strategy") or "enqueue"
+        if_busy = _STRATEGIES.get(strategy, "enqueue")
+        accepted = await self.sessions.send(self.lease.tenant, session.id, "", parameters=parameters, if_busy=if_busy)
+        now = self.clock.now()
+        return {
+            "run_id": accepted.run_id,
+            "thread_id": session.id,
+            "assistant_id": system,
+            "created_at": now,
+            "updated_at": now,
+            "status": "pending",
+            "metadata": {},
+            "multitask_strategy": strategy,
+        }
+
+    def _parameters(self, given: dict[str, Any]) -> tuple[RunParameters, str | None]:
+        """What the run gets, without keys of ``configurable`` that the server sets; and the user that is named."""
+        config = dict(given.get("config") or {})
+        configurable = dict(config.get("configurable") or {})
+        user = configurable.pop(USER_ID, None)
+        config["configurable"] = {key: value for key, value in configurable.items() if not is_reserved(key)}
+        if given.get("metadata"):
+            config["metadata"] = {**(config.get("metadata") or {}), **given["metadata"]}
+        plain = canonical({"input": given.get("input"), "config": config, "context": given.get("context")})
+        return RunParameters(**plain.value), None if user is None else str(user)
+
+    async def _session(self, thread: str | None, system: str, user: str | None) -> Session:
+        if thread is None or (thread == self.lease.session_id and system != self.system):
+            return await self.sessions.begin(self.lease.tenant, system, user)
+        found = await self.sessions.find(self.lease.tenant, thread)
+        if found.agent_system_id != system:
+            problem = f"assistant_id: the thread {thread} belongs to {found.agent_system_id!r}"
+            raise InvalidField(f"{problem}; use another thread for {system!r}", field="assistant_id")
+        return found
+
+
+def _thread(thread: str, status: str) -> dict[str, Any]:
+    return {"thread_id": thread, "status": status, "metadata": {}, "values": None, "interrupts": {}}
