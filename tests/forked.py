@@ -20,7 +20,15 @@ from tempfile import TemporaryFile
 from tests.commands import Done
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["stellwerk.ops.serve", "stellwerk.cli.run", "tests.forked"])
+_FORKS.set_forkserver_preload(
+    [
+        "stellwerk.ops.serve",
+        "stellwerk.cli.run",
+        "stellwerk.agents.build.checklist",
+        "stellwerk.agents.middleware.build",
+    ]
+    + ["tests.forked"]
+)
 
 _PATIENCE = 240
 

@@ -14,7 +14,7 @@ _PUBLIC = {
     "ChatMessage": "stellwerk.spec.model",
     "Client": "stellwerk.client.client",
     "CompleteAgent": "stellwerk.spec.model",
-    "CustomStateShared": "stellwerk.agents.runtime.context",
+    "CustomStateShared": "stellwerk.agents.middleware.types",
     "Envelope": "stellwerk.envelope.model",
     "Principal": "stellwerk.tenants.principals",
     "RunnableAgent": "stellwerk.agents.runtime.runnable",

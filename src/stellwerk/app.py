@@ -210,7 +210,8 @@ async def _services(
         secrets.when_changed(systems.forget)
         scheduler, sessions = _sessions(settings, storage, systems, clock, opened)
         _start(_repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), opened)
-        await _give_built_in(systems, parts.demo_systems(), demo=bool(settings.demo))
+        # Beside systems of the operator they are built when first used: graphs alone need no LangChain.
+        await _give_built_in(systems, parts.demo_systems(), demo=bool(settings.demo), build=not wanted)
         await _give(systems, wanted, own, credentials)
         await _recover(storage, scheduler)
         overviews = Overviews(storage.database, systems, storage.todolists)
@@ -296,11 +297,11 @@ def _start(job: Coroutine[Any, Any, None], opened: AsyncExitStack) -> None:
     opened.callback(asyncio.create_task(job).cancel)
 
 
-async def _give_built_in(systems: Systems, texts: Mapping[str, str], *, demo: bool) -> None:
+async def _give_built_in(systems: Systems, texts: Mapping[str, str], *, demo: bool, build: bool) -> None:
     """Register what comes with the server, or withdraw what an earlier start registered."""
     for source, text in texts.items():
         if demo:
-            await systems.give(await systems.prepare(text, source=source))
+            await systems.give(await systems.prepare(text, source=source, build=build))
         else:
             await systems.take_back(text, source=source)
 

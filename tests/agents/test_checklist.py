@@ -13,7 +13,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, ChecklistMiddleware, checklist_tools, shared_checklist
+from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, ChecklistMiddleware
+from stellwerk.agents.build.checklist_tools import checklist_tools, shared_checklist
 from stellwerk.agents.checkpoints.serde import StrictSerializer
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.agents.tools.registry import ARTIFACT_KEY

@@ -16,7 +16,7 @@ from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.graphs.registry import GraphEntry, Graphs
 from stellwerk.agents.mcp.servers import McpServers
-from stellwerk.agents.runtime.context import CustomStateShared
+from stellwerk.agents.middleware.types import CustomStateShared
 from stellwerk.agents.tools.registry import Tools, tool
 from stellwerk.envelope.model import LlmStart, State
 from stellwerk.envelope.results import Table

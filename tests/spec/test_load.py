@@ -280,7 +280,7 @@ def test_the_operators_file_is_checked_alike(text: str, complaint: str) -> None:
 def test_an_unknown_kind_of_provider_is_reported_with_its_position() -> None:
     text = "providers:\n  house: {kind: house}\n  other: {kind: Opnai}\n  fine: {kind: google-genai}\n"
     with pytest.raises(SpecError) as refused:
-        load_operator(text, source="operator.yaml", kinds=("google_genai", "openai"))
+        load_operator(text, source="operator.yaml", kinds=lambda: ("google_genai", "openai"))
     assert str(refused.value).splitlines() == [
         "operator.yaml:2:11: providers.house.kind: there is no kind of provider called 'house'; "
         "known are: google_genai, openai",

@@ -167,13 +167,15 @@ class Systems:
             self._unusable[key] = prepared.broken
         return Registered(resolved, warnings, version=version)
 
-    async def prepare(self, text: str, *, source: str) -> PreparedSystem:
+    async def prepare(self, text: str, *, source: str, build: bool = True) -> PreparedSystem:
         """Check and build a system that the server starts with; stores nothing.
+
+        Without ``build``, its agent is built when it is first used.
 
         Raises:
             SpecError: it is wrong; one with a graph that cannot be used is not, but says so.
         """
-        return await self._load(LOCAL_TENANT, text, source)
+        return await self._load(LOCAL_TENANT, text, source, build=build)
 
     async def give(self, prepared: PreparedSystem) -> None:
         """Register a system that the server starts with: every tenant has it, none withdraws it."""
@@ -386,7 +388,7 @@ class Systems:
         found = [await self.checklist_folders(tenant, name) for tenant, name in systems]
         return set().union(*found)
 
-    async def _load(self, tenant: str, text: str, source: str) -> PreparedSystem:
+    async def _load(self, tenant: str, text: str, source: str, *, build: bool = True) -> PreparedSystem:
         known = self._outdated.get(tenant)
         loaded = await in_thread(load_system, text, source=source)
         factory = await self._factories(tenant, loaded.system.system.name)
@@ -394,8 +396,9 @@ class Systems:
         agent: RunnableAgent | None = None
         broken: errors.BrokenReference | None = None
         try:
-            agent = await factory.build(resolved.root, loaded.system.system)
-            agent.check_given(agent.options.defaults)
+            if build:
+                agent = await factory.build(resolved.root, loaded.system.system)
+                agent.check_given(agent.options.defaults)
         except (errors.MissingSecret, errors.McpUnreachable):
             pass
         except errors.InvalidField as error:

@@ -1,7 +1,7 @@
 """Loading of agent systems and operator files: text to models, or all problems of shape at once."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -43,8 +43,8 @@ def load_system(text: str | bytes, *, source: str) -> LoadedSystem:
     return LoadedSystem(source, _validated(document, AgentSystem, source), document)
 
 
-def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | None = None) -> Operator:
-    """``kinds`` are the kinds of providers that the server supports; if absent, any will do.
+def load_operator(text: str | bytes, *, source: str, kinds: Callable[[], Collection[str]] | None = None) -> Operator:
+    """``kinds`` are the kinds of providers that the server supports, read if it names any; if absent, any will do.
 
     Raises:
         SpecError: the text is malformed, or names another kind; lists everything that is wrong.
@@ -54,8 +54,8 @@ def load_operator(text: str | bytes, *, source: str, kinds: Collection[str] | No
     suggestions = Suggestions()
     problems: list[SpecProblem] = []
     for name, provider in operator.providers.items():
-        if kinds is not None and plain(provider.kind) not in kinds:
-            hint = suggestions.did_you_mean(plain(provider.kind), kinds)
+        if kinds is not None and plain(provider.kind) not in kinds():
+            hint = suggestions.did_you_mean(plain(provider.kind), kinds())
             message = f"there is no kind of provider called {excerpt(provider.kind)!r}; {hint}"
             problems.append(document.problem(f"providers.{name}.kind", message))
     if problems:

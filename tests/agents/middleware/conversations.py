@@ -13,10 +13,10 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command, Interrupt
 
+from stellwerk.agents.build.kinds import prompt_of
 from stellwerk.agents.middleware.build import middleware_for
 from stellwerk.agents.middleware.calls import RetryPolicy
-from stellwerk.agents.middleware.request import prompt_of
-from stellwerk.agents.runtime.context import CustomStateShared
+from stellwerk.agents.middleware.types import CustomStateShared
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.spec.model import AgentConfig
 from stellwerk.spec.script import ScriptCall, ScriptRule, ScriptStep

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 
 from stellwerk.agents.checkpoints.saver import DurableSaver
@@ -140,6 +139,8 @@ async def test_the_question_carries_a_schema_and_only_the_decisions_of_the_rule_
     config = AgentConfig(approvals={"mail": ["approve", "reject"]})
     talk = Conversation(config, model(mails("Ann"), say("done")), post.tools, saver=saver)
     await talk.send("write to Ann")
+    from langgraph.errors import is_invalid_resume
+
     [question] = await talk.questions()
     schema = question.response_schema
     assert isinstance(schema, dict)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from stellwerk.agents.build.kinds import prompt_of
 from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
-from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.agents.middleware.types import CompositeMiddleware, Middleware
 from stellwerk.errors import SpecError
 from stellwerk.spec.load import load_system
@@ -23,7 +23,7 @@ ALWAYS = [
     "ToolLimits",
     "TaintTracking",
     "CallLog",
-    "ToolErrorMiddleware",
+    "ToolErrors",
 ]
 EVERYTHING: dict[str, Any] = {
     "tool_call_limit": 1,
@@ -96,9 +96,9 @@ def test_the_order_is_the_one_that_the_layers_need() -> None:
         ("ToolLimits", "Approvals"),  # no question about a call that is refused anyway
         ("Approvals", "TaintTracking"),  # what the user says in a tool's place is no stranger's
         ("Approvals", "CallLog"),  # no line before the tool runs
-        ("Approvals", "ToolErrorMiddleware"),
-        ("CallLog", "ToolErrorMiddleware"),  # the line tells what the model sees
-        ("ToolErrorMiddleware", "ToolTimeouts"),
+        ("Approvals", "ToolErrors"),
+        ("CallLog", "ToolErrors"),  # the line tells what the model sees
+        ("ToolErrors", "ToolTimeouts"),
     ]:
         assert order.index(outer) < order.index(inner), f"{outer} stands around {inner}"
 

@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
+from stellwerk.agents.build.kinds import prompt_of
 from stellwerk.agents.checkpoints.saver import DurableSaver
-from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.spec.model import AgentConfig
 from stellwerk.spec.script import ScriptStep
 from tests.agents.middleware.conversations import Conversation, Overheard, call, model, say, spoken

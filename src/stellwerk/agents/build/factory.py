@@ -1,7 +1,8 @@
 """AgentFactory: builds a RunnableAgent from its description.
 
 First the tools (registered ones, those of MCP servers, other agents), then the middleware for the
-settings, then the graph.
+settings, then the graph. Graphs of the operator need no LangChain: it is imported with the first
+agent that is described.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import NamedTuple, cast
 
 import msgspec
@@ -17,7 +19,7 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stellwerk.agents.build import kinds, models
-from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_for, has_checklist
+from stellwerk.agents.build.checklist_tools import CHECKLIST_TOOLS, has_checklist
 from stellwerk.agents.build.kinds import BuiltAgent, KindParts, name_of
 from stellwerk.agents.build.resources import Resources, effect_of, is_untrusted
 from stellwerk.agents.graphs.input import Graph, GraphInput, find_input
@@ -31,19 +33,20 @@ from stellwerk.agents.graphs.registry import (
     open_graph,
     with_types_of,
 )
-from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
-from stellwerk.agents.middleware.taint import ToolTraits
 from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE, RunParameters
 from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent, RunOptions
 from stellwerk.agents.tools.call import langchain_tool
 from stellwerk.agents.tools.registry import Tools, ToolSpec, discover
+from stellwerk.agents.tools.spec import ToolTraits
 from stellwerk.errors import BrokenReference, SpecError, UnknownTool
+from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.load import LoadedSystem
 from stellwerk.spec.messages import Suggestions
 from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect, GraphConfig, SystemSpec
 from stellwerk.spec.resolve import Resolved, admit, resolve
 from stellwerk.spec.rules import BY_TOOL, effect_refused
+from stellwerk.threads import in_thread
 
 
 class _Rights(NamedTuple):
@@ -71,11 +74,20 @@ class AgentFactory:
         self._resources = resources
 
     async def admitted(self, loaded: LoadedSystem) -> Resolved:
-        return admit(loaded, await self._resources.catalogue(_named(loaded)))
+        return admit(loaded, await self._catalogue(loaded))
 
     async def resolved(self, loaded: LoadedSystem) -> Resolved:
         """The resolved system with its problems, without rejecting it."""
-        return resolve(loaded.system, await self._resources.catalogue(_named(loaded)))
+        return resolve(loaded.system, await self._catalogue(loaded))
+
+    async def _catalogue(self, loaded: LoadedSystem) -> Catalogue:
+        system = loaded.system
+        named = {name for agent in system.agents for name in agent.tools.allow}
+        specs = [system.system.default_model, *(agent.model for agent in system.agents if agent.model)]
+        scripted_only = all(map(models.is_scripted, specs))
+        if not scripted_only:
+            await _import_langchain()
+        return await self._resources.catalogue(named, scripted_only=scripted_only)
 
     async def build(self, agent: CompleteAgent, system: SystemSpec | None = None) -> RunnableAgent:
         """Build the agent and everything below it.
@@ -126,8 +138,15 @@ class AgentFactory:
         return kinds.agent_tool(narrow, name=name or agent.name, inner=inner)
 
 
-def _named(loaded: LoadedSystem) -> set[str]:
-    return {name for agent in loaded.system.agents for name in agent.tools.allow}
+async def _import_langchain() -> None:
+    """Import LangChain and our middleware for its agents, beside the event loop: it takes a second."""
+    try:
+        await in_thread(import_module, "stellwerk.agents.middleware.build")
+    except ImportError as error:
+        remedy = "install the version that stellwerk asks for; graphs of your own do not need it"
+        raise SpecError(
+            f"an agent that is described needs langchain, which cannot be used: {error}; {remedy}"
+        ) from error
 
 
 class _Building:
@@ -143,6 +162,10 @@ class _Building:
         await asyncio.sleep(0)  # large systems take a while
         if agent.kind == "graph":
             return await self._adopted(agent, rights.effects, saver)
+        await _import_langchain()
+        from stellwerk.agents.build.checklist import checklist_for
+        from stellwerk.agents.middleware.build import middleware_for, without_answer_settings
+
         registered = resources.tools.names()
         agent = _with_resolved_aliases(agent, registered)
         rights = rights.narrowed(agent.config)

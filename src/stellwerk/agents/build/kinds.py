@@ -2,15 +2,15 @@
 
 Deep Agents of LangChain have files in their state and sub-agents behind one ``task`` tool. Files
 never reach the host: the only backend is the graph's state. The package is an extra, imported when
-the first deep agent is built.
+the first deep agent is built. LangChain's agents, too, are imported when the first one is built: a
+server of graphs needs none of it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import msgspec
-from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
@@ -21,12 +21,10 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field
 
 from stellwerk import plugins
-from stellwerk.agents.build.checklist import has_checklist, shared_checklist
+from stellwerk.agents.build.checklist_tools import has_checklist, shared_checklist
 from stellwerk.agents.graphs.input import Graph, GraphInput
 from stellwerk.agents.graphs.state_types import AllowedType
-from stellwerk.agents.middleware.request import prompt_of
-from stellwerk.agents.middleware.types import Middleware, ToolOutcome
-from stellwerk.agents.runtime.context import CustomStateShared, graph_context
+from stellwerk.agents.runtime.context import graph_context
 from stellwerk.agents.runtime.images import ImageInput
 from stellwerk.agents.runtime.runnable import GraphOfRun
 from stellwerk.agents.tools.call import SaveFiles
@@ -34,8 +32,11 @@ from stellwerk.agents.tools.registry import ARTIFACT_KEY
 from stellwerk.envelope.results import Text, ToolResult
 from stellwerk.envelope.to_json import canonical, to_result
 from stellwerk.errors import SpecError
-from stellwerk.spec.model import AgentAsTool, CompleteAgent, Effect
+from stellwerk.spec.model import AgentAsTool, AgentConfig, CompleteAgent, Effect
 from stellwerk.views.checklist import NAME as CHECKLIST
+
+if TYPE_CHECKING:
+    from stellwerk.agents.middleware.types import Middleware
 
 ALL_EFFECTS: frozenset[Effect] = frozenset(get_args(Effect))
 
@@ -65,8 +66,8 @@ class KindParts:
 
     model: BaseChatModel
     tools: Sequence[BaseTool] = ()
-    middleware: Sequence[Middleware] = ()
-    guards: Sequence[Middleware] = ()
+    middleware: "Sequence[Middleware]" = ()
+    guards: "Sequence[Middleware]" = ()
     """Middleware without the answer settings, for agents that share its tools and limits."""
     below: Sequence[tuple[AgentAsTool, BuiltAgent]] = ()
     effects: frozenset[Effect] = ALL_EFFECTS
@@ -92,8 +93,18 @@ def agent_kind(name: str) -> AgentKind:
     return found
 
 
+def prompt_of(config: AgentConfig) -> str:
+    """The system prompt, followed by the mission; empty if there is neither."""
+    parts = [config.system_prompt, f"# Mission\n\n{config.mission}" if config.mission else ""]
+    return "\n\n".join(part for part in parts if part)
+
+
 def build_react(agent: CompleteAgent, parts: KindParts) -> Graph:
     """LangChain's ``create_agent``; each sub-agent is a tool."""
+    from langchain.agents import create_agent
+
+    from stellwerk.agents.middleware.types import CustomStateShared
+
     below = [_as_tool(agent, use, built) for use, built in parts.below]
     return create_agent(
         parts.model,
@@ -170,7 +181,7 @@ def agent_tool(
     call, so the agent can be built when it is first needed.
     """
 
-    async def call(task: str, runtime: ToolRuntime[Any, Any]) -> ToolOutcome:
+    async def call(task: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage | Command[Any]:
         built = await inner()
         call_id = runtime.tool_call_id or ""
         given = built.graph_input.to_input([HumanMessage(task)])

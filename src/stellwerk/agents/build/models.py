@@ -6,13 +6,10 @@ else. Retries are left to our middleware, which knows whether a token was stream
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from langchain.chat_models import init_chat_model
-
-# Private, but the only list of providers and their packages; a test pins it.
-from langchain.chat_models.base import _BUILTIN_PROVIDERS
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr, ValidationError
 
@@ -36,6 +33,15 @@ _CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")
 whose ``_client`` is the HTTP client. No public way changes nothing else; a test pins this one."""
 _NO_REDIRECTS = {"follow_redirects": False, "allow_redirects": False}
 """For Google's client, which passes them to httpx and aiohttp."""
+
+
+@cache
+def _built_in() -> Mapping[str, str]:
+    """The providers that LangChain knows, with their modules; it is imported for the first that is named."""
+    # Private, but the only list of providers and their packages; a test pins it.
+    from langchain.chat_models.base import _BUILTIN_PROVIDERS
+
+    return {kind: place.partition(".")[0] for kind, (place, *_) in _BUILTIN_PROVIDERS.items()}
 
 
 def refuse_redirects(model: BaseChatModel) -> None:
@@ -70,60 +76,60 @@ def chat_model(spec: ModelSpec, *, providers: Mapping[str, Provider], keys: Secr
         MissingSecret: the API key is not stored.
         MissingPackage: the provider's package is not installed.
     """
-    is_scripted = plain(spec.provider) == SCRIPTED  # needs neither a key nor schemas of tools
-    if is_scripted:
+    if is_scripted(spec):  # needs neither a key nor schemas of tools
         model: BaseChatModel = ScriptedModel(script=spec.script, model=spec.model, pace=spec.pace)
     else:
         model = _served_model(spec, _provider(spec, providers), _key(spec, providers, keys))
     if spec.images is not None:
         model.profile = {**(model.profile or {}), "image_inputs": spec.images}
-    if spec.tool_calling == "schema" and not is_scripted:
+    if spec.tool_calling == "schema" and not is_scripted(spec):
         return SchemaPrompted(inner=model, profile=model.profile)
     return model
 
 
 def needed_secret(spec: ModelSpec, *, providers: Mapping[str, Provider]) -> str | None:
     """The secret that the model needs; None if it needs none."""
-    if plain(spec.provider) == SCRIPTED or not _provider(spec, providers).needs_key:
+    if is_scripted(spec) or not _provider(spec, providers).needs_key:
         return None
     return f"{plain(spec.provider)}_api_key"
 
 
+def is_scripted(spec: ModelSpec) -> bool:
+    return plain(spec.provider) == SCRIPTED
+
+
 def known_providers(providers: Mapping[str, Provider]) -> dict[str, str | None]:
     """Every provider that a model may name, normalised, and the secret that it needs."""
-    names = sorted({SCRIPTED, *_BUILTIN_PROVIDERS, *_named(providers)})
+    names = sorted({SCRIPTED, *_built_in(), *_named(providers)})
     return {name: needed_secret(ModelSpec(provider=name), providers=providers) for name in names}
 
 
 def provider_kinds() -> list[str]:
     """The providers that LangChain supports, if their package is installed."""
-    return sorted(_BUILTIN_PROVIDERS)
+    return sorted(_built_in())
 
 
 def missing_packages(providers: Mapping[str, Provider]) -> dict[str, str]:
     """Every provider whose package is not installed, and what to install with pip."""
-    kinds = {name: name for name in _BUILTIN_PROVIDERS}
+    kinds = {name: name for name in _built_in()}
     kinds |= {name: plain(provider.kind) for name, provider in _named(providers).items()}
-    missing = {kind for kind in _BUILTIN_PROVIDERS if find_spec(_module(kind)) is None}
+    missing = {kind for kind, module in _built_in().items() if find_spec(module) is None}
     return {name: _install(kind) for name, kind in kinds.items() if kind in missing}
 
 
-def _module(kind: str) -> str:
-    return _BUILTIN_PROVIDERS[kind][0].partition(".")[0]
-
-
 def _install(kind: str) -> str:
-    return _EXTRAS.get(_module(kind), _module(kind).replace("_", "-"))
+    module = _built_in()[kind]
+    return _EXTRAS.get(module, module.replace("_", "-"))
 
 
 def _provider(spec: ModelSpec, providers: Mapping[str, Provider]) -> Provider:
     """Names of the operator have precedence, so that a known name can get another base URL."""
     named = _named(providers)
     found = named.get(plain(spec.provider), Provider(kind=spec.provider))
-    if plain(found.kind) not in _BUILTIN_PROVIDERS:
+    if plain(found.kind) not in _built_in():
         # A name that the operator gave is not a kind.
         names = set() if plain(spec.provider) in named else {*named, SCRIPTED}
-        raise UnknownProvider(found.kind, known={*_BUILTIN_PROVIDERS, *names})
+        raise UnknownProvider(found.kind, known={*_built_in(), *names})
     return found
 
 
@@ -148,6 +154,8 @@ def _key(spec: ModelSpec, providers: Mapping[str, Provider], keys: SecretSource)
 
 
 def _served_model(spec: ModelSpec, provider: Provider, key: SecretStr) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
     kind = plain(provider.kind)
     user = f"the model {spec.model!r} of {spec.provider!r}"
     silence = spec.timeout or _SILENCE

@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from stellwerk.agents.build import models
-from stellwerk.agents.build.checklist import CHECKLIST_TOOLS, checklist_tools
+from stellwerk.agents.build.checklist_tools import CHECKLIST_TOOLS, checklist_tools
 from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.graphs.registry import Builder, FactoryCall, GraphEntry, Graphs, open_graph
 from stellwerk.agents.graphs.schemas import graph_schemas
@@ -102,8 +102,11 @@ class Resources:
         offered = self.free(await self.mcp.all_tools())
         return inventory(self.tools.specs(), [*checklist_tools("agent"), *offered])
 
-    async def catalogue(self, named: Collection[str] = ()) -> Catalogue:
-        """What an agent system may name here; only the MCP servers of ``named`` tools are asked."""
+    async def catalogue(self, named: Collection[str] = (), *, scripted_only: bool = False) -> Catalogue:
+        """What an agent system may name here; only the MCP servers of ``named`` tools are asked.
+
+        ``scripted_only``: it names no provider of a model, so that those that LangChain knows are not read.
+        """
         servers = sorted({server for name in named if (server := self.mcp.server_of(name))})
         asking = (self.mcp.tools(server) for server in servers)
         asked = dict(zip(servers, await asyncio.gather(*asking, return_exceptions=True), strict=True))
@@ -111,7 +114,11 @@ class Resources:
         offered = self.free(t for tools in asked.values() if isinstance(tools, list) for t in tools)
         own = {name: name for name in (*(tool.name for tool in offered), *CHECKLIST_TOOLS)}
         effects = {tool.name: effect_of(tool) for tool in offered}
-        providers = models.known_providers(self.providers)
+        providers: dict[str, str | None] = {models.SCRIPTED: None}
+        packages = dict[str, str]()
+        if self.providers or not scripted_only:
+            providers = models.known_providers(self.providers)
+            packages = models.missing_packages(self.providers)
         find = self.keys.find
         keyed = [name for name, secret in providers.items() if secret is None or find(secret)]
         return Catalogue(
@@ -124,7 +131,7 @@ class Resources:
             keys=keyed,
             environment=self.environment,
             effects=effects | {spec.name: spec.effects for spec in self.tools.specs()},
-            packages=models.missing_packages(self.providers),
+            packages=packages,
         )
 
     def _graph_schemas(self, graph: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def read_operator(config: Path | None) -> Operator:
     if config is None:
         return Operator()
     text = content_of(str(config), forms="name another file with --config")
-    operator = load_operator(text, source=str(config), kinds=provider_kinds())
+    operator = load_operator(text, source=str(config), kinds=provider_kinds)
     folder = config.absolute().parent
     changes: dict[str, Any] = {
         "tools": [absolute_reference(folder, each) for each in operator.tools],

@@ -12,7 +12,6 @@ from contextlib import suppress
 from enum import Enum
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
 
@@ -84,10 +83,14 @@ def _schemas(graph: Pregel[Any, Any, Any, Any]) -> Iterator[Any]:
 
 def _response_formats(runnable: Any) -> Iterator[Any]:
     """The response format of ``create_agent``: only its model node has it, not the state schema."""
+    langchain = sys.modules.get("langchain.agents.structured_output")
+    if langchain is None:  # so there is none: a graph without LangChain must not import it
+        return
+    strategies = langchain.ToolStrategy, langchain.ProviderStrategy, langchain.AutoStrategy
     for function in (getattr(runnable, "func", None), getattr(runnable, "afunc", None)):
         for cell in getattr(function, "__closure__", None) or ():
             with suppress(ValueError):  # a cell may be empty
-                if isinstance(cell.cell_contents, ToolStrategy | ProviderStrategy | AutoStrategy):
+                if isinstance(cell.cell_contents, strategies):
                     yield cell.cell_contents.schema
 
 

@@ -2,16 +2,22 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import create_model
 
-from stellwerk.agents.middleware.taint import ToolTraits, traits_of
+from stellwerk.agents.middleware.call_approval import CallApproval
+from stellwerk.agents.middleware.taint import traits_of
 from stellwerk.agents.middleware.types import AskTool, Middleware, ToolOutcome, ToolRequest
 from stellwerk.agents.runtime.conversation import TASK, names_of, taint_sources
+from stellwerk.agents.tools.spec import ToolTraits
 from stellwerk.spec.model import DECISIONS, Decision
+
+_ASKS_PER_CALL = "interrupt_mode" in signature(HumanInTheLoopMiddleware).parameters
+"""Whether LangChain can ask for each call of a turn; from 1.4.6 on."""
 
 
 @dataclass(eq=False)
@@ -54,6 +60,8 @@ class Approvals(Middleware):
 
 
 def _approval(tool: str, decisions: Sequence[Decision], question: str | None = None) -> Middleware:
+    if not _ASKS_PER_CALL:
+        return CallApproval(decisions or DECISIONS, question)
     rule = InterruptOnConfig(allowed_decisions=list(decisions or DECISIONS))
     if question is not None:
         rule["description"] = question

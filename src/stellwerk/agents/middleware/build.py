@@ -7,9 +7,10 @@ from langchain_core.language_models import BaseChatModel
 
 from stellwerk.agents.middleware import calls, limits, request
 from stellwerk.agents.middleware.approvals import Approvals
-from stellwerk.agents.middleware.taint import TaintTracking, ToolTraits
+from stellwerk.agents.middleware.taint import TaintTracking
 from stellwerk.agents.middleware.types import CompositeMiddleware, Middleware
 from stellwerk.agents.middleware.validation import Validation
+from stellwerk.agents.tools.spec import ToolTraits
 from stellwerk.errors import SpecError
 from stellwerk.spec.model import AgentConfig
 
@@ -88,6 +89,6 @@ def _layers(
     # Inside the retry, for a line per attempt; outside the tool errors, for what the model sees.
     yield calls.CallLog(agent)
     # Around the timeouts: a tool itself may also raise TimeoutError.
-    yield calls.tool_errors(agent)
+    yield calls.ToolErrors(agent)
     if config.tool_timeout is not None or config.tool_timeouts:
         yield calls.ToolTimeouts(config.tool_timeout, config.tool_timeouts)

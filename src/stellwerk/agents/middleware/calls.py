@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from langchain.agents.middleware import ToolErrorMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -164,16 +163,22 @@ class ModelRetry(Middleware):
         return await self.retry_policy.ask(lambda: handler(request))
 
 
-def tool_errors(agent: str) -> Middleware:
-    def report(error: Exception, request: ToolRequest) -> str | None:
-        if isinstance(error, ENDS_THE_RUN):
-            return None
-        call = request.tool_call
-        called = {"tool": call["name"], "tool_call_id": call["id"]}
-        logger.warning("tool_raised", agent=agent, **called, exc_info=error)
-        return one_line(error)
+@dataclass(eq=False)
+class ToolErrors(Middleware):
+    """An exception of a tool goes to the model as its result, and to the log whole."""
 
-    return ToolErrorMiddleware(report)
+    agent: str
+
+    async def awrap_tool_call(self, request: ToolRequest, handler: AskTool) -> ToolOutcome:
+        try:
+            return await handler(request)
+        except (GraphBubbleUp, *ENDS_THE_RUN):
+            raise
+        except Exception as error:
+            call = request.tool_call
+            called = {"tool": call["name"], "tool_call_id": call["id"]}
+            logger.warning("tool_raised", agent=self.agent, **called, exc_info=error)
+            return ToolMessage(one_line(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
 def one_line(error: Exception) -> str:

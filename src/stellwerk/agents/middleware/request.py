@@ -9,16 +9,9 @@ from stellwerk.agents.middleware.types import Answer, AskModel, Middleware, Requ
 from stellwerk.agents.runtime.conversation import since_input, with_missing_results
 from stellwerk.agents.runtime.images import NOTE, takes_images, with_images
 from stellwerk.agents.runtime.shapes import FINAL
-from stellwerk.spec.model import AgentConfig
 
 _NO_RESULT = "{} did not complete: the run was stopped."
 _CALLS = ("tool_calls", "function_call")
-
-
-def prompt_of(config: AgentConfig) -> str:
-    """The system prompt, followed by the mission; empty if there is neither."""
-    parts = [config.system_prompt, f"# Mission\n\n{config.mission}" if config.mission else ""]
-    return "\n\n".join(part for part in parts if part)
 
 
 @dataclass(eq=False)

@@ -6,22 +6,13 @@ Sub-agents inherit the marks of their caller (``runtime.conversation``).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 
 from stellwerk.agents.middleware.types import Answer, AskModel, AskTool, Middleware, Request, ToolOutcome, ToolRequest
 from stellwerk.agents.runtime import conversation
+from stellwerk.agents.tools.spec import ToolTraits
 from stellwerk.ids import digest_id
-
-
-class ToolTraits(NamedTuple):
-    """Effect and trust of a tool, or of an agent that is used as one."""
-
-    effect: str | None
-    """None for an agent, whose own tools are checked when they are called."""
-    untrusted: bool
-    """Whether its results may contain untrusted content."""
 
 
 def traits_of(call: ToolCall, known: Mapping[str, ToolTraits]) -> dict[str, ToolTraits]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NotRequired
 
 from langchain.agents import middleware
 from langchain_core.messages import AIMessage, ToolMessage
@@ -17,6 +17,13 @@ ToolRequest = middleware.ToolCallRequest
 ToolOutcome = ToolMessage | Command[Any]
 """A command if the tool changes more of the state than the conversation."""
 AskTool = Callable[[ToolRequest], Awaitable[ToolOutcome]]
+
+
+class CustomStateShared(middleware.AgentState[Any]):
+    """The state of an agent beside its conversation."""
+
+    validated_agent_output: NotRequired[str]
+    """The answer that validation accepted; empty while there is none for the current input."""
 
 
 class CompositeMiddleware(Middleware):

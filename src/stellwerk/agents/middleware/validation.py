@@ -11,9 +11,8 @@ from langgraph.types import Command
 
 from stellwerk.agents.middleware.calls import RetryPolicy, model_call_entry
 from stellwerk.agents.middleware.limits import budget_of
-from stellwerk.agents.middleware.types import Answer, AskModel, Middleware, Request
+from stellwerk.agents.middleware.types import Answer, AskModel, CustomStateShared, Middleware, Request
 from stellwerk.agents.runtime import conversation
-from stellwerk.agents.runtime.context import CustomStateShared
 from stellwerk.agents.runtime.shapes import ACCEPTED, HELD, NOSTREAM
 from stellwerk.spec.model import AgentConfig
 

@@ -15,7 +15,9 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
+from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, ParentCommand
+from langgraph.pregel import main as pregel_main
 
 # Private, but what `runtime.emit_output_delta` reads; a canary test pins it.
 from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
@@ -29,6 +31,21 @@ from stellwerk.stream.tool_requests import DIRECT
 
 EmitFact = Callable[[Fact], None]
 _PARAMS = ("temperature", "top_p", "max_tokens", "stop")
+
+
+class _Inheriting(type):
+    def __instancecheck__(cls, handler: object) -> bool:
+        return _StreamingCallbackHandler in type(handler).__mro__
+
+
+class _EventStreaming(metaclass=_Inheriting):
+    """The handlers of ``astream_events``: those that inherit LangChain's class."""
+
+
+# LangGraph before 1.2.19 takes every handler with ``tap_output`` for one of these, and runs whole nodes differently for
+# it; from then on it looks as above. Private; a canary test pins what depends on it.
+if hasattr(pregel_main, "_StreamingCallbackHandler"):
+    pregel_main._StreamingCallbackHandler = _EventStreaming
 
 
 class LoopCallbacks(BaseCallbackHandler):

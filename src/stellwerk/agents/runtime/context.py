@@ -1,4 +1,4 @@
-"""The context of a run: what the server offers to code in a graph, and agent state.
+"""The context of a run: what the server offers to code in a graph.
 
 The runner sets a ``RunContext`` around the graph. Without a server nothing is offered.
 """
@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NotRequired, Protocol
+from typing import Any, Protocol
 
-from langchain.agents import AgentState
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.runtime import RunControl
@@ -154,10 +153,3 @@ def graph_context(
     configurable = config.get("configurable") or {}
     found = {key: configurable[key] for key in field_types(graph.context_schema) if key in configurable}
     return {**found, **(given or {})}
-
-
-class CustomStateShared(AgentState[Any]):
-    """The state of an agent beside its conversation."""
-
-    validated_agent_output: NotRequired[str]
-    """The answer that validation accepted; empty while there is none for the current input."""

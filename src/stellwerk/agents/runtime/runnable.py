@@ -28,7 +28,6 @@ from stellwerk.agents.graphs.repair import CLOSED, repair, results_in
 from stellwerk.agents.runtime import context, conversation, shapes
 from stellwerk.agents.runtime.budget import spending
 from stellwerk.agents.runtime.callback_handler import EmitFact, RunCallbackHandler
-from stellwerk.agents.runtime.context import CustomStateShared
 from stellwerk.agents.runtime.conversation import (
     NO_PARAMETERS,
     GivenParameters,
@@ -48,7 +47,7 @@ from stellwerk.envelope.payloads import FilePart
 from stellwerk.errors import InvalidField, InvalidInput, Paused, StellwerkError
 from stellwerk.ids import Clock
 from stellwerk.spec.model import ChatMessage, Quotas
-from stellwerk.stream.facts import Declined, Fact, MessageReturned, NodeUpdated, StateDecides, Warned
+from stellwerk.stream.facts import Declined, Fact, Interrupted, MessageReturned, NodeUpdated, StateDecides, Warned
 from stellwerk.views.questions import GoOn
 
 Conversation = str | Sequence[ChatMessage]
@@ -113,12 +112,12 @@ class RunnableAgent:
         graph: Graph,
         *,
         graph_input: GraphInput = MESSAGES,
-        initial_state: CustomStateShared | None = None,
+        initial_state: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
         as_tool: Callable[[str | None, Sequence[str] | None, str | None], BaseTool] | None = None,
     ) -> None:
         self.name, self.graph, self.graph_input = name, graph, graph_input
-        self.initial_state: CustomStateShared = initial_state or cast(CustomStateShared, {})
+        self.initial_state: Mapping[str, Any] = initial_state or {}
         self.options = options or RunOptions()
         self._as_tool = as_tool
         required = graph_input.shape.required | required_fields(graph.context_schema)
@@ -342,7 +341,7 @@ class RunnableAgent:
             raise InvalidInput(why)
         # A breakpoint takes no value: a value would answer the next question of the graph.
         given = turn.answers
-        answers = {ask_id: given[ask_id] for ask_id in given if not isinstance(given[ask_id], GoOn)}
+        answers = {shapes.langgraph_id(each): given[each] for each in given if not isinstance(given[each], GoOn)}
         if turn.state_changed and len(answers) == 1:  # for the first question of the node that runs again
             return Command(resume=next(iter(answers.values())))
         return Command(resume=answers) if answers else None
@@ -417,6 +416,8 @@ class RunnableAgent:
         async with aclosing(cast(AsyncGenerator[Any, None], parts)):
             async for part in parts:
                 for fact in shapes.facts_of(part, clock, self.name, self._messages_key):
+                    if isinstance(fact, Interrupted):
+                        fact = shapes.asked_next(fact, turn.answers)
                     if isinstance(fact, MessageReturned) and fact.message_id not in handler.model_messages:
                         # A node may return messages that were in its input.
                         if fact.message_id in await self._known(turn, config):

@@ -4,9 +4,10 @@ The only module that knows their shapes.
 """
 
 import mimetypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -16,6 +17,7 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 from langgraph.errors import GraphBubbleUp
+from langgraph.pregel import _algo
 from langgraph.types import Command, Interrupt
 
 from stellwerk.agents.runtime.conversation import DOCUMENTS, STEP, TASK
@@ -41,6 +43,10 @@ MESSAGES = "messages"
 _BREAKPOINT = {"question": BREAKPOINT, "options": [YES, NO], "default": YES}
 ACCEPTED = "validated_agent_output"
 """The state key of a validated answer."""
+_SHARED_IDS = not hasattr(_algo, "_interrupt_id")
+"""Whether all questions of one node have the same id: so in LangGraph before 1.2.20."""
+SCHEMA_KEY = "stellwerk_schema"
+"""Where a question has the schema of its answer if LangGraph is too old to take one with an interrupt."""
 
 
 def payload_of(output: Any) -> Any:
@@ -220,10 +226,27 @@ def _questions(space: str, asked: Sequence[Interrupt], clock: Clock) -> Iterator
     if not asked:
         yield facts.Interrupted(clock.now(), "", dict(_BREAKPOINT), None, space)
     for each in asked:
-        schema: Any = each.response_schema
+        value: Any = each.value
+        schema: Any = getattr(each, "response_schema", None)
+        if isinstance(value, dict) and SCHEMA_KEY in value:
+            value = dict(value)
+            schema = value.pop(SCHEMA_KEY)
         if hasattr(schema, "model_json_schema"):
             schema = schema.model_json_schema()
-        yield facts.Interrupted(clock.now(), str(each.id), each.value, schema, space)
+        yield facts.Interrupted(clock.now(), str(each.id), value, schema, space)
+
+
+def asked_next(fact: facts.Interrupted, answered: Collection[str]) -> facts.Interrupted:
+    """The question, with an id of its own if its node asked one before that was answered just now."""
+    for ask_id in answered if _SHARED_IDS else ():
+        first, _, number = ask_id.partition("~")
+        if first == fact.ask_id:
+            return msgspec.structs.replace(fact, ask_id=f"{first}~{int(number or 1) + 1}")
+    return fact
+
+
+def langgraph_id(ask_id: str) -> str:
+    return ask_id.partition("~")[0] if _SHARED_IDS else ask_id
 
 
 def _change(

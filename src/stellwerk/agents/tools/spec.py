@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin, get_type_hints, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 from pydantic.fields import FieldInfo
@@ -75,6 +75,15 @@ class ToolOptions(TypedDict, total=False):
     untrusted: bool
     runs_in: RunsIn
     output: Output
+
+
+class ToolTraits(NamedTuple):
+    """Effect and trust of a tool, or of an agent that is used as one."""
+
+    effect: str | None
+    """None for an agent, whose own tools are checked when they are called."""
+    untrusted: bool
+    """Whether its results may contain untrusted content."""
 
 
 class DescribedTool(TypedDict):

@@ -115,9 +115,23 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """A rejected handshake counts as complete; uvicorn would log each as an error of the server."""
 
     async def send(self, message: Any) -> None:
+        if message["type"] == "websocket.http.response.start":
+            self._reject_with_own_headers_only({name.decode() for name, _ in message["headers"]})
         await super().send(message)
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True
+
+    def _reject_with_own_headers_only(self, own: set[str]) -> None:
+        """uvicorn before 0.52 sends our headers beside those of the library, and clients reject two of a kind."""
+        reject = self.conn.reject
+
+        def rejected(status: Any, text: str) -> Any:
+            response = reject(status, text)
+            for name in own.intersection(map(str.lower, list(response.headers))):
+                del response.headers[name]
+            return response
+
+        self.conn.reject = rejected  # type: ignore[method-assign]
 
 
 class Server(uvicorn.Server):

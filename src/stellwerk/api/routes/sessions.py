@@ -19,7 +19,7 @@ from stellwerk.api.schema.openapi import BODY, STORED, documented_router, errors
 from stellwerk.api.schema.responses import Artifact, Artifacts, SessionPage, SessionState, Transcript
 from stellwerk.api.schema.shared import GivenDefaults, Json, Limit, RequestBody, SessionId, address
 from stellwerk.api.services import Services
-from stellwerk.api.streams.reader import After, parse_position
+from stellwerk.api.streams.reader import AFTER, parse_position
 from stellwerk.documents.todolists import file_name
 from stellwerk.errors import InvalidField
 from stellwerk.ids import digest_id
@@ -174,7 +174,7 @@ def state_routes(services: Services) -> APIRouter:
     async def messages(
         who: RequireRead,
         sid: SessionId,
-        after: Annotated[After, Query()] = None,
+        after: Annotated[str | None, Query(description=AFTER)] = None,
         limit: Limit = 100,
     ) -> Response:
         """The transcript, page by page: messages, questions, answers."""

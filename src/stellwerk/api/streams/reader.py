@@ -33,8 +33,8 @@ logger = structlog.get_logger(__name__)
 
 _CURSOR = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?")
 WHOLE = 10**9  # more chunks than an envelope can have
-_AFTER = "the cursor: only events after this position; 0 and none mean all"
-After = Annotated[str | None, Field(description=_AFTER)]
+AFTER = "the cursor: only events after this position; 0 and none mean all"
+After = Annotated[str | None, Field(description=AFTER)]
 _PROFILE = "debug: also internals of graphs, and stored prompts"
 ProfileParameter = Annotated[Profile, Field(description=_PROFILE)]
 _RUN_END = b'{"type":"run_end"'

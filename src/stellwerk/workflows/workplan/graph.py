@@ -15,11 +15,10 @@ from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import StateGraph, add_messages
 from langgraph.types import Send
 
-from stellwerk.agents.build.kinds import KindParts
+from stellwerk.agents.build.kinds import KindParts, prompt_of
 from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.middleware.calls import RetryPolicy
 from stellwerk.agents.middleware.limits import finished_parallel_results
-from stellwerk.agents.middleware.request import prompt_of
 from stellwerk.agents.runtime import conversation
 from stellwerk.agents.runtime.budget import Budget, current, spending
 from stellwerk.agents.runtime.conversation import Cost, since_input
