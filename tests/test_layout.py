@@ -27,7 +27,7 @@ LONGEST_FILE = 500
 PACKAGE_CAPS = {
     "agents/build": 1286,
     "agents/checkpoints": 1324,
-    "agents/graphs": 2008,
+    "agents/graphs": 2090,
     "agents/mcp": 1049,
     "agents/middleware": 978,
     "agents/recorded": 705,
