@@ -48,7 +48,7 @@ from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.systems import Systems, purge
 from stellwerk.settings import LOOPBACK, Settings, beyond_loopback, listed
-from stellwerk.spec.operator import Operator
+from stellwerk.spec.operator import Operator, WebhookPolicy
 from stellwerk.tenants import jwt
 from stellwerk.tenants.audit import Audit, AuditedDatabase
 from stellwerk.tenants.keys import ApiKeys
@@ -219,10 +219,10 @@ async def _services(
         _start(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), opened)
         audit_log = Audit(storage.database, clock, storage.log.redactors)
         kept = storage.database, storage.log, storage.documents
-        retention = RetentionJob(*kept, sessions, audit_log, operator.retention, clock)
+        retention = RetentionJob(*kept, sessions, audit_log, operator.retention, clock, serve_targets.ttls_of(own))
         retention.warn_of_unknown([tenant.name for tenant in credentials.tenants.all()])
         _start(retention.keep_running(), opened)
-        webhooks = _webhooks(operator, storage, secrets, clock, opened)
+        webhooks = _webhooks(serve_targets.webhooks_of(operator, own), storage, secrets, clock, opened)
         crons = Crons(storage.database, storage.log, sessions, audit_log, clock)
         _start_jobs((scheduler.claim_due, crons.fire_due, retention.delete_ephemeral), storage.timings, opened)
         yield Services(
@@ -279,9 +279,9 @@ def _sessions(
 
 
 def _webhooks(
-    operator: Operator, storage: SessionStorage, secrets: Secrets, clock: Clock, opened: AsyncExitStack
+    policy: WebhookPolicy, storage: SessionStorage, secrets: Secrets, clock: Clock, opened: AsyncExitStack
 ) -> Webhooks:
-    webhooks = Webhooks(storage.database, secrets, operator.webhooks, clock)
+    webhooks = Webhooks(storage.database, secrets, policy, clock)
     opened.push_async_callback(webhooks.close)
     _start_jobs([webhooks.deliver_due], storage.timings, opened)
     return webhooks

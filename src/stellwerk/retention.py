@@ -6,9 +6,9 @@ under way is never touched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -45,6 +45,8 @@ class RetentionJob:
     audit: Audit
     wanted: RetentionOfAll
     clock: Clock
+    ttls: Mapping[str, float] = field(default_factory=dict)
+    """Seconds without activity after which a session is deleted, by system."""
 
     def warn_of_unknown(self, tenants: Collection[str]) -> None:
         """Log configured tenants that do not exist: they may be created later, or be misspelled."""
@@ -69,6 +71,8 @@ class RetentionJob:
         for tenant, its in wanted.items():
             if (age := seconds(its.delete_after)) is not None:
                 await self._delete(tenant, now - age)
+            for system, ttl in self.ttls.items():
+                await self._delete_sessions(tenant, now - ttl, system)
         for tenant, its in wanted.items():
             if (age := seconds(its.compact_after)) is not None:
                 await self._compact(tenant, now - age)
@@ -86,7 +90,14 @@ class RetentionJob:
                 await self.sessions.delete(tenant, session_id, position=position)
 
     async def _delete(self, tenant: str, before: float) -> None:
-        async for _, session_id, position in self._found("sessions_to_delete", tenant, before, (0, "")):
+        await self._delete_sessions(tenant, before, None)
+        async for (document_id,) in self._found("uploads_to_delete", tenant, before, ("",)):
+            with suppress(Conflict), self._recording(tenant, "DELETE /files/{file_id}", file_id=document_id):
+                await self.documents.drop(tenant, document_id)
+
+    async def _delete_sessions(self, tenant: str, before: float, system: str | None) -> None:
+        """Of all systems, or of one."""
+        async for _, session_id, position in self._found("sessions_to_delete", tenant, before, (0, ""), system):
             try:
                 await self.documents.give_up_uploads(tenant, session_id)
                 with self._recording(tenant, "DELETE /sessions/{sid}", sid=session_id):
@@ -94,9 +105,6 @@ class RetentionJob:
             except (NotFound, Overtaken):  # deleted or continued meanwhile
                 continue
             self.log.metrics.expired.add()
-        async for (document_id,) in self._found("uploads_to_delete", tenant, before, ("",)):
-            with suppress(Conflict), self._recording(tenant, "DELETE /files/{file_id}", file_id=document_id):
-                await self.documents.drop(tenant, document_id)
 
     async def _compact(self, tenant: str, before: float) -> None:
         async for _, session_id in self._found("sessions_to_compact", tenant, before, (0, "")):
@@ -105,9 +113,11 @@ class RetentionJob:
                 self.log.metrics.saved.add(by=saved)
                 await asyncio.sleep(_PAUSE)
 
-    async def _found(self, query: str, tenant: str, before: float, cursor: Row) -> AsyncIterator[Row]:
+    async def _found(
+        self, query: str, tenant: str, before: float, cursor: Row, *more: str | None
+    ) -> AsyncIterator[Row]:
         """Read page by page, in the order of the cursor, with which each row begins."""
-        while page := await self.database.read(partial(_page, query, tenant, before, cursor)):
+        while page := await self.database.read(partial(_page, query, (tenant, before, *cursor, _PAGE, *more))):
             for row in page:
                 yield row
                 await asyncio.sleep(_PAUSE)
@@ -117,5 +127,5 @@ class RetentionJob:
         return recording(self.audit.due(Action(Principal(tenant, "admin", _WHO), what, on), 204))
 
 
-def _page(query: str, tenant: str, before: float, cursor: Row, tx: Transaction) -> list[Row]:
-    return tx.rows(query, tenant, before, *cursor, _PAGE)
+def _page(query: str, params: Row, tx: Transaction) -> list[Row]:
+    return tx.rows(query, *params)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,7 +19,7 @@ from stellwerk.agents.graphs.project_modules import keep_apart
 from stellwerk.errors import SettingsError
 from stellwerk.settings import adopt_environment
 from stellwerk.spec.messages import messages
-from stellwerk.spec.operator import StoreIndex
+from stellwerk.spec.operator import StoreIndex, WebhookPolicy
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NEVER_IMPORTED = {"setup", "conftest", "tests", "__init__"}
@@ -53,6 +53,40 @@ class _Store(BaseModel):
     index: _Index | None = None
 
 
+class _WebhookUrl(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    require_https: bool = True
+    allowed_domains: list[str] = []
+    allowed_ports: list[int] = []
+
+
+class _Webhooks(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    url: _WebhookUrl = _WebhookUrl()
+
+    def policy(self) -> WebhookPolicy:
+        url = self.url
+        return WebhookPolicy(
+            allowed_hosts=url.allowed_domains, allowed_ports=url.allowed_ports, allow_http=not url.require_https
+        )
+
+
+class _Ttl(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    strategy: Literal["delete"] = "delete"
+    default_ttl: Annotated[float | None, Field(gt=0)] = None
+    sweep_interval_minutes: float | None = None
+
+
+class _Checkpointer(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    ttl: _Ttl = _Ttl()
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="allow")
 
@@ -61,6 +95,15 @@ class _File(BaseModel):
     dependencies: list[str] = ["."]
     http: _Http = _Http()
     store: _Store | None = None
+    webhooks: _Webhooks | None = None
+    checkpointer: _Checkpointer | None = None
+
+    def unused(self) -> set[str]:
+        """Keys of ``webhooks`` and ``checkpointer`` that have no meaning here."""
+        webhooks = self.webhooks or _Webhooks()
+        found = {f"webhooks.{key}" for key in webhooks.model_extra or ()}
+        found |= {f"webhooks.url.{key}" for key in webhooks.url.model_extra or ()}
+        return found | {f"checkpointer.{key}" for key in (self.checkpointer or _Checkpointer()).model_extra or ()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +130,9 @@ class LanggraphProject:
     """Whether its modules are imported under names of their own, beside those of other projects."""
     http_app: HttpApp | None = None
     store_index: StoreIndex | None = None
+    webhooks: WebhookPolicy | None = None
+    ttl: float | None = None
+    """Seconds without activity after which a session with one of its graphs is deleted."""
 
     def adopt(self) -> None:
         """Make the project's modules importable, and set its variables unless they are set."""
@@ -150,10 +196,21 @@ def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: b
     variables = {name: str(value) for name, value in env.items() if value is not None}
     in_http = {f"http.{key}" for key in file.http.model_extra or {}}
     store_index, unused = _store_index(path, file.store or _Store())
-    if ignored := sorted({*extra, *in_http, *unused} - {"$schema"}):
+    if ignored := sorted({*extra, *in_http, *unused, *file.unused()} - {"$schema"}):
         notes.append(f"these keys have no meaning here and are ignored: {', '.join(ignored)}")
     notes = [f"{path.name}: {note}" for note in notes]
-    return LanggraphProject(graphs, variables, folders, tuple(notes), prefix is not None, http_app, store_index)
+    minutes = None if file.checkpointer is None else file.checkpointer.ttl.default_ttl
+    return LanggraphProject(
+        graphs=graphs,
+        env=variables,
+        folders=folders,
+        notes=tuple(notes),
+        is_apart=prefix is not None,
+        http_app=http_app,
+        store_index=store_index,
+        webhooks=None if file.webhooks is None else file.webhooks.policy(),
+        ttl=None if minutes is None else minutes * 60,
+    )
 
 
 def _store_index(path: Path, store: _Store) -> tuple[StoreIndex | None, set[str]]:

@@ -10,7 +10,7 @@ from stellwerk.agents.graphs.langgraph_json import HttpApp, LanggraphProject, re
 from stellwerk.errors import SettingsError, SpecError, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.load import load_system
-from stellwerk.spec.operator import Operator, StoreIndex
+from stellwerk.spec.operator import Operator, StoreIndex, WebhookPolicy
 from stellwerk.spec.yaml import SIZE_LIMIT
 
 logger = get_logger(__name__)
@@ -32,6 +32,9 @@ class ServedSystems(dict[str, str]):
     """Systems by name, and what their LangGraph projects set for the whole server."""
 
     store_index: StoreIndex | None = None
+    webhooks: WebhookPolicy | None = None
+    ttls: Mapping[str, float] = {}
+    """Seconds without activity after which a session is deleted, by system."""
 
 
 def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> ServedSystems:
@@ -53,7 +56,29 @@ def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> ServedSy
                 raise SettingsError(_twice(name, found[name], place) + remedy)
             found[name] = place
     found.store_index = _store_index(projects)
+    found.webhooks = _webhooks(projects)
+    found.ttls = {name: each.ttl for each in projects.values() if each.ttl is not None for name in each.graphs}
     return found
+
+
+def webhooks_of(operator: Operator, own: Mapping[str, str]) -> WebhookPolicy:
+    """The policy of the operator's file, or else that of the LangGraph projects that are served."""
+    if "webhooks" not in operator.model_fields_set and isinstance(own, ServedSystems) and own.webhooks is not None:
+        return own.webhooks
+    return operator.webhooks
+
+
+def ttls_of(own: Mapping[str, str]) -> Mapping[str, float]:
+    return own.ttls if isinstance(own, ServedSystems) else {}
+
+
+def _webhooks(projects: Mapping[str, LanggraphProject]) -> WebhookPolicy | None:
+    """The policy of the projects: the server has one."""
+    given = {file: project.webhooks for file, project in projects.items() if project.webhooks is not None}
+    if len({each.model_dump_json() for each in given.values()}) > 1:
+        remedy = "the server has one policy: write it into the operator's file, and take it out of these"
+        raise SettingsError(f"{' and '.join(given)} have different webhooks; {remedy}")
+    return next(iter(given.values()), None)
 
 
 def http_app_of(targets: Sequence[str]) -> HttpApp | None:

@@ -93,6 +93,7 @@ Sessions that are not at work, and in which nothing has happened for long. A for
 
 -- name: sessions_to_delete
 SELECT touched, id, last_position FROM session WHERE tenant = ?1 AND (touched, id) > (?3, ?4) AND created_at < ?2
+    AND (?6 IS NULL OR system = ?6)
     AND coalesce((SELECT ts FROM event WHERE session_id = session.id ORDER BY position DESC LIMIT 1), 0) < ?2
     AND NOT EXISTS (SELECT 1 FROM run WHERE run.session_id = session.id AND run.state <> 'ended')
 ORDER BY touched, id LIMIT ?5;
