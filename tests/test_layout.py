@@ -49,7 +49,7 @@ PACKAGE_CAPS = {
     "ops": 470,
     "processes": 432,
     "redaction": 379,
-    "runs": 4194,
+    "runs": 4203,
     "spec": 2518,
     "stream": 2174,
     "tenants": 1708,
