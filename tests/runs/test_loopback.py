@@ -1,4 +1,4 @@
-"""``langgraph_sdk.get_client()`` without a URL in a served graph: runs on threads, and the store."""
+"""``langgraph_sdk.get_client()`` without a URL in a served graph: runs on threads, later too, and the store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from stellwerk.agents.runtime.loopback import LoopbackTransport
 from stellwerk.settings import Settings
 from tests.api.reading import whole_round
 from tests.conftest import running_server
-from tests.runs.talking import rest_of_run
+from tests.runs.talking import events, rest_of_run
 
 GRAPHS = Path(__file__).parent / "loopback_graphs.py"
 
@@ -52,13 +52,22 @@ async def test_a_graph_starts_a_run_of_another_one_which_keeps_a_memory_of_the_s
     assert (await whole_round(client, await begin(client, "bob"), "recall"))[-1]["payload"]["result"] == "nothing"
 
 
+async def test_a_delayed_run_is_replaced_by_the_next_one_on_the_same_thread(client: httpx2.AsyncClient) -> None:
+    sid = await begin(client, "ann")
+    await whole_round(client, sid, "later one")
+    await whole_round(client, sid, "later two")
+    (other,) = await beside(client, sid)
+    runs = [event["payload"] for event in await events(client, other) if event["type"] in ("run_start", "run_end")]
+    assert [one.get("status", "started") for one in runs] == ["started", "stopped", "started"]
+    assert (await client.get(f"/sessions/{other}")).json()["start_at"] > 0
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("state", "remembers nothing yet"),
         ("stream", "POST /runs/stream is not answered inside a run; answered are runs.create"),
         ("checkpoint", "checkpoint_id: runs.create() inside a run does not take this"),
-        ("later", "after_seconds: a run that is started inside a run begins at once here; leave it out"),
         ("nobody", "there is no agent system 'nobody'"),
     ],
 )
@@ -69,7 +78,7 @@ async def test_calls_are_answered_or_fail_with_what_to_do(client: httpx2.AsyncCl
 
 async def test_outside_of_a_run_a_client_without_a_url_says_where_it_works(client: httpx2.AsyncClient) -> None:
     with pytest.raises(BadRequestError, match="works in a node or tool of a run; give it the address of the server"):
-        await get_client().threads.get("x")
+        await get_client().threads.create()
 
 
 async def test_canary_the_sdk_makes_its_transport_where_we_replace_it(client: httpx2.AsyncClient) -> None:

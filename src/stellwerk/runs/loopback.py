@@ -1,7 +1,7 @@
 """Calls of a graph to the server that it runs in, in the words of LangGraph's SDK (``get_client()`` without a URL).
 
-A thread is a session, an assistant is an agent system. A session belongs to one system, so each run of another
-assistant on a thread gets a session of its own.
+A thread is a session, an assistant is an agent system. A session belongs to one system, so a run of another assistant
+on a thread gets a session of its own beside it, which is found again by both.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from stellwerk.agents.runtime.conversation import RunParameters
 from stellwerk.agents.runtime.loopback import not_answered
 from stellwerk.agents.runtime.session_user import USER_ID
 from stellwerk.envelope.to_json import canonical
-from stellwerk.errors import InvalidField
-from stellwerk.ids import Clock
+from stellwerk.errors import InvalidField, NotFound
+from stellwerk.ids import Clock, digest_id, random_token
 from stellwerk.log.log import Lease
-from stellwerk.runs.commands import IfBusy
+from stellwerk.runs.commands import IfBusy, JobOptions
 from stellwerk.runs.graph_states import GraphStates
 from stellwerk.runs.sessions import Session, Sessions
 
@@ -51,6 +51,8 @@ class LoopbackCalls:
             InvalidInput: it is not answered here.
         """
         match method, path:
+            case "POST", ("threads",):
+                return _thread(given.get("thread_id") or random_token(22), "idle")
             case "GET", ("threads", thread):
                 found = await self.sessions.find(self.lease.tenant, thread)
                 status = "interrupted" if found.awaiting_user_input else _STATUS[found.status]
@@ -60,7 +62,7 @@ class LoopbackCalls:
             case "POST", ("threads", thread, "runs"):
                 return await self._run(thread, given)
             case "POST", ("runs",):
-                return await self._run(None, given)
+                return await self._run(random_token(22), given)
         raise not_answered(method, path)
 
     async def _state(self, thread: str) -> dict[str, Any]:
@@ -75,20 +77,24 @@ class LoopbackCalls:
             "tasks": [],
         }
 
-    async def _run(self, thread: str | None, given: dict[str, Any]) -> dict[str, Any]:
+    async def _run(self, thread: str, given: dict[str, Any]) -> dict[str, Any]:
         unknown = {name for name, value in given.items() if value is not None} - _TAKEN - _WITHOUT_EFFECT
         if unknown:
             problem = f"{min(unknown)}: runs.create() inside a run does not take this"
             raise InvalidField(f"{problem}; it takes {', '.join(sorted(_TAKEN))}", field=min(unknown))
-        if given.get("after_seconds"):
-            problem = "after_seconds: a run that is started inside a run begins at once here"
-            raise InvalidField(f"{problem}; leave it out, or send the message later over HTTP", field="after_seconds")
         system = str(given["assistant_id"])
         parameters, user = self._parameters(given)
         session = await self._session(thread, system, self.user or user)
         strategy = given.get("multitask_strategy") or "enqueue"
+        options = JobOptions()
+        if (delay := given.get("after_seconds")) is not None:
+            options = JobOptions(start_at=self.clock.now() + float(delay))
+            if session.status == "running" and session.start_at:  # the later one replaces it
+                strategy = "interrupt"
         if_busy = _STRATEGIES.get(strategy, "enqueue")
-        accepted = await self.sessions.send(self.lease.tenant, session.id, "", parameters=parameters, if_busy=if_busy)
+        accepted = await self.sessions.send(
+            self.lease.tenant, session.id, "", parameters=parameters, if_busy=if_busy, run=options
+        )
         now = self.clock.now()
         return {
             "run_id": accepted.run_id,
@@ -112,10 +118,13 @@ class LoopbackCalls:
         plain = canonical({"input": given.get("input"), "config": config, "context": given.get("context")})
         return RunParameters(**plain.value), None if user is None else str(user)
 
-    async def _session(self, thread: str | None, system: str, user: str | None) -> Session:
-        if thread is None or (thread == self.lease.session_id and system != self.system):
-            return await self.sessions.begin(self.lease.tenant, system, user)
-        found = await self.sessions.find(self.lease.tenant, thread)
+    async def _session(self, thread: str, system: str, user: str | None) -> Session:
+        if thread == self.lease.session_id and system != self.system:
+            thread = digest_id("beside", thread, system)[:22]
+        try:
+            found = await self.sessions.find(self.lease.tenant, thread)
+        except NotFound:
+            return await self.sessions.begin(self.lease.tenant, system, user, session_id=thread)
         if found.agent_system_id != system:
             problem = f"assistant_id: the thread {thread} belongs to {found.agent_system_id!r}"
             raise InvalidField(f"{problem}; use another thread for {system!r}", field="assistant_id")

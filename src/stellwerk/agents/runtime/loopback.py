@@ -17,7 +17,7 @@ from langgraph_sdk._async import client as sdk
 from stellwerk.agents.runtime.context import run_context
 from stellwerk.errors import InvalidInput, StellwerkError
 
-_ANSWERED = "runs.create, threads.get, threads.get_state, store.*"
+_ANSWERED = "runs.create, threads.create, threads.get, threads.get_state, store.*"
 _OUTSIDE = "get_client() without a URL works in a node or tool of a run; give it the address of the server here"
 
 
