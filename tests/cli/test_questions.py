@@ -98,12 +98,13 @@ async def test_a_form_is_asked_field_by_field() -> None:
     form = {"question": "How?", "schema": {"type": "object", "properties": properties, "required": ["size"]}}
     chat = Chat(await graph_that_asks(form), typed=["l", "", ""])
     await chat.say("coffee")
-    assert chat.view.text().splitlines()[:6] == [
+    assert chat.view.text().splitlines()[:7] == [
         "? How?",
         "  (* is needed)",
         "size* (Of the cup.; small | large): l",
         "sugar (a whole number; enter takes 0):",
         "name:",
+        "· ask",
         "answered: [{'size': 'large', 'sugar': 0}]",
     ]
 
@@ -167,11 +168,14 @@ async def test_an_answer_can_be_given_in_place_of_the_tool() -> None:
     assert "\nIt rains.\n" in chat.view.text()
 
 
+MAIL = {"action": "send_mail", "args": {"subject": "Lunch", "to": "Ann"}}
+
+
 @pytest.mark.parametrize(
     ("typed", "received"),
     [
-        (["yes, but later", "yes"], {"type": "accept", "args": None}),
-        (["1"], {"type": "accept", "args": None}),
+        (["yes, but later", "yes"], {"type": "accept", "args": MAIL}),
+        (["1"], {"type": "accept", "args": MAIL}),
         (["no, not today"], {"type": "ignore", "args": None}),
         (["reject", "not today"], {"type": "ignore", "args": None}),
         (["edit {", 'edit {"to": "Bob"}'], {"type": "edit", "args": {"action": "send_mail", "args": {"to": "Bob"}}}),

@@ -51,7 +51,7 @@ def pipe(capfd: "pytest.CaptureFixture[str]", monkeypatch: pytest.MonkeyPatch) -
 def test_the_answer_is_on_standard_output_and_all_else_beside_it(folder: Path) -> None:
     done = completed("run", "my_graph.py:graph", "hi")
     assert done.stdout == "You say hi, I say hello.\n"
-    assert timeless(done.stderr) == "thinking about hi\ncompleted in 0.0 s\n"
+    assert timeless(done.stderr) == "thinking about hi\n· node\ncompleted in 0.0 s\n"
     assert done.returncode == 0
 
 

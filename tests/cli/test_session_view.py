@@ -153,7 +153,7 @@ async def test_a_users_graph_shows_its_steps_and_a_message_without_a_model() -> 
     entry = GraphEntry("mine", graph.compile(), "mine.py:graph")
     chat = Chat(await built(CompleteAgent(name="mine", kind="graph", graph="mine"), graphs=Graphs([entry])))
     await chat.say("go")
-    assert chat.view.text() == "· look  found: 42\nIt is 42.\ncompleted in 0.0 s\n"
+    assert chat.view.text() == "· look  found: 42\n· tell\nIt is 42.\ncompleted in 0.0 s\n"
 
 
 def test_what_a_model_thinks_is_a_text_of_its_own_before_what_it_says() -> None:
