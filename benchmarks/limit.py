@@ -17,8 +17,8 @@ from benchmarks.workload import system_text
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.agents.tools.builtin import get_weather
 from stellwerk.agents.tools.call import langchain_tool
-from stellwerk.ops.serve import collect_seldom
 from stellwerk.spec.load import load_system
+from stellwerk.threads import collect_seldom
 
 # isort: split
 from langchain.agents import create_agent

@@ -69,7 +69,7 @@ BROAD = {"Exception", "BaseException"}
 # The runner; the API; the canonicaliser, which reads objects of strangers and must not raise; the tasks of a workplan,
 # each of which may be a graph of strangers and fails alone; a run without a server, which records its end and raises
 # again, and `adapt`, which does the same; the retry of model calls, whose errors have no common class; and the
-# operator's code: modules that are imported, and tools in a thread or a process.
+# operator's code: modules that are imported, tools in a thread or a process, and graphs in a process.
 MAY_CATCH_ALL = {
     f"{PACKAGE}/{name}.py"
     for name in (
@@ -81,12 +81,13 @@ MAY_CATCH_ALL = {
         "agents/middleware/calls",
         "agents/graphs/import_reference",
         "agents/recorded/adapt",
+        "agents/isolated/channel",
         "agents/tools/call",
         "agents/tools/worker",
     )
 }
 # Modules that are started by their name in a string: workers in child processes.
-NAMED_IN_STRINGS = {"stellwerk.workflows.documents.readers.worker"}
+NAMED_IN_STRINGS = {"stellwerk.workflows.documents.readers.worker", "stellwerk.agents.isolated.worker"}
 # Public class names that are still defined more than once, and how often. Names only leave this list.
 DEFINED_MORE_THAN_ONCE: dict[str, int] = {
     "Accepted": 2,

@@ -17,6 +17,8 @@ from stellwerk import logs
 from stellwerk.agents.build.tenant_resources import TenantResources
 from stellwerk.agents.checkpoints.serde import prove_strict
 from stellwerk.agents.graphs import operator_file, registry, serve_targets
+from stellwerk.agents.graphs.isolation import Isolation
+from stellwerk.agents.isolated.pool import Workers
 from stellwerk.agents.runtime import context, loopback, runnable, tracing
 from stellwerk.agents.runtime.watchdog import watched_loop
 from stellwerk.agents.store.graph_store import warn_if_shared
@@ -204,7 +206,7 @@ async def _services(
         credentials.keys.when_revoked(wakes.recheck)
         graphs = serve_targets.graphs_among(wanted)
         index = await open_index(serve_targets.store_index_of(operator, own))
-        resources = _tenant_resources(operator, storage, secrets, graphs, opened)
+        resources = _tenant_resources(_isolation(settings, operator, own), storage, secrets, graphs, opened)
         resources = replace(resources, index=index)
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
@@ -323,7 +325,8 @@ async def _give(
     for system in prepared:
         await systems.give(system)
         if system.agent is not None and not system.agent.wants_user_id:
-            warn_if_shared(system.agent.graph)
+            if system.agent.elsewhere is None:
+                warn_if_shared(system.agent.graph)
         elif system.agent is not None and not credentials.asked_for:
             logger.warning("graph_wants_user_id", system=system.name, remedy=runnable.USER_REMEDY)
     for name, problem in broken.items():
@@ -351,12 +354,21 @@ async def _credentials(
     return auth.Credentials(keys, tenants, Tickets(clock), tokens, identify, checked_before)
 
 
+def _isolation(settings: Settings, operator: Operator, own: Mapping[str, str]) -> Isolation:
+    projects = own.projects if isinstance(own, serve_targets.ServedSystems) else {}
+    return Isolation(operator, settings.isolate, projects)
+
+
 def _tenant_resources(
-    operator: Operator, storage: SessionStorage, secrets: Secrets, own: Mapping[str, str], opened: AsyncExitStack
+    isolation: Isolation, storage: SessionStorage, secrets: Secrets, own: Mapping[str, str], opened: AsyncExitStack
 ) -> TenantResources:
     """What agents are built from: what is installed, and what the operator's file adds."""
+    operator = isolation.operator
     named = {**operator.graphs, **own}
-    found_graphs = registry.discover(named, registry.GraphSettings.of(operator))
+    graph_settings = registry.GraphSettings.of(operator)
+    found_graphs = registry.discover(named, graph_settings, worker_of=isolation.worker_of)
+    workers = Workers(storage.timings)
+    opened.push_async_callback(workers.close)
     try:
         found_tools = tools.discover(operator.tools)
     except BrokenReference as error:
@@ -370,6 +382,7 @@ def _tenant_resources(
         keep=context.keep,
         secrets=secrets,
         redactors=storage.log.redactors,
+        workers=workers,
         opened=opened,
     )
 

@@ -351,6 +351,13 @@ class BlockedStore(StellwerkError, code="agent_failed"):
         )
 
 
+class WorkerLost(StellwerkError, code="worker_lost", status=503):
+    """The process of an isolated graph has ended, or cannot be started."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(f"the process of the graph is gone: {how}; try again, or see the server's log")
+
+
 class BlockedLoop(StellwerkError, code="agent_failed"):
     """Synchronous code on the event loop, or a thread that the loop waits for, needs the loop to continue."""
 

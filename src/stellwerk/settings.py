@@ -37,6 +37,8 @@ class Settings(BaseSettings):
     """Whether demo and office are offered; by default by ``serve``, and not by an embedded app."""
     ignore_auth: bool = False
     """Whether graphs of a langgraph.json with the key ``auth`` are served without it."""
+    isolate: bool = False
+    """Whether graphs run in processes of their own."""
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)
@@ -93,3 +95,8 @@ def adopt_environment(values: Mapping[str, str]) -> None:
     """Set the variables of an operator's project; what the server was started with stays."""
     for name, value in values.items():
         os.environ.setdefault(name, value)
+
+
+def graph_environment() -> dict[str, str]:
+    """The variables for graphs in processes of their own: all but those of the server itself."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("STELLWERK_")}

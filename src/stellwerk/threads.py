@@ -5,10 +5,11 @@ cannot be ended: after a stop of its run it continues until its function returns
 that executor. It creates a thread whenever one is needed, so no thread waits for another; their
 number is bounded by the number of runs and of tasks in each. ``in_thread`` is for work of the
 server: a small separate pool, which no graph can fill. ``exits_contained`` makes the tasks of an
-event loop on which graphs run.
+event loop on which graphs run. ``collect_seldom`` is for such a loop as well.
 """
 
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -26,6 +27,10 @@ R = TypeVar("R")
 
 _MOST = 100_000
 """More than any system lets a process have."""
+_GENERATIONS = (10_000, 5, 1_000_000)
+"""Only young objects are collected automatically: a full collection stops all runs."""
+_COLLECT = 300.0
+"""Seconds between full collections. A run leaves about 200 objects to them."""
 _own = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "stellwerk")
 
 
@@ -121,3 +126,16 @@ def exits_contained(loop: asyncio.AbstractEventLoop, coro: Any, **given: Any) ->
             raise RuntimeError(f"the code called sys.exit({left.code!r})") from left
 
     return asyncio.Task(containing(), loop=loop, **given)
+
+
+def collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
+    """Freeze the objects of the start, and collect garbage in full only now and then."""
+    gc.set_threshold(*_GENERATIONS)
+    gc.collect()
+    gc.freeze()
+
+    def again() -> None:
+        gc.collect()
+        loop.call_later(_COLLECT, again)
+
+    loop.call_later(_COLLECT, again)

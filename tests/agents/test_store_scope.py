@@ -17,7 +17,8 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from stellwerk.agents.runtime.context import RunContext, running_in
-from stellwerk.agents.store.graph_store import GraphStore, uses_store
+from stellwerk.agents.store.graph_store import GraphStore
+from stellwerk.agents.store.references import uses_store
 from stellwerk.agents.store.tenant_store import TenantStore
 from stellwerk.errors import BlockedStore, NoUser
 from stellwerk.redaction.redactor import Redactor

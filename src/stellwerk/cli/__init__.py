@@ -101,18 +101,20 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
     ignore_auth: Annotated[
         bool | None, Option("--ignore-auth", help="Serve a langgraph.json without the auth that it names.")
     ] = None,
+    isolate: Annotated[bool | None, Option("--isolate", help="Run graphs of yours in processes of their own.")] = None,
 ) -> None:
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
     Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA,
-    STELLWERK_CONFIG, STELLWERK_DEMO, STELLWERK_IGNORE_AUTH. Without --config an operator.yaml
-    beside a system.yaml is used.
+    STELLWERK_CONFIG, STELLWERK_DEMO, STELLWERK_IGNORE_AUTH, STELLWERK_ISOLATE. Without --config an
+    operator.yaml beside a system.yaml is used.
     """
     from pydantic import ValidationError
 
     from stellwerk.settings import Settings
 
-    options = {"host": host, "port": port, "data": data, "config": config, "demo": demo, "ignore_auth": ignore_auth}
+    options = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
+    options |= {"ignore_auth": ignore_auth, "isolate": isolate}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
         settings = Settings(**given)

@@ -1,7 +1,6 @@
 """Start the server: the app on a socket, in a process of its own, until a signal ends it."""
 
 import asyncio
-import gc
 import json
 import os
 import signal
@@ -27,11 +26,6 @@ from stellwerk.ops.offline import asks_who
 from stellwerk.settings import LOOPBACK, Settings
 
 logger = structlog.get_logger(__name__)
-
-_GENERATIONS = (10_000, 5, 1_000_000)
-"""Only young objects are collected automatically: a full collection stops all runs."""
-_COLLECT = 300.0
-"""Seconds between full collections. A run leaves about 200 objects to them."""
 
 
 @asynccontextmanager
@@ -64,7 +58,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
     with listener(settings.host, settings.port) as listening:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
-        own = systems_of(targets, ignore_auth=settings.ignore_auth)
+        own = systems_of(targets, ignore_auth=settings.ignore_auth, isolate=settings.isolate)
         http_app = http_app_of(targets)
 
         def hello(server: Server) -> str:
@@ -76,7 +70,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
             loop = asyncio.get_running_loop()
             loop.set_task_factory(threads.exits_contained)
             async with serving(settings, lambda: say(hello(server)), own=own, http_app=http_app) as server:
-                collect_seldom(loop)
+                threads.collect_seldom(loop)
                 for signum in (signal.SIGINT, signal.SIGTERM):
                     loop.add_signal_handler(signum, server.handle_exit, signum, None)
                 await server.serve(sockets=[listening])
@@ -101,19 +95,6 @@ async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncItera
             finally:
                 server.should_exit = True
                 await running
-
-
-def collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
-    """Freeze the objects of the start, and collect garbage in full only now and then."""
-    gc.set_threshold(*_GENERATIONS)
-    gc.collect()
-    gc.freeze()
-
-    def again() -> None:
-        gc.collect()
-        loop.call_later(_COLLECT, again)
-
-    loop.call_later(_COLLECT, again)
 
 
 def greeting(address: str, system: str | None, *, closed: bool) -> str:

@@ -74,12 +74,16 @@ class SupervisedProcess(SubprocessStreamProtocol):
         self.transport.close()
 
 
-async def start_supervised(request: Mapping[str, Any], environment: Mapping[str, str]) -> SupervisedProcess:
-    """Start a supervisor and send it the request for a module."""
+async def start_supervised(
+    request: Mapping[str, Any], environment: Mapping[str, str], *, python: str | None = None
+) -> SupervisedProcess:
+    """Start a supervisor, perhaps with another interpreter, and send it the request for a module."""
     mark = os.urandom(12).hex()
+    own, *arguments = SUPERVISOR
     transport, process = await asyncio.get_running_loop().subprocess_exec(
         lambda: SupervisedProcess(mark),
-        *SUPERVISOR,
+        python or own,
+        *arguments,
         env={**environment, MARK: mark},
         stdin=PIPE,
         stdout=PIPE,

@@ -29,11 +29,15 @@ GRACE = 0.5
 _DESPAIR = 5.0
 """Seconds after which even a killed process, stuck in the kernel, is left to itself."""
 _LOOK = 0.02
+_COUNT = 0.5
+"""Seconds between two counts of the processes below."""
 _PIECE = 1 << 16
 _SET_CHILD_SUBREAPER, _SET_DEATH_SIGNAL = 36, 1
 _INPUT, _OUTPUT, _PRINTED, _PROCESSES = 0, 1, 2, "/proc"
 REQUEST = "STELLWERK_REQUEST"
 """The variable with the request for a command."""
+TOO_MANY = "there are too many processes; all are ended"
+"""The line on standard error before a worker is ended for that."""
 TOO_LONG = "a message is too long, or has too many lists and objects"
 """The line on standard error before a command is ended for that."""
 
@@ -53,7 +57,7 @@ def _run_module(request: dict[str, Any]) -> int:
     if worker == 0:
         _work(request, answer)
     os.close(answer)
-    return _supervise(worker, grace=0)
+    return _supervise(worker, grace=0, most=request.get("most_processes"))
 
 
 def _run_command(request: dict[str, Any]) -> int:
@@ -130,7 +134,10 @@ def _work(request: dict[str, Any], answer: int) -> NoReturn:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, _INPUT)
     os.close(null)
-    sys.path[:] = request["path"]
+    if "path" in request:
+        sys.path[:] = request["path"]
+    else:  # another environment, which has a path of its own
+        sys.path[:] = [*request["first"], *sys.path, *request["last"]]
     from importlib import import_module
 
     import_module(request["module"]).work(request, answer)
@@ -168,9 +175,10 @@ def _copy_output(source: int, limits: dict[str, int], worker: int) -> None:
             pipe.flush()
 
 
-def _supervise(worker: int, *, grace: float) -> int:
+def _supervise(worker: int, *, grace: float, most: int | None = None) -> int:
     """Wait for the worker's end, or for its grace after the end of our input; end all others.
 
+    If there are more than ``most`` processes, all of them are ended.
     Returns how the worker ended. Our input is not read here: its end is seen all the same.
     """
     stirred, stir = os.pipe()
@@ -186,6 +194,12 @@ def _supervise(worker: int, *, grace: float) -> int:
     deadline: float | None = None
     while worker not in ends and (deadline is None or time.monotonic() < deadline):
         left = None if deadline is None else max(0, deadline - time.monotonic()) * 1000
+        if most is not None and deadline is None:
+            left = _COUNT * 1000
+            if len(_descendants()) > most:
+                os.write(_PRINTED, f"{TOO_MANY}\n".encode())
+                _end_all(ends, patience=0)
+                break
         found = dict(poll.poll(left))
         if stirred in found:
             os.read(stirred, _PIECE)
@@ -209,16 +223,16 @@ def _reap(ends: dict[int, int]) -> None:
         ends[pid] = status
 
 
-def _end_all(ends: dict[int, int]) -> None:
+def _end_all(ends: dict[int, int], patience: float = PATIENCE) -> None:
     if not os.path.isdir(_PROCESSES):  # not on Linux: the whole group, ourselves included
         os.killpg(0, signal.SIGKILL)
     begin, asked = time.monotonic(), set[int]()
     while others := _descendants():
         waited = time.monotonic() - begin
-        if waited > PATIENCE + _DESPAIR:
+        if waited > patience + _DESPAIR:
             return
-        for pid in others if waited > PATIENCE else others - asked:
-            _send_signal(pid, signal.SIGKILL if waited > PATIENCE else signal.SIGTERM)
+        for pid in others if waited >= patience else others - asked:
+            _send_signal(pid, signal.SIGKILL if waited >= patience else signal.SIGTERM)
         asked |= others
         time.sleep(_LOOK)
         _reap(ends)

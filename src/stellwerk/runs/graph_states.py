@@ -16,15 +16,9 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from stellwerk.agents.checkpoints import rows
-from stellwerk.agents.runtime.graph_state import (
-    PreparedUpdate,
-    SavedState,
-    StateUpdate,
-    prepare_update,
-    read_state,
-    state_history,
-)
+from stellwerk.agents.runtime.graph_state import prepare_update, read_state, state_history
 from stellwerk.agents.runtime.runnable import RunnableAgent
+from stellwerk.agents.runtime.saved_states import PreparedUpdate, SavedState, StateUpdate
 from stellwerk.database.port import Database, Transaction
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.frames import Stored

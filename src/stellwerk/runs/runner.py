@@ -14,7 +14,7 @@ from stellwerk.agents.runtime.runnable import USER_REMEDY, RunnableAgent
 from stellwerk.agents.runtime.tracing import traced_as
 from stellwerk.database.port import Transaction
 from stellwerk.envelope.model import Envelope, Message, Warning
-from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError
+from stellwerk.errors import Crashed, Fenced, Paused, StellwerkError, WorkerLost
 from stellwerk.ids import Clock
 from stellwerk.log.log import Head, Lease
 from stellwerk.log.tick import Tick
@@ -70,6 +70,8 @@ class Runner:
             if not await self._drive(run, pause):
                 return await self._release(run)
             await recorder.finish(run.ending(), run.adapter.asks)
+        except WorkerLost as lost:
+            return await self._try_again(run, lost)
         except Fenced:
             run.logger.info("run_fenced")
             return False
@@ -91,6 +93,13 @@ class Runner:
         await run.recorder.settle(run.closing())
         run.logger.info("run_paused")
         release = transactions.Release(run.lease, run.clock.now(), paused=True)
+        return await self._storage.database.submit(transactions.release_many, release, urgent=True)
+
+    async def _try_again(self, run: RunJournal, lost: WorkerLost) -> bool:
+        """Requeue a run whose graph has lost its process. It continues by the rules of a crash."""
+        run.logger.warning("run_lost_its_process", reason=lost.message)
+        await run.recorder.settle()
+        release = transactions.Release(run.lease, run.clock.now(), paused=False, crashed=True)
         return await self._storage.database.submit(transactions.release_many, release, urgent=True)
 
     async def _drive(self, run: RunJournal, pause: Pause) -> bool:
@@ -119,7 +128,7 @@ class Runner:
                 traced_as(lease, run.start, agent.name),
             ):
                 await agent.drive(replace(turn, pause=pause), run.tell, run.clock)
-        except Fenced:
+        except (Fenced, WorkerLost):
             raise
         except Paused:
             return False

@@ -155,7 +155,8 @@ class Sessions:
         """
         version = await self._systems.newest(tenant, system)
         if not defaults.is_empty:
-            (await self._systems.agent(tenant, system, version)).check_given(defaults)
+            agent = await self._systems.agent(tenant, system, version)
+            await agent.check_given(defaults)
         stored = await self._log.redacted(tenant, defaults)
         at = self._clock.now()
         new = CreateSession(
@@ -178,7 +179,8 @@ class Sessions:
         if not given.is_empty:
             newest = await self._database.read(lambda tx: self._systems.newest_version(tx, tenant, head.system))
             version = await self._systems.usable(tenant, head.system, newest)
-            (await self._systems.agent(tenant, head.system, version)).check_given(given)
+            agent = await self._systems.agent(tenant, head.system, version)
+            await agent.check_given(given)
         clean = await self._log.redacted(tenant, given)
         parts = {name: getattr(clean, name) for name in changes}
         change = ChangeDefaults(tenant=tenant, session_id=session_id, **parts)

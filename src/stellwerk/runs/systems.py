@@ -398,7 +398,7 @@ class Systems:
         try:
             if build:
                 agent = await factory.build(resolved.root, loaded.system.system)
-                agent.check_given(agent.options.defaults)
+                await agent.check_given(agent.options.defaults)
         except (errors.MissingSecret, errors.McpUnreachable):
             pass
         except errors.InvalidField as error:

@@ -55,6 +55,8 @@ class Release(NamedTuple):
     at: float
     paused: bool
     """Its open calls were paused. Otherwise the run counts as interrupted by a crash."""
+    crashed: bool = False
+    """The process of its graph ended: the next start is another attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,9 @@ def running_many(tx: Transaction, items: Sequence[None]) -> list[list[Lease] | E
 
 def release_many(tx: Transaction, items: Sequence[Release]) -> list[bool | Exception]:
     """Put runs back into the queue. They continue where they are when they are claimed again."""
-    return [tx.run("release_run", paused, at, x.run_id, x.tenant, x.epoch) > 0 for x, at, paused in items]
+    return [
+        tx.run("release_run", crashed, paused, at, x.run_id, x.tenant, x.epoch) > 0 for x, at, paused, crashed in items
+    ]
 
 
 def claim_run(tx: Transaction, row: Row, *, at: float, again: bool = False) -> ClaimedRun | None:

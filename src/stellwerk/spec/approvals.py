@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from stellwerk.errors import InvalidField
-from stellwerk.spec.json_schema import objection
 
 _EXAMPLE_LIMIT = 400
 """Characters of arguments that an example repeats."""
@@ -24,6 +23,8 @@ def check_decision(given: Any, schema: Mapping[str, Any], tool: str | None, args
     Raises:
         InvalidField: it is none of the open decisions; shows these as they are sent.
     """
+    from stellwerk.spec.json_schema import objection  # not in the environments of isolated graphs
+
     if objection(dict(schema), given) is None:
         return
     forms = forms_of(schema)

@@ -197,6 +197,24 @@ class Store(Closed):
     index: StoreIndex | None = None
 
 
+_MEMORY = {"m": 1 << 20, "g": 1 << 30}
+
+
+class GraphProcess(Closed):
+    """How the process of a graph is started."""
+
+    python: Annotated[str | None, Field(min_length=1, max_length=500)] = None
+    """The folder of a virtual environment, or its interpreter; by default the server's own."""
+    memory: Annotated[str | None, Field(pattern=r"^[1-9][0-9]{0,5}[mg]$")] = None
+    """The most that one process may have: 512m, 2g. By default there is no limit."""
+    processes: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Processes at one time; runs share one only if all are busy."""
+
+    @property
+    def memory_bytes(self) -> int | None:
+        return None if self.memory is None else int(self.memory[:-1]) * _MEMORY[self.memory[-1]]
+
+
 class Operator(Closed):
     """The operator's file, named by ``--config``."""
 
@@ -215,6 +233,8 @@ class Operator(Closed):
     """Nodes that must not be repeated after a crash, by graph."""
     store: Store = Store()
     """What graphs remember beyond a session."""
+    isolate: dict[Name, GraphProcess] = {}
+    """Graphs that run in processes of their own; ``all`` is all graphs."""
     graph_images: list[Name] = []
     """Graphs that get the images of a message in its content, because their models take them."""
     tokens: TokenIssuer | None = None

@@ -11,7 +11,6 @@ from stellwerk.envelope.model import AskUser, Envelope, RunEnd, UserAnswer
 from stellwerk.envelope.payloads import Answered, Asked, Json
 from stellwerk.errors import InvalidField
 from stellwerk.spec.approvals import check_decision, forms_of
-from stellwerk.spec.json_schema import objection
 from stellwerk.spec.review_requests import (
     check_count,
     decision_in_words,
@@ -171,6 +170,8 @@ def check_answer(question: Asked, answer: Answered) -> None:
         decision = resume_value(question, answer)
         check_decision(decision, question.schema, question.tool_name, question.args)
         return
+    from stellwerk.spec.json_schema import objection  # not in the environments of isolated graphs
+
     wrong = objection(question.schema, resume_value(question, answer))
     if wrong is not None:
         path = ".".join(["data", *map(str, wrong.absolute_path)])

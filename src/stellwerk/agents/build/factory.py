@@ -6,8 +6,8 @@ agent that is described.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -22,6 +22,7 @@ from stellwerk.agents.build import kinds, models
 from stellwerk.agents.build.checklist_tools import CHECKLIST_TOOLS, has_checklist
 from stellwerk.agents.build.kinds import BuiltAgent, KindParts, name_of
 from stellwerk.agents.build.resources import Resources, effect_of, is_untrusted
+from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.graphs.input import Graph, GraphInput, find_input
 from stellwerk.agents.graphs.registry import (
     Builder,
@@ -29,17 +30,21 @@ from stellwerk.agents.graphs.registry import (
     GraphEntry,
     Saver,
     adopted,
+    check_nodes,
+    graph_of_run,
     is_made_for_each_run,
-    open_graph,
     with_types_of,
 )
+from stellwerk.agents.graphs.worker_settings import WorkerSettings
+from stellwerk.agents.isolated.agent import IsolatedAgent, describe, options_of
 from stellwerk.agents.runtime.conversation import GENERAL_PURPOSE, RunParameters
-from stellwerk.agents.runtime.images import ImageInput
+from stellwerk.agents.runtime.images import image_input
 from stellwerk.agents.runtime.runnable import MESSAGES, RunnableAgent, RunOptions
+from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.tools.call import langchain_tool
 from stellwerk.agents.tools.registry import Tools, ToolSpec, discover
 from stellwerk.agents.tools.spec import ToolTraits
-from stellwerk.errors import BrokenReference, SpecError, UnknownTool
+from stellwerk.errors import BrokenReference, SpecError, UnknownTool, WorkerLost
 from stellwerk.spec.catalogue import Catalogue
 from stellwerk.spec.load import LoadedSystem
 from stellwerk.spec.messages import Suggestions
@@ -95,17 +100,8 @@ class AgentFactory:
         Raises:
             StellwerkError: a tool, graph, model or key is missing.
         """
-        building = _Building(self._resources)
-        if agent.kind == "graph":
-            built = await building.outermost_graph(agent)
-        else:
-            built = await building.built(agent, _ANYTHING, self._resources.saver)
-        options = RunOptions(
-            images=built.images,
-            find_secret=self._resources.keys.find,
-            defaults=msgspec.convert(agent.defaults.model_dump(exclude_none=True), RunParameters),
-            of_run=built.of_run,
-        )
+        defaults = msgspec.convert(agent.defaults.model_dump(exclude_none=True), RunParameters)
+        options = RunOptions(find_secret=self._resources.keys.find, defaults=defaults)
         if system is not None:
             options = replace(
                 options,
@@ -113,8 +109,21 @@ class AgentFactory:
                 quotas=system.quotas,
                 store_prompts=system.store_prompts,
             )
+        if agent.kind == "graph":
+            entry = self._resources.graphs.find(agent.graph or agent.name)
+            if entry.worker is not None:
+                return await self._isolated(agent, entry, entry.worker, options)
+        building = _Building(self._resources)
+        if agent.kind == "graph":
+            built = await building.outermost_graph(agent)
+        else:
+            built = await building.built(agent, _ANYTHING, self._resources.saver)
         options = replace(
-            options, idempotent_tools=built.idempotent_tools, non_idempotent_nodes=built.non_idempotent_nodes
+            options,
+            of_run=built.of_run,
+            images=built.images,
+            idempotent_tools=built.idempotent_tools,
+            non_idempotent_nodes=built.non_idempotent_nodes,
         )
         return RunnableAgent(
             agent.name,
@@ -123,6 +132,36 @@ class AgentFactory:
             options=options,
             as_tool=partial(self._as_tool, agent),
         )
+
+    async def _isolated(
+        self, agent: CompleteAgent, entry: GraphEntry, settings: WorkerSettings, options: RunOptions
+    ) -> RunnableAgent:
+        """The agent in a worker, which opens its graph."""
+        resources = self._resources
+        if resources.workers is None or not isinstance(resources.saver, DurableSaver):
+            raise SpecError(f"the graph {entry.name!r} has a process of its own, which only a server can start")
+        spec = {
+            "tenant": resources.saver.tenant,
+            "name": entry.name,
+            "agent": agent.name,
+            "origin": entry.origin,
+            "input_key": entry.input_key,
+            "images": entry.images,
+            "state_types": list(entry.type_references),
+            "idempotent_tools": sorted(entry.idempotent_tools),
+            "non_idempotent_nodes": sorted(entry.non_idempotent_nodes),
+            "options": options_of(options),
+        }
+        pool = resources.workers.pool(settings)
+        try:
+            described = await describe(pool, spec)
+        except WorkerLost as error:
+            raise BrokenReference(entry.origin, error.message) from error
+        resources.describe_graph(entry.name, described.schemas)
+        store = resources.store_of(entry.name)
+        if described.uses_store and not described.wants_user_id and isinstance(store, GraphStore):
+            store.warn_undecided()
+        return IsolatedAgent(agent.name, described, pool=pool, spec=spec, saver=resources.saver, options=options)
 
     def _as_tool(
         self, agent: CompleteAgent, name: str | None, allowed_tools: Sequence[str] | None, mission: str | None
@@ -217,6 +256,9 @@ class _Building:
         if "external" not in effects:  # the contents of a graph are unknown
             raise SpecError(effect_refused(f"{agent.name!r} is a graph", "external", effects))
         entry = self._resources.graphs.find(agent.graph or agent.name)
+        if entry.worker is not None:
+            why = f"the graph {entry.name!r} has a process of its own, so it cannot be a sub-agent"
+            raise SpecError(f"{why}; serve it without --isolate, or take it out of `isolate` in the operator's file")
         return self._own_graph(agent, entry, await self._resources.opened(entry), saver)
 
     async def outermost_graph(self, agent: CompleteAgent) -> BuiltAgent:
@@ -231,18 +273,14 @@ class _Building:
         built = self._own_graph(agent, entry, seen, resources.saver)
         return replace(built, of_run=partial(self._graph_of_run, agent, entry))
 
-    @asynccontextmanager
-    async def _graph_of_run(
+    def _graph_of_run(
         self, agent: CompleteAgent, entry: GraphEntry, call: FactoryCall
-    ) -> AsyncIterator[tuple[Graph, GraphInput]]:
-        resources = self._resources
-        async with AsyncExitStack() as opened_for_it:
-            try:
-                made = await open_graph(entry, opened_for_it, store=resources.store_of(entry.name), call=call)
-            except BrokenReference as error:  # to be reported like an error of a node
-                raise error.__cause__ or TypeError(error.problem) from error
-            built = self._own_graph(agent, entry, made, resources.saver)
-            yield built.graph, built.graph_input
+    ) -> AbstractAsyncContextManager[tuple[Graph, GraphInput]]:
+        def adopt(made: Graph | Builder) -> tuple[Graph, GraphInput]:
+            built = self._own_graph(agent, entry, made, self._resources.saver)
+            return built.graph, built.graph_input
+
+        return graph_of_run(entry, call, store=self._resources.store_of(entry.name), adopt=adopt)
 
     def _own_graph(
         self, agent: CompleteAgent, entry: GraphEntry, made: Graph | Builder, saver: Saver | None
@@ -250,17 +288,8 @@ class _Building:
         store = self._resources.store_of(entry.name)
         graph = adopted(made, name=agent.name, saver=saver, store=store, types=entry.state_types)
         graph_input = find_input(graph, name=entry.name, key=entry.input_key)
-        if graph_input.form != "messages":
-            images = ImageInput("none", f"the graph {entry.name!r} takes text only")
-        elif entry.images:
-            images = ImageInput("content")
-        else:
-            remedy = "if its models do, name it under graph_images in the operator's file"
-            why_not = f"the graph {entry.name!r} is not said to take images; {remedy}"
-            images = ImageInput("none", why_not)
-        if unknown := entry.non_idempotent_nodes - graph.nodes.keys():
-            remedy = Suggestions().did_you_mean(min(unknown), list(graph.nodes))
-            raise BrokenReference(entry.origin, f"non_idempotent_nodes: it has no node {min(unknown)!r}; {remedy}")
+        images = image_input(entry.name, graph_input.form, takes_images=entry.images)
+        check_nodes(entry, graph)
         once = entry.non_idempotent_nodes
         return BuiltAgent(graph, graph_input, True, images, entry.state_types, entry.idempotent_tools, once)
 

@@ -15,14 +15,15 @@ from langgraph.store.memory import InMemoryStore
 from stellwerk.agents.build import models
 from stellwerk.agents.build.checklist_tools import CHECKLIST_TOOLS, checklist_tools
 from stellwerk.agents.graphs.input import Graph
-from stellwerk.agents.graphs.registry import Builder, FactoryCall, GraphEntry, Graphs, open_graph
+from stellwerk.agents.graphs.registry import Builder, GraphEntry, Graphs, inspect_graph, open_graph
 from stellwerk.agents.graphs.schemas import graph_schemas
+from stellwerk.agents.isolated.pool import Workers
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import ARTIFACT_KEY, Tools, discover, inventory
 from stellwerk.agents.tools.spec import DescribedTool
-from stellwerk.errors import BrokenReference, McpUnreachable
+from stellwerk.errors import McpUnreachable
 from stellwerk.logs import get_logger
 from stellwerk.settings import provider_keys
 from stellwerk.spec.catalogue import Catalogue
@@ -43,6 +44,8 @@ class Resources:
     saver: BaseCheckpointSaver[Any] | None = None
     store: BaseStore = field(default_factory=InMemoryStore)
     keep: SaveFiles | None = None
+    workers: Workers | None = None
+    """Processes of graphs that are isolated."""
     exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     """Closes what factories of graphs have opened."""
 
@@ -50,6 +53,8 @@ class Resources:
     _seen: dict[str, Graph | Builder] = field(default_factory=dict)
     """Graphs of factories that make one for each run, only to read their schemas."""
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _described: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The schemas of isolated graphs."""
 
     async def opened(self, entry: GraphEntry) -> Graph | Builder:
         """The graph of an entry; its factory is called once for all systems."""
@@ -62,15 +67,7 @@ class Resources:
 
     async def inspected(self, entry: GraphEntry, config: RunnableConfig) -> Graph | Builder:
         """A graph of a factory that makes one for each run. It does not run: what was opened for it is closed."""
-        call = FactoryCall(config, is_run=False)
-        async with AsyncExitStack() as opened_for_it:
-            try:
-                made = await open_graph(entry, opened_for_it, store=self.store_of(entry.name), call=call)
-            except BrokenReference as error:
-                if config.get("configurable") or error.__cause__ is None:
-                    raise
-                remedy = "if it needs a config to make a graph, an agent system with `config` can give it one"
-                raise BrokenReference(entry.origin, f"{error.problem}; {remedy}") from error.__cause__
+        made = await inspect_graph(entry, config, store=self.store_of(entry.name))
         self.graphs.log_replaced(entry.name, made)
         self._seen[entry.name] = made
         return made
@@ -134,7 +131,12 @@ class Resources:
             packages=packages,
         )
 
+    def describe_graph(self, name: str, schemas: dict[str, Any]) -> None:
+        self._described[name] = schemas
+
     def _graph_schemas(self, graph: str) -> dict[str, Any]:
+        if graph in self._described:
+            return self._described[graph]
         entry = self.graphs.find(graph)
         return graph_schemas(self._seen.get(graph) or self._opened.get(graph) or entry.source, entry.input_key)
 

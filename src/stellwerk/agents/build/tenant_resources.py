@@ -13,9 +13,12 @@ from pydantic import SecretStr
 
 from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.build.resources import Resources
+from stellwerk.agents.checkpoints.packed import PackedSaver
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.checkpoints.serde import StrictSerializer
 from stellwerk.agents.graphs.registry import Graphs
+from stellwerk.agents.isolated.pool import Workers
+from stellwerk.agents.isolated.process import TenantState
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.store.index import Index
@@ -58,6 +61,7 @@ class TenantResources:
     keep: SaveFiles
     secrets: Secrets
     redactors: Redactors
+    workers: Workers
     opened: AsyncExitStack
     """Closes all resources with the server."""
     index: Index | None = None
@@ -100,6 +104,9 @@ class TenantResources:
         self.opened.push_async_callback(mcp.close)
         store = self.store(tenant)
         await store.open()
+        saver = DurableSaver(self.database, tenant=tenant, serde=StrictSerializer(redactor))
+        graph_store = GraphStore(store, self.operator.store.scope)
+        self.workers.add_tenant(tenant, TenantState(PackedSaver(saver), graph_store.of_graph))
         return Resources(
             tools=self.tools,
             graphs=self.graphs,
@@ -107,8 +114,9 @@ class TenantResources:
             providers=self.operator.providers,
             keys=keys,
             environment=tenant == LOCAL_TENANT,
-            saver=DurableSaver(self.database, tenant=tenant, serde=StrictSerializer(redactor)),
-            store=GraphStore(store, self.operator.store.scope),
+            saver=saver,
+            store=graph_store,
             keep=self.keep,
+            workers=self.workers,
             exit_stack=self.opened,
         )

@@ -48,6 +48,10 @@ class CheckpointNamespace:
         return self.tenant, self.thread_id, self.ns
 
 
+class NotInParent(Exception):
+    """The parent checkpoint has no such version of an unchanged channel."""
+
+
 @dataclass(frozen=True, slots=True)
 class Put:
     namespace: CheckpointNamespace
@@ -59,8 +63,11 @@ class Put:
     unchanged: Mapping[str, Version]
     """Versions of the channels whose parts are taken from the parent checkpoint."""
     items: Mapping[str, Item]
-    full: Callable[[], "Put"]
-    """Builds the same put with every channel serialised, for a parent without an unchanged one."""
+    full: Callable[[], "Put"] | None
+    """Builds the same put with every channel serialised, for a parent without an unchanged one.
+
+    None if that is not possible here: such a put is rejected with ``NotInParent``.
+    """
 
     def item_names(self) -> Iterator[str]:
         return (name for channel in self.channels.values() for name in names(channel.parts))
@@ -85,15 +92,19 @@ def put(tx: Transaction, puts: Sequence[Put | PutWrites]) -> list[None | Excepti
 
     LangGraph puts them alternately; as one operation they share a group commit.
     """
-    fenced = _fenced(tx, puts)
+    rejected: dict[int, Exception] = {**_fenced(tx, puts)}
     items: dict[ItemKey, Mapping[str, Item]] = {}
     for number, given in enumerate(puts):
-        if number not in fenced:
-            stored = _put(tx, given) if isinstance(given, Put) else _put_writes(tx, given)
+        if number not in rejected:
+            try:
+                stored = _put(tx, given) if isinstance(given, Put) else _put_writes(tx, given)
+            except NotInParent as error:  # before anything was written
+                rejected[number] = error
+                continue
             tenant, thread_id, _ = stored.namespace.key
             items |= {(tenant, thread_id, name): stored.items for name in stored.item_names()}
     put_items(tx, items)
-    return [fenced.get(number) for number in range(len(puts))]
+    return [rejected.get(number) for number in range(len(puts))]
 
 
 def _fenced(tx: Transaction, puts: Sequence[Put | PutWrites]) -> dict[int, Fenced]:
@@ -113,6 +124,8 @@ def _put(tx: Transaction, put: Put) -> Put:
         before = decode_channels(row[2]) if row else {}
         for name, version in put.unchanged.items():
             if name not in before or before[name].version != version:
+                if put.full is None:
+                    raise NotInParent
                 return _put(tx, put.full())
             channels[name] = before[name]
     row = (put.id, put.parent_id, put.run_id, encode(channels), *put.body)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from concurrent.futures import wait
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
@@ -31,11 +31,12 @@ from stellwerk.stream.facts import CheckpointSaved
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound="HasLoopCalls")
 
 EPOCH = "stellwerk_epoch"
 """The key in ``configurable`` of a run's epoch for writes; LangGraph passes it to sub-agents."""
 _MAX_DIGESTS = 4096
-_STORED_APART = ("channel_values", "channel_versions")
+STORED_APART = ("channel_values", "channel_versions")
 _CHECK_AFTER = 15.0
 """Seconds before a waiting thread checks that the loop responds, and the timeout of that check."""
 
@@ -70,16 +71,20 @@ class LoopCalls:
         return answer.result()
 
 
-def _blocking(
-    method: Callable[Concatenate["DurableSaver", P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate["DurableSaver", P], R]:
+class HasLoopCalls(Protocol):
+    """A saver that was created on an event loop."""
+
+    _loop_calls: LoopCalls
+
+
+def blocking(method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[S, P], R]:
     """The synchronous form of a method, for a graph that a ``def`` node or tool invokes.
 
     Such a graph runs in a thread, which waits for the method on the event loop: fence, journal and
     transaction are the same for both.
     """
 
-    def in_thread(self: "DurableSaver", /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def in_thread(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._loop_calls.wait_for(method(self, *args, **kwargs))
 
     return in_thread
@@ -94,8 +99,8 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
 
     def __init__(self, database: Database, *, tenant: str, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde or StrictSerializer())
-        self._database = database
-        self._tenant = tenant
+        self.database = database
+        self.tenant = tenant
         self._reads = ReadBatcher(database)
         self._loop_calls = LoopCalls()
         self._digests: dict[tuple[object, ...], bytes] = {}
@@ -115,7 +120,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
         """Newest first. Metadata is compared in Python: no part of a filter ever becomes SQL."""
         conditions = config["configurable"] if config else {}
         until = get_checkpoint_id(before) if before else None
-        listed = await self._reads.read(lambda tx: rows.list_checkpoints(tx, self._tenant, conditions, until))
+        listed = await self._reads.read(lambda tx: rows.list_checkpoints(tx, self.tenant, conditions, until))
         count = 0
         for namespace, id_ in listed:
             if count == limit:
@@ -158,12 +163,12 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a session's checkpoints of all namespaces, with everything they refer to."""
-        await self._database.submit(rows.delete_threads, (self._tenant, thread_id), urgent=True)
+        await self.database.submit(rows.delete_threads, (self.tenant, thread_id), urgent=True)
 
     async def prepare_erasure(self, thread_id: str, erasure: StateErasure) -> RewrittenStates:
         """Compute the rows that the erasure changes; nothing is stored yet."""
-        thread = (self._tenant, thread_id)
-        return await self._database.read(lambda tx: prepare(tx, thread, self.serde, erasure))
+        thread = (self.tenant, thread_id)
+        return await self.database.read(lambda tx: prepare(tx, thread, self.serde, erasure))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -188,23 +193,23 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
 
         return await self._reads.read(walk)
 
-    get_tuple = _blocking(aget_tuple)
-    put = _blocking(aput)
-    put_writes = _blocking(aput_writes)
-    delete_thread = _blocking(adelete_thread)
-    get_delta_channel_history = _blocking(aget_delta_channel_history)
+    get_tuple = blocking(aget_tuple)
+    put = blocking(aput)
+    put_writes = blocking(aput_writes)
+    delete_thread = blocking(adelete_thread)
+    get_delta_channel_history = blocking(aget_delta_channel_history)
 
     async def _listed(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
         return iter([found async for found in self.alist(config, **options)])
 
-    list = _blocking(_listed)
+    list = blocking(_listed)
 
     # On the event loop.
 
     def _namespace(self, config: RunnableConfig) -> rows.CheckpointNamespace:
         configurable = config["configurable"]
         thread_id, ns = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
-        return rows.CheckpointNamespace(self._tenant, thread_id, ns, configurable.get(EPOCH))
+        return rows.CheckpointNamespace(self.tenant, thread_id, ns, configurable.get(EPOCH))
 
     def _put(
         self,
@@ -221,13 +226,13 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
         unchanged: dict[str, rows.Version] = {}
         for name in dict.fromkeys((*versions, *values)):
             is_new = new_versions is None or name in new_versions or name not in versions
-            if not is_new and (name in replayed if name not in values else not _is_cheap(values[name])):
+            if not is_new and (name in replayed if name not in values else not is_cheap(values[name])):
                 unchanged[name] = versions[name]
             elif name in values:
                 channels[name] = rows.Channel(versions.get(name), *self._dump(values[name], items, name))
             else:
                 channels[name] = rows.Channel(versions[name], rows.REPLAYED if name in replayed else None)
-        rest = {key: value for key, value in checkpoint.items() if key not in _STORED_APART}
+        rest = {key: value for key, value in checkpoint.items() if key not in STORED_APART}
         run_id = metadata.get("run_id")
         return rows.Put(
             namespace=self._namespace(config),
@@ -245,7 +250,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
         """Commit the put; with a journal, in one commit with the facts recorded so far."""
         journal = run_context().journal
         if journal is None:
-            await self._database.submit(rows.put, put)
+            await self.database.submit(rows.put, put)
         else:
             await journal.commit_with(rows.put, put, saved)
 
@@ -257,18 +262,21 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             if name in put.channels or key not in self._digests:
                 changed = put.channels.get(name)
                 parts = self._dump(value, {}, name)[1] if changed is None else changed.parts
-                self._digests.pop(key, None)  # the newest is last
-                self._digests[key] = sha256(encode(parts)).digest()
+                self._remember_digest(key, sha256(encode(parts)).digest())
             whole.update(name.encode() + b"\0" + self._digests[key])
-        while len(self._digests) > _MAX_DIGESTS:
-            del self._digests[next(iter(self._digests))]
         return whole.hexdigest()
+
+    def _remember_digest(self, key: tuple[object, ...], digest: bytes) -> None:
+        self._digests.pop(key, None)  # the newest is last
+        self._digests[key] = digest
+        if len(self._digests) > _MAX_DIGESTS:
+            del self._digests[next(iter(self._digests))]
 
     def _dump(self, value: Any, items: dict[str, Item], name: str) -> tuple[str, Parts]:
         try:
             type_, data = self.serde.dumps_typed(value)
         except CorruptStore as error:
-            raise _of_channel(error, name) from error
+            raise of_channel(error, name) from error
         return type_, cut(bytes(data), items, tokens=type_ == MSGPACK)
 
     def _dump_write(self, value: Any, items: dict[str, Item], name: str) -> tuple[str, Parts]:
@@ -291,7 +299,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             try:
                 return load(typed)
             except CorruptStore as error:
-                raise _of_channel(error, name) from error
+                raise of_channel(error, name) from error
 
         def read(tx: Transaction) -> CheckpointTuple | None:
             found = rows.read_checkpoint(tx, namespace, id_)
@@ -312,12 +320,12 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
         return await self._reads.read(read)
 
 
-def _of_channel(error: CorruptStore, name: str) -> CorruptStore:
+def of_channel(error: CorruptStore, name: str) -> CorruptStore:
     """The error with the state key; channels of LangGraph's own are none."""
     return error if name.startswith("__") else error.in_state(name)
 
 
-def _is_cheap(value: object) -> bool:
+def is_cheap(value: object) -> bool:
     """Whether serialising it again costs less than looking it up in the parent."""
     is_empty = isinstance(value, str | list | dict) and not value
     return is_empty or isinstance(value, int | float | None)

@@ -57,7 +57,7 @@ class StrictSerializer(JsonPlusSerializer):
     def __init__(self, redactor: Redactor | None = None) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=())
         self._verified: frozenset[type] = _BASE_TYPES  # a clone, which allows more, starts with these
-        self._redactor = Redactor() if redactor is None else redactor  # it may learn secrets later
+        self.redactor = Redactor() if redactor is None else redactor  # it may learn secrets later
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Serialise a value. A new type is read back once, so that every stored value can be read.
@@ -67,7 +67,7 @@ class StrictSerializer(JsonPlusSerializer):
             CorruptStore: it has a type that is not allowed.
         """
         if obj is None or isinstance(obj, bytes | bytearray):
-            return without_secrets(super().dumps_typed(obj), self._redactor)
+            return without_secrets(super().dumps_typed(obj), self.redactor)
         found: set[type] = set()
 
         def encoded(part: Any) -> Any:
@@ -78,7 +78,7 @@ class StrictSerializer(JsonPlusSerializer):
             packed = ormsgpack.packb(obj, default=encoded, option=jsonplus._option)
         except TypeError as error:
             raise _unstorable(obj) from error
-        typed = without_secrets((MSGPACK, packed), self._redactor)
+        typed = without_secrets((MSGPACK, packed), self.redactor)
         if unknown := found - self._verified:
             self.loads_typed(typed)
             self._verified |= unknown

@@ -12,7 +12,7 @@ from stellwerk.errors import SettingsError
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.settings import provider_keys
 from stellwerk.spec.load import load_operator
-from stellwerk.spec.operator import McpServer, Operator
+from stellwerk.spec.operator import GraphProcess, McpServer, Operator
 
 BESIDE = "operator.yaml"
 
@@ -40,6 +40,7 @@ def read_operator(config: Path | None) -> Operator:
         "state_types": {
             name: [absolute_reference(folder, each) for each in listed] for name, listed in operator.state_types.items()
         },
+        "isolate": {name: _process(folder, name, each) for name, each in operator.isolate.items()},
         "mcp_servers": {name: _server(folder, each) for name, each in operator.mcp_servers.items()},
     }
     if operator.store.index is not None:
@@ -64,6 +65,18 @@ def _server(folder: Path, server: McpServer) -> McpServer:
     if server.command is None:
         return server
     return server.model_copy(update={"cwd": _absolute(folder, server.cwd or ".")})
+
+
+def _process(folder: Path, name: str, given: GraphProcess) -> GraphProcess:
+    """With the path of the interpreter, which a virtual environment has in a known place."""
+    if given.python is None:
+        return given
+    place = Path(_absolute(folder, given.python))
+    found = place / "bin/python" if place.is_dir() else place
+    if not isfile(found):
+        problem = f"there is no interpreter {found}; name the folder of a virtual environment, or its python"
+        raise SettingsError(f"isolate.{name}.python: {problem}")
+    return given.model_copy(update={"python": str(found)})
 
 
 def _absolute(folder: Path, written: str) -> str:

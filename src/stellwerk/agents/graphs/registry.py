@@ -6,11 +6,11 @@ checkpoints are fenced and types in the state are restored as themselves.
 
 import copy
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -20,6 +20,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import _DEFAULT_ERROR_HANDLER_NODE, CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 
 # Private, but what a factory written for LangGraph's own server may ask for; a canary test pins it.
 from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
@@ -27,8 +28,8 @@ from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
 from stellwerk.agents.graphs.import_reference import load_all, load_reference, operator_code
 from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.graphs.state_types import AllowedType, state_types
+from stellwerk.agents.graphs.worker_settings import WorkerSettings
 from stellwerk.agents.runtime.session_user import SessionUser
-from stellwerk.agents.store.sqlite import unused_parts
 from stellwerk.errors import BrokenReference, NotFound
 from stellwerk.logs import get_logger
 from stellwerk.spec.messages import Suggestions
@@ -38,6 +39,7 @@ logger = get_logger(__name__)
 
 Builder = StateGraph[Any, Any, Any, Any]
 Saver = BaseCheckpointSaver[Any]
+Made = TypeVar("Made")
 
 ENTRY_POINTS = "stellwerk.graphs"
 _REFILL = "write the items from a node or tool, to get_store() or runtime.store: that is the server's store"
@@ -65,6 +67,10 @@ class GraphEntry:
     """Nodes of it that must not be repeated after a crash."""
     problem: str | None = None
     """Why it could not be imported."""
+    worker: WorkerSettings | None = None
+    """How its own process is started; None if it runs in the server's."""
+    type_references: tuple[str, ...] = ()
+    """``state_types`` of a graph in its own process, as the operator wrote them."""
 
 
 class Graphs:
@@ -125,6 +131,8 @@ class GraphSettings:
     non_idempotent_nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     scoped: Collection[str] = ()
     """Graphs whose store has a scope."""
+    isolated: Collection[str] = ()
+    """Graphs that run in processes of their own."""
 
     @staticmethod
     def of(operator: Operator) -> "GraphSettings":
@@ -135,11 +143,12 @@ class GraphSettings:
             idempotent_tools=operator.idempotent_tools,
             non_idempotent_nodes=operator.non_idempotent_nodes,
             scoped=operator.store.scope,
+            isolated=operator.isolate,
         )
 
     def names(self) -> set[str]:
         by_graph = (self.inputs, self.images, self.state_types, self.idempotent_tools, self.non_idempotent_nodes)
-        return {name for named in (*by_graph, self.scoped) for name in named} - {ALL_GRAPHS}
+        return {name for named in (*by_graph, self.scoped, self.isolated) for name in named} - {ALL_GRAPHS}
 
     def only(self, graphs: Collection[str]) -> "GraphSettings":
         """The same for some graphs: others are not loaded."""
@@ -156,8 +165,15 @@ class GraphSettings:
 _NO_SETTINGS = GraphSettings()
 
 
-def discover(references: Mapping[str, str], settings: GraphSettings = _NO_SETTINGS) -> Graphs:
+def discover(
+    references: Mapping[str, str],
+    settings: GraphSettings = _NO_SETTINGS,
+    *,
+    worker_of: Callable[[str, str], WorkerSettings | None] = lambda name, origin: None,
+) -> Graphs:
     """Load the operator's graphs and those of installed packages.
+
+    Those for which ``worker_of`` returns settings are loaded in a process of their own.
 
     One that cannot be imported is kept with its problem: it must not keep the others from being used.
 
@@ -170,8 +186,9 @@ def discover(references: Mapping[str, str], settings: GraphSettings = _NO_SETTIN
     def entry(named: tuple[str, str]) -> GraphEntry:
         name, origin = named
         source = problem = None
+        worker = worker_of(name, origin)
         try:
-            source = load_reference(origin)
+            source = load_reference(origin) if worker is None else None
         except BrokenReference as error:
             problem = error.problem
         return GraphEntry(
@@ -183,6 +200,8 @@ def discover(references: Mapping[str, str], settings: GraphSettings = _NO_SETTIN
             idempotent_tools=frozenset(of_graph(settings.idempotent_tools, name)),
             non_idempotent_nodes=frozenset(settings.non_idempotent_nodes.get(name, ())),
             problem=problem,
+            worker=worker,
+            type_references=() if worker is None else of_graph(settings.state_types, name),
         )
 
     entries = [entry(named) for named in [*references.items(), *installed]]
@@ -190,15 +209,14 @@ def discover(references: Mapping[str, str], settings: GraphSettings = _NO_SETTIN
     for name in settings.names():
         graphs.find(name)
     # Behind the graphs: a type of theirs may be in a module that only they make importable.
-    named_types = dict.fromkeys(each for listed in settings.state_types.values() for each in listed)
-    types = dict(zip(named_types, load_all(named_types, _state_type), strict=True))
-    allowed = {
-        each.name: frozenset(types[one] for one in of_graph(settings.state_types, each.name)) for each in entries
-    }
-    return Graphs(replace(each, state_types=allowed[each.name]) for each in entries)
+    listed = {each.name: of_graph(settings.state_types, each.name) for each in entries if each.worker is None}
+    named_types = dict.fromkeys(each for types in listed.values() for each in types)
+    types = dict(zip(named_types, load_all(named_types, allowed_type), strict=True))
+    allowed = {name: frozenset(types[one] for one in listed[name]) for name in listed}
+    return Graphs(replace(each, state_types=allowed.get(each.name, frozenset())) for each in entries)
 
 
-def _state_type(reference: str) -> AllowedType:
+def allowed_type(reference: str) -> AllowedType:
     found = load_reference(reference)
     if not inspect.isclass(found):
         raise BrokenReference(reference, f"is of type {type(found).__name__}; state_types lists classes")
@@ -255,6 +273,32 @@ async def open_graph(
     return made
 
 
+async def inspect_graph(entry: GraphEntry, config: RunnableConfig, *, store: BaseStore) -> Graph | Builder:
+    """A graph of a factory that makes one for each run. It does not run: what was opened for it is closed."""
+    call = FactoryCall(config, is_run=False)
+    async with AsyncExitStack() as opened_for_it:
+        try:
+            return await open_graph(entry, opened_for_it, store=store, call=call)
+        except BrokenReference as error:
+            if config.get("configurable") or error.__cause__ is None:
+                raise
+            remedy = "if it needs a config to make a graph, an agent system with `config` can give it one"
+            raise BrokenReference(entry.origin, f"{error.problem}; {remedy}") from error.__cause__
+
+
+@asynccontextmanager
+async def graph_of_run(
+    entry: GraphEntry, call: FactoryCall, *, store: BaseStore, adopt: Callable[[Graph | Builder], Made]
+) -> AsyncIterator[Made]:
+    """The graph that a factory makes for one run, adopted; what it opens is closed with the run."""
+    async with AsyncExitStack() as opened_for_it:
+        try:
+            made = await open_graph(entry, opened_for_it, store=store, call=call)
+        except BrokenReference as error:  # to be reported like an error of a node
+            raise error.__cause__ or TypeError(error.problem) from error
+        yield adopt(made)
+
+
 def adopted(
     graph: Graph | Builder, *, name: str, saver: Saver | None, store: BaseStore, types: Iterable[AllowedType] = ()
 ) -> Graph:
@@ -285,11 +329,34 @@ def adopted(
     return compiled_again.with_config(compiled.config) if compiled.config else compiled_again
 
 
+def check_nodes(entry: GraphEntry, graph: Graph) -> None:
+    """Check the names of nodes that the operator's file has of a graph.
+
+    Raises:
+        BrokenReference: the graph has no such node.
+    """
+    if unknown := entry.non_idempotent_nodes - graph.nodes.keys():
+        remedy = Suggestions().did_you_mean(min(unknown), list(graph.nodes))
+        raise BrokenReference(entry.origin, f"non_idempotent_nodes: it has no node {min(unknown)!r}; {remedy}")
+
+
 def with_types_of(graphs: Iterable[Graph], saver: Saver | None, types: Iterable[AllowedType] = ()) -> Saver | None:
     """The saver, allowed to restore the types in the states of these graphs, and further ``types``."""
     if saver is None:
         return None
     return saver.with_allowlist({*types, *(found for graph in graphs for found in state_types(graph))})
+
+
+def unused_parts(store: BaseStore) -> str:
+    """What is lost when a graph's own store is replaced; empty if it has neither items nor an index."""
+    lost: list[str] = []
+    if not isinstance(store, InMemoryStore):
+        lost.append("items in it")  # it outlives the process, and to ask it may take long
+    elif store.search((), limit=1):
+        lost.append("its items")
+    if getattr(store, "index_config", None):
+        lost.append("its index for semantic search")
+    return " and ".join(lost)
 
 
 def _nodes(names: Any) -> list[str] | Literal["*"]:

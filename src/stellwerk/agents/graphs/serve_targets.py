@@ -36,11 +36,16 @@ class ServedSystems(dict[str, str]):
     ttls: Mapping[str, float] = {}
     """Seconds without activity after which a session is deleted, by system."""
 
+    def __init__(self, systems: Mapping[str, str] | None = None) -> None:
+        super().__init__(systems or {})
+        self.projects: dict[str, LanggraphProject] = {}
+        """The LangGraph projects of graphs, by their names."""
 
-def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> ServedSystems:
-    """The systems of the targets by name: references of graphs, and files of agent systems.
 
-    The modules and variables of a LangGraph project are adopted.
+def systems_of(targets: Sequence[str], *, ignore_auth: bool = False, isolate: bool = False) -> ServedSystems:
+    """The systems of the targets by name.
+
+    The modules and variables of a LangGraph project are adopted, unless its graphs are isolated.
 
     Raises:
         SettingsError: a target is none, a project has an ``auth`` that must not be ignored, or two have another index.
@@ -48,7 +53,11 @@ def systems_of(targets: Sequence[str], *, ignore_auth: bool = False) -> ServedSy
     found = ServedSystems()
     projects: dict[str, LanggraphProject] = {}
     for target in targets:
-        for name, place in _systems(target, projects, ignore_auth=ignore_auth).items():
+        systems = _systems(target, projects, ignore_auth=ignore_auth, isolate=isolate)
+        project = projects.get(target.rpartition("=")[2])
+        if project is not None:
+            found.projects |= dict.fromkeys(project.graphs, project)
+        for name, place in systems.items():
             if name in found:
                 remedy = ""
                 if target.endswith(".json") and not place.endswith(_SYSTEM):
@@ -161,14 +170,16 @@ def build_failure(name: str, text: bytes, error: StellwerkError) -> str:
     return f"the server was started without its graph; {remedy}"
 
 
-def _systems(target: str, projects: dict[str, LanggraphProject], *, ignore_auth: bool) -> Mapping[str, str]:
+def _systems(
+    target: str, projects: dict[str, LanggraphProject], *, ignore_auth: bool, isolate: bool
+) -> Mapping[str, str]:
     """``projects`` were adopted before; that of the target is added."""
     graph = _GRAPH.fullmatch(target)
     project = _PROJECT.fullmatch(target)
     if graph is None and project and is_project(project["file"]):
         _check_name(project["prefix"], target)
         read = read_langgraph_json(Path(project["file"]), prefix=project["prefix"], ignore_auth=ignore_auth)
-        _adopt(project["file"], read, projects)
+        _adopt(project["file"], read, projects, isolate=isolate)
         return read.graphs
     if graph is None and target.endswith(_SYSTEM):
         return {load_system(content_of(target), source=target).system.system.name: target}
@@ -188,13 +199,15 @@ def _check_name(name: str | None, target: str) -> None:
         raise SettingsError(f"{target!r} cannot be called {name!r}: {rule}")
 
 
-def _adopt(file: str, project: LanggraphProject, before: dict[str, LanggraphProject]) -> None:
+def _adopt(file: str, project: LanggraphProject, before: dict[str, LanggraphProject], *, isolate: bool) -> None:
     notes = list(project.notes)
     for other, adopted in before.items():
-        notes += [f"beside {other}, {clash}" for clash in project.clashes(adopted)]
+        if not isolate:
+            notes += [f"beside {other}, {clash}" for clash in project.clashes(adopted)]
     for note in notes:
         logger.warning("langgraph_json", file=file, note=note)
-    project.adopt()
+    if not isolate or project.http_app is not None:  # an app runs in the server
+        project.adopt()
     before[file] = project
 
 

@@ -21,9 +21,10 @@ from langgraph.pregel import main as pregel_main
 
 # Private, but what `runtime.emit_output_delta` reads; a canary test pins it.
 from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
+from langgraph.runtime import RunControl
 
 from stellwerk.agents.runtime import shapes
-from stellwerk.agents.runtime.context import Pause, run_context
+from stellwerk.agents.runtime.context import run_context
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream import facts
 from stellwerk.stream.facts import Fact, ModelToken, ToolArgsDelta
@@ -79,7 +80,7 @@ class RunCallbackHandler(LoopCallbacks):
     then run whole nodes differently.
     """
 
-    def __init__(self, emit: EmitFact, clock: Clock, *, prompts: bool = False, pause: Pause | None = None) -> None:
+    def __init__(self, emit: EmitFact, clock: Clock, *, prompts: bool = False, pause: RunControl | None = None) -> None:
         super().__init__()
         self._emit_here, self._clock = emit, clock
         self._prompts, self._pause = prompts, pause

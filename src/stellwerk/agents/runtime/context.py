@@ -3,7 +3,7 @@
 The runner sets a ``RunContext`` around the graph. Without a server nothing is offered.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
@@ -22,13 +22,29 @@ from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
 from stellwerk.errors import CorruptStore, NotFound
-from stellwerk.settings import Settings
 from stellwerk.stream.facts import CheckpointSaved
 from stellwerk.tenants.quotas import RunUsage
 from stellwerk.timings import Timings
 
-Pause = RunControl
-"""Asks a running graph to finish its step and stop."""
+
+class Pause(RunControl):
+    """Asks a running graph to finish its step and stop."""
+
+    __slots__ = ("_when_requested",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._when_requested: Callable[[], None] = lambda: None
+
+    def when_requested(self, call: Callable[[], None]) -> None:
+        """Call it when the pause is requested: a graph in another process does not see this object."""
+        self._when_requested = call
+        if self.drain_requested:
+            call()
+
+    def request_drain(self, reason: str = "shutdown") -> None:
+        super().request_drain(reason)
+        self._when_requested()
 
 
 class Journal(Protocol):
@@ -134,6 +150,8 @@ def data_folder() -> Path:
 
     Without a server, as in `stellwerk run`, it is below the folder that the settings name.
     """
+    from stellwerk.settings import Settings  # not in the environments of isolated graphs
+
     return (run_context().data or Settings().data).absolute() / "files"
 
 

@@ -4,8 +4,7 @@ Reducers and edges are the graph's own. An update is only prepared here: the row
 store are collected, and the caller commits them together with the envelopes that record it.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -14,86 +13,28 @@ from langgraph.constants import END, START
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
 
-from stellwerk.agents.checkpoints.rows import Put, PutWrites
 from stellwerk.agents.checkpoints.saver import EPOCH
 from stellwerk.agents.graphs.input import Graph
 from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.agents.runtime.runnable import RunnableAgent
-from stellwerk.database.port import Operation
-from stellwerk.envelope.introspection import Blob
-from stellwerk.envelope.results import ToolResult
+from stellwerk.agents.runtime.saved_states import (
+    PendingInterrupt,
+    PendingTask,
+    PreparedUpdate,
+    SavedState,
+    StateUpdate,
+)
 from stellwerk.errors import InvalidField
-from stellwerk.stream.facts import CheckpointSaved
 
 _ROOT = "__root__"
 _REJECTIONS = (InvalidUpdateError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError)
 """What reducers and edges of a graph raise for values that they cannot take."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingInterrupt:
-    id: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class PendingTask:
-    """A task of the next step: a node that would run."""
-
-    id: str
-    name: str
-    error: str | None
-    interrupts: Sequence[PendingInterrupt]
-
-
-@dataclass(frozen=True, slots=True)
-class SavedState:
-    """The state at one checkpoint of the outermost graph."""
-
-    values: Any
-    """By the keys of the graph; of a graph without keys, its value."""
-    next: Sequence[str] = ()
-    tasks: Sequence[PendingTask] = ()
-    checkpoint_id: str | None = None
-    parent_id: str | None = None
-    created_at: float | None = None
-    source: str | None = None
-    """What made it: ``input``, ``loop`` (a step), ``update`` or ``fork``."""
-    step: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StateUpdate:
-    """A change of the state, as if a node had returned these values."""
-
-    values: Any
-    as_node: str | None = None
-    """The node; by default the one that ran last."""
-    checkpoint_id: str | None = None
-    """The checkpoint to start from; by default the latest."""
-
-
-@dataclass
-class PreparedUpdate:
-    """The rows of an update. A ``Journal`` that collects what the saver would commit."""
-
-    node: str
-    puts: list[Put | PutWrites] = field(default_factory=list)
-    saved: CheckpointSaved | None = None
-
-    async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:
-        self.puts.append(item)
-        self.saved = fact or self.saved
-
-    async def stored(self) -> None:
-        """Nothing is stored before the caller commits."""
-
-    async def keep(self, result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
-        return result
-
-
 async def read_state(agent: RunnableAgent, session_id: str, checkpoint_id: str | None = None) -> SavedState | None:
     """The state now, or at a checkpoint; None if there is no such checkpoint."""
+    if agent.elsewhere is not None:
+        return await agent.elsewhere.read_state(session_id, checkpoint_id)
     found = await agent.graph.aget_state(_config(session_id, checkpoint_id))
     if found.created_at is None:
         return SavedState({}) if checkpoint_id is None else None
@@ -104,6 +45,10 @@ async def state_history(
     agent: RunnableAgent, session_id: str, *, before: str | None, limit: int
 ) -> AsyncIterator[SavedState]:
     """States from the newest to the oldest, one at a time: a long history does not fit into memory."""
+    if agent.elsewhere is not None:
+        async for state in agent.elsewhere.state_history(session_id, before=before, limit=limit):
+            yield state
+        return
     for _ in range(limit):
         cursor = None if before is None else _config(session_id, before)
         found = [each async for each in agent.graph.aget_state_history(_config(session_id), before=cursor, limit=1)]
@@ -120,6 +65,8 @@ async def prepare_update(agent: RunnableAgent, session_id: str, epoch: int, upda
     Raises:
         InvalidField: a key or a node is unknown, or the graph does not accept the values.
     """
+    if agent.elsewhere is not None:
+        return await agent.elsewhere.prepare_update(session_id, epoch, update)
     graph = agent.graph
     config = _config(session_id, update.checkpoint_id, epoch)
     node = update.as_node or await _last_node(graph, config)

@@ -41,6 +41,16 @@ class ImageInput:
     """For ``none``: the reason, and what to do."""
 
 
+def image_input(graph: str, form: str, *, takes_images: bool) -> ImageInput:
+    """How a graph of the operator takes images."""
+    if form != "messages":
+        return ImageInput("none", f"the graph {graph!r} takes text only")
+    if takes_images:
+        return ImageInput("content")
+    remedy = "if its models do, name it under graph_images in the operator's file"
+    return ImageInput("none", f"the graph {graph!r} is not said to take images; {remedy}")
+
+
 @dataclass
 class _RequestRoom:
     """How many images, and how many bytes of them, still fit into one model call."""

@@ -39,6 +39,7 @@ from stellwerk.agents.runtime.conversation import (
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
 from stellwerk.agents.runtime.run_config import effective, factory_call, run_config
+from stellwerk.agents.runtime.saved_states import StatesElsewhere
 from stellwerk.agents.runtime.write_ahead import call_gate
 from stellwerk.dialects import chunks
 from stellwerk.dialects.base import translate
@@ -109,20 +110,24 @@ class RunnableAgent:
     def __init__(
         self,
         name: str,
-        graph: Graph,
+        graph: Graph | None,
         *,
         graph_input: GraphInput = MESSAGES,
         initial_state: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
         as_tool: Callable[[str | None, Sequence[str] | None, str | None], BaseTool] | None = None,
     ) -> None:
-        self.name, self.graph, self.graph_input = name, graph, graph_input
+        self.name, self.graph_input = name, graph_input
+        self.graph = cast(Graph, graph)
+        """Of an agent in another process there is none here, and ``elsewhere`` is asked."""
+        self.elsewhere: StatesElsewhere | None = None
         self.initial_state: Mapping[str, Any] = initial_state or {}
         self.options = options or RunOptions()
         self._as_tool = as_tool
-        required = graph_input.shape.required | required_fields(graph.context_schema)
+        context_schema = None if graph is None else graph.context_schema
+        required = graph_input.shape.required | required_fields(context_schema)
         is_plain = graph_input.form != "none" and not required and self.options.defaults.is_empty
-        self._wants_more = not is_plain
+        self.wants_more = not is_plain
         """Whether a text alone may not do."""
 
     async def run(
@@ -258,18 +263,18 @@ class RunnableAgent:
             InvalidField: text, input, config or context do not fit the graph.
             MissingSecret: config or context refer to a secret that is not stored.
         """
-        if turn.parameters.is_empty and not self._wants_more:
+        if turn.parameters.is_empty and not self.wants_more:
             return
         for field, value in (("text", turn.text), ("documents", turn.files)):
             if value:
                 given_with.check_text(self.graph_input, turn.parameters, field, name=self.name)
         given = turn.parameters.over(self.options.defaults)
-        self.check_given(given)
+        await self.check_given(given)
         has_user = turn.user_id is not None
         given_with.check_context_is_whole(self.graph, given, name=self.name, has_user=has_user)
         await self._check_required(replace(turn, parameters=given))
 
-    def check_given(self, given: RunParameters) -> None:
+    async def check_given(self, given: RunParameters) -> None:
         """Check values that later messages may complete.
 
         Raises:

@@ -17,7 +17,6 @@ from stellwerk.envelope.model import RunStart
 from stellwerk.envelope.to_json import canonical
 from stellwerk.log.log import Lease
 from stellwerk.redaction.redactor import Redactors
-from stellwerk.settings import adopt_environment
 
 _FLUSH_TIMEOUT = 3.0
 """Seconds that a shutdown waits for traces to be sent."""
@@ -58,6 +57,8 @@ async def tracing(redactors: Redactors) -> AsyncIterator[None]:
     if not tracing_is_enabled():
         yield
         return
+    from stellwerk.settings import adopt_environment  # not in the environments of isolated graphs
+
     adopt_environment({"LANGSMITH_USE_DAEMON": "true"})  # its threads would keep the process alive
     spans = _provider()
     client = _RedactingClient(redactors, spans)

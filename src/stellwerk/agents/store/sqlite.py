@@ -14,8 +14,7 @@ from typing import Any, cast
 
 import msgspec
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result, SearchOp
-from langgraph.store.memory import InMemoryStore
+from langgraph.store.base import GetOp, Op, PutOp, Result, SearchOp
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from stellwerk.agents.store.index import Index, Vector
@@ -248,18 +247,6 @@ def _storage_error(error: sqlite3.Error) -> Exception:
     if code in _UNAVAILABLE:
         return StorageGone(f"the store cannot be used: {error}; look at the disk and send this again")
     return error
-
-
-def unused_parts(store: BaseStore) -> str:
-    """What is lost when a graph's own store is replaced; empty if it has neither items nor an index."""
-    lost: list[str] = []
-    if not isinstance(store, InMemoryStore):
-        lost.append("items in it")  # it outlives the process, and to ask it may take long
-    elif store.search((), limit=1):
-        lost.append("its items")
-    if getattr(store, "index_config", None):
-        lost.append("its index for semantic search")
-    return " and ".join(lost)
 
 
 @asynccontextmanager

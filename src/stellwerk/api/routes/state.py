@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from stellwerk.agents.runtime.graph_state import StateUpdate
+from stellwerk.agents.runtime.saved_states import StateUpdate
 from stellwerk.api.http.auth import RequireRead, RequireRun
 from stellwerk.api.schema.openapi import BODY, STORED, UNUSABLE, documented_router, returns
 from stellwerk.api.schema.shared import IdempotencyKey, Json, RequestBody, SessionId

@@ -92,7 +92,7 @@ WHERE id = ? AND tenant = ?;
 
 -- Put back into the queue by its driver. A run that was paused has no epoch while it waits; any other keeps its last one.
 -- name: release_run
-UPDATE run SET state = 'waiting', epoch = CASE WHEN ? THEN 0 ELSE epoch END,
+UPDATE run SET state = 'waiting', attempt = attempt + ?, epoch = CASE WHEN ? THEN 0 ELSE epoch END,
     seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 

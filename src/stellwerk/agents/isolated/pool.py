@@ -1,0 +1,89 @@
+"""Pools of workers: one for each project, with a worker for each run as long as there are enough.
+
+A run has a worker of its own unless all of them are busy: what it does to its process, it does to
+itself. A worker is kept for the next run, because to import a project takes seconds.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from stellwerk.agents.graphs.worker_settings import WorkerSettings
+from stellwerk.agents.isolated.process import TenantState, WorkerProcess
+from stellwerk.timings import Timings
+
+_IDLE = 60.0
+"""Seconds after which a worker that has nothing to do is ended, if it is not the only one."""
+
+
+class WorkerPool:
+    """The workers of one project."""
+
+    def __init__(self, settings: WorkerSettings, tenants: dict[str, TenantState], timings: Timings) -> None:
+        self._settings, self._tenants, self._timings = settings, tenants, timings
+        self._workers: list[WorkerProcess] = []
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[WorkerProcess]:
+        """A worker that is ready; inside the block it counts as busy."""
+        chosen = self._chosen()
+        with self._busy(chosen):
+            await asyncio.shield(chosen.ready)
+            yield chosen
+
+    def _chosen(self) -> WorkerProcess:
+        by_load = sorted(self._workers, key=lambda each: each.load)
+        if by_load and (not by_load[0].load or len(by_load) >= self._settings.processes):
+            return by_load[0]
+        made = WorkerProcess(self._settings, self._tenants, self._timings, lambda: self._forget(made))
+        self._workers.append(made)
+        return made
+
+    def _forget(self, worker: WorkerProcess) -> None:
+        """The worker has ended, or is about to: it gets no more work."""
+        self._workers.remove(worker)
+        ending = asyncio.create_task(worker.ended())
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    @contextmanager
+    def _busy(self, worker: WorkerProcess) -> Iterator[None]:
+        worker.load += 1
+        worker.used += 1
+        try:
+            yield
+        finally:
+            worker.load -= 1
+            if not worker.load:
+                worker.end_if_full()
+            asyncio.get_running_loop().call_later(_IDLE, self._end_idle, worker, worker.used)
+
+    def _end_idle(self, worker: WorkerProcess, used: int) -> None:
+        if not worker.load and worker.used == used and len(self._workers) > 1:
+            worker.end("it was idle")
+
+    async def close(self) -> None:
+        for worker in list(self._workers):
+            worker.end()
+        await asyncio.gather(*self._ending)
+
+
+class Workers:
+    """The pools of all projects of a server."""
+
+    def __init__(self, timings: Timings) -> None:
+        self._timings = timings
+        self._pools: dict[WorkerSettings, WorkerPool] = {}
+        self._tenants: dict[str, TenantState] = {}
+
+    def add_tenant(self, tenant: str, state: TenantState) -> None:
+        self._tenants[tenant] = state
+
+    def pool(self, settings: WorkerSettings) -> WorkerPool:
+        if settings not in self._pools:
+            self._pools[settings] = WorkerPool(settings, self._tenants, self._timings)
+        return self._pools[settings]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))

@@ -1,0 +1,1 @@
+"""Graphs in processes of their own."""
