@@ -1,13 +1,17 @@
 """Projects in processes of their own: modules, variables and packages of one never meet those of another."""
 
+import importlib.metadata
 import json
+import re
+import sysconfig
+import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
-from stellwerk.errors import SettingsError
+from stellwerk.errors import BrokenReference, SettingsError
 from tests.isolated.serving import said, server, target
 
 SAYS = """
@@ -80,6 +84,72 @@ async def test_an_isolated_graph_cannot_be_a_sub_agent(tmp_path: Path) -> None:
         refused = await client.post("/agent-systems", json=team)
     assert refused.status_code == 422
     assert "has a process of its own, so it cannot be a sub-agent" in refused.text
+
+
+def environment(folder: Path, *packages: str) -> Path:
+    """A virtual environment with these packages and what they require, and nothing else."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    place = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
+    pending, seen = [*packages], set[str]()
+    while pending:
+        name = pending.pop().lower().replace("_", "-")
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:  # for another Python or another system
+            continue
+        wanted = [each for each in found.requires or () if "extra ==" not in each]
+        pending += [re.split(r"[^A-Za-z0-9._-]", each)[0] for each in wanted]
+        for top in {each.parts[0] for each in found.files or () if each.parts[0] != ".."}:
+            if not (place / top).exists() and top != "__pycache__":
+                merge(Path(str(found.locate_file(top))), place / top)
+    return folder
+
+
+def merge(source: Path, link: Path) -> None:
+    """A link to a package, or links to the parts of a namespace that several packages share."""
+    if source.name == "langgraph":
+        link.mkdir()
+        for part in source.iterdir():
+            (link / part.name).symlink_to(part)
+    else:
+        link.symlink_to(source)
+
+
+ALONE = """
+import importlib.util
+import sys
+
+from langgraph.graph import MessagesState, StateGraph
+
+
+def say(state):
+    missing = [name for name in ("fastapi", "uvicorn", "langchain", "jsonschema") if importlib.util.find_spec(name)]
+    return {"messages": [("ai", f"{sys.prefix} {missing}")]}
+
+
+graph = StateGraph(MessagesState).add_node("say", say).set_entry_point("say").compile()
+"""
+
+
+async def test_a_graph_runs_in_the_virtual_environment_of_its_project_which_has_nothing_of_ours(tmp_path: Path) -> None:
+    folder = environment(tmp_path / "env", "langgraph", "langchain-core", "pydantic")
+    write(tmp_path / "alone.py", ALONE)
+    config = write(tmp_path / "operator.yaml", "isolate: {alone: {python: env}}")
+    async with server(tmp_path / "data", f"alone={tmp_path}/alone.py:graph", isolate=False, config=config) as client:
+        end = await said(client, "alone", "hello")
+    assert end["result"] == f"{folder} []"
+
+
+async def test_an_environment_without_langgraph_is_named_with_what_is_missing(tmp_path: Path) -> None:
+    environment(tmp_path / "env", "pydantic")
+    write(tmp_path / "alone.py", ALONE)
+    config = write(tmp_path / "operator.yaml", "isolate: {alone: {python: env/bin/python}}")
+    with pytest.raises(BrokenReference, match="No module named 'langchain_core'"):
+        async with server(tmp_path / "data", f"alone={tmp_path}/alone.py:graph", isolate=False, config=config):
+            pass
 
 
 async def test_an_interpreter_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
