@@ -35,6 +35,9 @@ async def said(text: str, state: MessagesState, configurable: dict[str, Any]) ->
             return str([part async for part in server.runs.stream(None, "memory")])
         case "checkpoint":
             return str(await server.runs.create(thread, "memory", checkpoint_id="x"))
+        case "secret":
+            config = {"configurable": {"kind": "${secret:api_key}"}}
+            return str(await server.runs.create(None, "memory", input={"messages": "x"}, config=config))
         case "nobody":
             return str(await server.runs.create(None, "nobody", input={}))
     await server.runs.create(

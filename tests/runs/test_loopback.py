@@ -68,6 +68,7 @@ async def test_a_delayed_run_is_replaced_by_the_next_one_on_the_same_thread(clie
         ("state", "remembers nothing yet"),
         ("stream", "POST /runs/stream is not answered inside a run; answered are runs.create"),
         ("checkpoint", "checkpoint_id: runs.create() inside a run does not take this"),
+        ("secret", "runs.create() inside a run takes no reference to a secret"),
         ("nobody", "there is no agent system 'nobody'"),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stellwerk.agents.graphs.parameters import is_reserved
+from stellwerk.agents.graphs.parameters import is_reserved, refers_to_secrets
 from stellwerk.agents.runtime.conversation import RunParameters
 from stellwerk.agents.runtime.loopback import not_answered
 from stellwerk.agents.runtime.session_user import USER_ID
@@ -108,7 +108,11 @@ class LoopbackCalls:
         }
 
     def _parameters(self, given: dict[str, Any]) -> tuple[RunParameters, str | None]:
-        """What the run gets, without keys of ``configurable`` that the server sets; and the user that is named."""
+        """What the run gets, without keys of ``configurable`` that the server sets; and the user that is named.
+
+        Raises:
+            InvalidField: it refers to a secret. A graph may pass on what a user wrote, who may have no right to it.
+        """
         config = dict(given.get("config") or {})
         configurable = dict(config.get("configurable") or {})
         user = configurable.pop(USER_ID, None)
@@ -116,7 +120,11 @@ class LoopbackCalls:
         if given.get("metadata"):
             config["metadata"] = {**(config.get("metadata") or {}), **given["metadata"]}
         plain = canonical({"input": given.get("input"), "config": config, "context": given.get("context")})
-        return RunParameters(**plain.value), None if user is None else str(user)
+        parameters = RunParameters(**plain.value)
+        if refers_to_secrets(parameters):
+            problem = "config: runs.create() inside a run takes no reference to a secret"
+            raise InvalidField(f"{problem}; put it into the agent system {given['assistant_id']!r}", field="config")
+        return parameters, None if user is None else str(user)
 
     async def _session(self, thread: str, system: str, user: str | None) -> Session:
         if thread == self.lease.session_id and system != self.system:
