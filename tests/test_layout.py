@@ -27,7 +27,7 @@ LONGEST_FILE = 500
 PACKAGE_CAPS = {
     "agents/build": 1325,
     "agents/checkpoints": 1471,
-    "agents/graphs": 2247,
+    "agents/graphs": 2251,
     "agents/isolated": 1657,
     "agents/mcp": 1049,
     "agents/middleware": 978,
