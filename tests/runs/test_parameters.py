@@ -99,6 +99,7 @@ MAIL = {"author": "Ann", "subject": "Lamp"}
         ("settings", {"text": "hi"}, "English None"),
         ("settings", {"text": "hi", "context": {"language": "German"}}, "German None"),
         ("settings", {"text": "hi", "config": {"configurable": {"language": "German"}}}, "German None"),
+        ("settings", {"text": "hi", "config": {"configurable": {"language": None}}}, "English None"),
         ("settings", {"text": "hi", "config": {"tags": ["b", "a"], "metadata": {"team": 7}}}, "English a b 7"),
         ("settings", {"input": {"messages": [{"role": "user", "content": "hi"}]}}, "English None"),
         ("typed", {"text": "hi"}, "hi 0"),

@@ -120,6 +120,8 @@ def check_config(given: RunParameters) -> None:
 def check_context(graph: Graph, given: RunParameters, *, name: str) -> None:
     """Check a context, and the keys of ``configurable`` that are fields of the context.
 
+    A null in ``configurable`` means that the graph's default applies.
+
     Raises:
         InvalidField: a key is unknown, or its value does not fit.
     """
@@ -135,7 +137,8 @@ def check_context(graph: Graph, given: RunParameters, *, name: str) -> None:
     for key, value in context.items():
         _check_value(f"context.{key}", key, fields[key], value)
     for key in fields.keys() & given.configurable.keys() - context.keys():
-        _check_value(f"config.configurable.{key}", key, fields[key], given.configurable[key])
+        if given.configurable[key] is not None:
+            _check_value(f"config.configurable.{key}", key, fields[key], given.configurable[key])
 
 
 def check_context_is_whole(graph: Graph, given: RunParameters, *, name: str, has_user: bool) -> None:
@@ -144,7 +147,8 @@ def check_context_is_whole(graph: Graph, given: RunParameters, *, name: str, has
         InvalidField: a field without a default is missing.
     """
     schema: Any = graph.context_schema
-    known = {"thread_id", *(given.context or {}), *given.configurable, *(USER_KEYS if has_user else ())}
+    configured = {key for key, value in given.configurable.items() if value is not None}
+    known = {"thread_id", *(given.context or {}), *configured, *(USER_KEYS if has_user else ())}
     for key in field_types(schema) if schema is not None else ():
         if key in required_fields(schema) and key not in known:
             remedy = "send user_id with POST /sessions" if key in USER_KEYS else "send it with the message"

@@ -169,5 +169,5 @@ def graph_context(
     if graph.context_schema is None:
         return None
     configurable = config.get("configurable") or {}
-    found = {key: configurable[key] for key in field_types(graph.context_schema) if key in configurable}
+    found = {key: configurable[key] for key in field_types(graph.context_schema) if configurable.get(key) is not None}
     return {**found, **(given or {})}
