@@ -28,7 +28,7 @@ PACKAGE_CAPS = {
     "agents/build": 1325,
     "agents/checkpoints": 1471,
     "agents/graphs": 2251,
-    "agents/isolated": 1657,
+    "agents/isolated": 1695,
     "agents/mcp": 1049,
     "agents/middleware": 978,
     "agents/recorded": 705,
