@@ -7,9 +7,13 @@ short window. Everything else takes along what waits, so the order is always kep
 import asyncio
 from typing import Any, Protocol, cast
 
+import structlog
+
 from stellwerk.agents.isolated import wire
 from stellwerk.errors import WorkerLost
 from stellwerk.stream.facts import Fact
+
+logger = structlog.get_logger(__name__)
 
 WINDOW = 0.025
 """Seconds in which facts are gathered; the log merges tokens in a longer window anyway."""
@@ -29,8 +33,10 @@ class Peer(Protocol):
 
 
 class WorkerChannel(asyncio.Protocol):
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, *, largest: int | None = None) -> None:
+        """``largest`` is the limit of a frame that is received; None if the other end is trusted."""
         self._peer = peer
+        self._largest = largest
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
@@ -110,6 +116,11 @@ class WorkerChannel(asyncio.Protocol):
         begin = 0
         while len(received) - begin >= wire.HEADER.size:
             (length,) = wire.HEADER.unpack_from(received, begin)
+            if self._largest is not None and length > self._largest:
+                logger.error("worker_sent_too_much", bytes=length, limit=self._largest)
+                received.clear()
+                self.close()
+                return
             end = begin + wire.HEADER.size + length
             if len(received) < end:
                 break

@@ -23,7 +23,7 @@ from stellwerk.agents.graphs.worker_settings import WorkerSettings
 from stellwerk.agents.isolated import limits
 from stellwerk.agents.isolated.channel import WorkerChannel
 from stellwerk.agents.isolated.store_wire import op_of, packed_result
-from stellwerk.agents.isolated.wire import LOG_LINE
+from stellwerk.agents.isolated.wire import LARGEST, LOG_LINE
 from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
@@ -75,7 +75,7 @@ class WorkerProcess:
         self, settings: WorkerSettings, tenants: Mapping[str, TenantState], timings: Timings, gone: Callable[[], None]
     ) -> None:
         self.settings = settings
-        self.channel = WorkerChannel(self)
+        self.channel = WorkerChannel(self, largest=LARGEST)
         self.load = self.used = 0
         """Requests that it works on, and all that it has worked on."""
         self.is_over = False

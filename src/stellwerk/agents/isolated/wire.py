@@ -23,6 +23,8 @@ LOG_LINE = "\x1e"
 """In front of a line of a worker's log on its standard error; other lines are what the project prints."""
 HEADER = struct.Struct(">I")
 """The length of a frame, in front of it."""
+LARGEST = 256 * 2**20
+"""Bytes of a frame that the server takes from a worker; it holds a frame in memory until it is whole."""
 _ARRAY = struct.Struct(">BI")
 _ARRAY_OF = 0xDD
 _SET, _TEXT, _CLOSED, _INTEGER = range(1, 5)
