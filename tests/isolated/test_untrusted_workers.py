@@ -3,8 +3,16 @@
 import asyncio
 from typing import Any
 
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from stellwerk.agents.graphs.worker_settings import WorkerSettings
 from stellwerk.agents.isolated import wire
 from stellwerk.agents.isolated.channel import WorkerChannel
+from stellwerk.agents.isolated.process import Scope, TenantState, WorkerProcess
+from stellwerk.agents.runtime.context import RunContext
+from stellwerk.errors import Forbidden
+from stellwerk.timings import Timings
 
 
 class Server:
@@ -38,3 +46,29 @@ async def test_a_frame_that_is_too_large_closes_the_connection_before_it_is_held
     assert (server.notes, socket.is_open) == ([("step", [1])], True)
     channel.data_received(wire.HEADER.pack(wire.LARGEST + 1) + b"x" * 1000)
     assert not socket.is_open
+
+
+class NotStarted(WorkerProcess):
+    async def _start(self) -> None: ...
+
+
+async def test_a_worker_gets_only_what_belongs_to_the_tenant_that_it_works_for() -> None:
+    store = InMemoryStore()
+    await store.aput(("notes",), "one", {"text": "x"})
+    tenants = {name: TenantState(None, lambda _graph: store) for name in "abc"}
+    worker = NotStarted(WorkerSettings(), tenants, Timings(), lambda: None)
+    worker.works_for.update("ab")
+    number = worker.open_scope(Scope("a", RunContext()))
+    wanted = ("graph", [["GetOp", [["notes"], "one"]]])
+    try:
+        for scope, tenant in ((number, "a"), (None, "a"), (None, "b")):
+            [found] = await worker.answer("store", [scope, tenant, *wanted])
+            assert found[0] == "item"
+        for scope, tenant in ((number, "b"), (number, "c"), (None, "c")):
+            with pytest.raises(Forbidden):
+                await worker.answer("store", [scope, tenant, *wanted])
+            for method in ("read", "list", "history", "put", "put_writes"):
+                with pytest.raises(Forbidden):
+                    await worker.answer(f"checkpoints.{method}", [scope, tenant, ("thread", "", None)])
+    finally:
+        await worker.ended()

@@ -44,7 +44,7 @@ async def describe(pool: WorkerPool, spec: Mapping[str, Any]) -> GraphDescriptio
         BrokenReference: it cannot be imported or opened.
         WorkerLost: the worker cannot be started, or ends meanwhile.
     """
-    async with pool.worker() as worker:
+    async with pool.worker(spec["tenant"]) as worker:
         return GraphDescription(**await worker.call("describe", spec))
 
 
@@ -86,8 +86,8 @@ class IsolatedAgent(RunnableAgent):
             "blocked_loop": context.timings.blocked_loop,
             "ahead": clock.now() - clock.steady(),
         }
-        async with self._pool.worker() as worker:
-            await self._drive_in(worker, turn, given, Scope(context, emit))
+        async with self._pool.worker(self._spec["tenant"]) as worker:
+            await self._drive_in(worker, turn, given, Scope(self._spec["tenant"], context, emit))
 
     async def _drive_in(self, worker: WorkerProcess, turn: Turn, given: Mapping[str, Any], scope: Scope) -> None:
         number = worker.open_scope(scope)
@@ -125,8 +125,8 @@ class IsolatedAgent(RunnableAgent):
 
     async def prepare_update(self, session_id: str, epoch: int, update: StateUpdate) -> PreparedUpdate:
         prepared = PreparedUpdate("")
-        async with self._pool.worker() as worker:
-            number = worker.open_scope(Scope(RunContext(journal=prepared)))
+        async with self._pool.worker(self._spec["tenant"]) as worker:
+            number = worker.open_scope(Scope(self._spec["tenant"], RunContext(journal=prepared)))
             try:
                 given = [update.values, update.as_node, update.checkpoint_id]
                 prepared.node = await worker.call("prepare_update", number, self._spec, session_id, epoch, given)
@@ -137,10 +137,10 @@ class IsolatedAgent(RunnableAgent):
     async def _call(self, method: str, *given: Any) -> Any:
         """Ask a worker, and another one if it ends meanwhile: nothing is changed by asking."""
         try:
-            async with self._pool.worker() as worker:
+            async with self._pool.worker(self._spec["tenant"]) as worker:
                 return await worker.call(method, self._spec, *given)
         except WorkerLost:
-            async with self._pool.worker() as worker:
+            async with self._pool.worker(self._spec["tenant"]) as worker:
                 return await worker.call(method, self._spec, *given)
 
 

@@ -25,9 +25,10 @@ class WorkerPool:
         self._ending: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def worker(self) -> AsyncIterator[WorkerProcess]:
-        """A worker that is ready; inside the block it counts as busy."""
+    async def worker(self, tenant: str) -> AsyncIterator[WorkerProcess]:
+        """A worker that is ready to work for a tenant; inside the block it counts as busy."""
         chosen = self._chosen()
+        chosen.works_for.add(tenant)
         with self._busy(chosen):
             await asyncio.shield(chosen.ready)
             yield chosen

@@ -27,7 +27,7 @@ from stellwerk.agents.isolated.wire import LARGEST, LOG_LINE
 from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
-from stellwerk.errors import Fenced, QuotaExceeded, WorkerLost
+from stellwerk.errors import Fenced, Forbidden, QuotaExceeded, WorkerLost
 from stellwerk.langgraph_env import STRICT_MSGPACK
 from stellwerk.processes.supervised_process import SupervisedProcess, start_supervised
 from stellwerk.settings import graph_environment
@@ -49,6 +49,8 @@ _BLOCKED = "await an async client, or asyncio.to_thread(…), or make the node o
 _LENT = ("msgspec", "structlog")
 """Packages that the worker needs and that a LangGraph project need not have; they have no dependencies."""
 _WORKER = "stellwerk.agents.isolated.worker"
+_OF_TENANT = {"store", *(f"checkpoints.{each}" for each in ("read", "list", "history", "put", "put_writes"))}
+"""Requests of a worker that name a tenant."""
 _numbers = count(1)
 
 
@@ -64,6 +66,7 @@ class TenantState:
 class Scope:
     """A request for which a graph works in a worker: where its facts go, and in which context."""
 
+    tenant: str
     context: RunContext
     emit: Callable[[Fact], None] | None = None
 
@@ -78,6 +81,8 @@ class WorkerProcess:
         self.channel = WorkerChannel(self, largest=LARGEST)
         self.load = self.used = 0
         """Requests that it works on, and all that it has worked on."""
+        self.works_for: set[str] = set()
+        """The tenants of those requests; it gets nothing of others."""
         self.is_over = False
         self._tenants, self._timings, self._gone = tenants, timings, gone
         self._process: SupervisedProcess | None = None
@@ -259,6 +264,8 @@ class WorkerProcess:
         if number is not None and scope is None:  # the run is over, and a thread of it goes on
             raise Fenced("of a run that is over", 0)
         context = RunContext() if scope is None else scope.context
+        if method in _OF_TENANT and rest[0] not in (self.works_for if scope is None else {scope.tenant}):
+            raise Forbidden("this worker does not work for that tenant")
         with running_in(context):
             return await self._methods[method](self, context, *rest)
 
