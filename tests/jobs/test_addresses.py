@@ -52,6 +52,8 @@ async def test_other_spellings_of_this_machine_lead_nowhere(host: str) -> None:
         ("https://", "not a URL of a web server"),
         ("https://ada:secret@example.com/", "user and password"),
         ("https://example.com/#there", "fragment"),
+        ("https://example.com:0/", "there is no port 0"),
+        ("https://example.com:99999/", "there is no port 99999"),
         ("https://exa mple.com\x00/", "webhook"),
         ("https://[::1", "webhook"),
     ],

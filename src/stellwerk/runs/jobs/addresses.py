@@ -57,10 +57,7 @@ def _refuse_url(url: httpx2.URL, policy: WebhookPolicy) -> None:
         raise AddressRefused("leave user and password out of the URL; receivers check the signature")
     if url.fragment:
         raise AddressRefused("a fragment (#…) is never sent to a server; leave it out")
-    port = url.port or _PORTS[url.scheme]
-    if policy.allowed_ports and port not in policy.allowed_ports:
-        allowed = ", ".join(map(str, policy.allowed_ports))
-        raise AddressRefused(f"the operator of this server does not allow port {port}; allowed are: {allowed}")
+    _refuse_port(_PORTS[url.scheme] if url.port is None else url.port, policy)
     if policy.allowed_hosts and not any(fnmatchcase(url.host, pattern) for pattern in policy.allowed_hosts):
         raise AddressRefused(f"the operator of this server does not allow the host {url.host!r}; ask for it")
     literal = _literal(url.host)
@@ -68,6 +65,14 @@ def _refuse_url(url: httpx2.URL, policy: WebhookPolicy) -> None:
         raise AddressRefused(f"{url.host} {PRIVATE}")
     if url.host.rstrip(".").endswith("localhost") and not is_allowed(ip_address("127.0.0.1"), policy):
         raise AddressRefused(f"{url.host} {PRIVATE}")
+
+
+def _refuse_port(port: int, policy: WebhookPolicy) -> None:
+    if not 0 < port < 65_536:
+        raise AddressRefused(f"there is no port {port}; leave it out, or write one up to 65535")
+    if policy.allowed_ports and port not in policy.allowed_ports:
+        allowed = ", ".join(map(str, policy.allowed_ports))
+        raise AddressRefused(f"the operator of this server does not allow port {port}; allowed are: {allowed}")
 
 
 def _literal(host: str) -> Address | None:
