@@ -39,6 +39,8 @@ class Timings:
     """After this, the operator's log names the graph and node that block the event loop."""
     jobs: float = 1.0
     """Interval between two looks at delayed runs, crons and webhooks that are due."""
+    start_worker: float = 120.0
+    """In this time the process of an isolated graph must have connected; it imports LangGraph before."""
     stop_worker: float = 0.5
     """After this, the process of an isolated graph that does not respond to a stop is ended."""
     overviews: float = 2.0

@@ -11,7 +11,7 @@ from stellwerk.agents.isolated import wire
 from stellwerk.agents.isolated.channel import WorkerChannel
 from stellwerk.agents.isolated.process import Scope, TenantState, WorkerProcess
 from stellwerk.agents.runtime.context import RunContext
-from stellwerk.errors import Forbidden
+from stellwerk.errors import Forbidden, WorkerLost
 from stellwerk.timings import Timings
 
 
@@ -70,5 +70,14 @@ async def test_a_worker_gets_only_what_belongs_to_the_tenant_that_it_works_for()
             for method in ("read", "list", "history", "put", "put_writes"):
                 with pytest.raises(Forbidden):
                     await worker.answer(f"checkpoints.{method}", [scope, tenant, ("thread", "", None)])
+    finally:
+        await worker.ended()
+
+
+async def test_a_worker_that_does_not_start_in_time_is_lost_like_one_that_ends() -> None:
+    worker = WorkerProcess(WorkerSettings(), {}, Timings(start_worker=0.01), lambda: None)
+    try:
+        with pytest.raises(WorkerLost, match=r"did not start within 0\.01 s"):
+            await worker.ready
     finally:
         await worker.ended()

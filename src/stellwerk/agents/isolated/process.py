@@ -36,8 +36,6 @@ from stellwerk.timings import Timings
 
 logger = structlog.get_logger(__name__)
 
-_STARTING = 120.0
-"""Seconds in which a worker must have connected; it imports LangGraph before."""
 _ENDING = 5.0
 """Seconds in which the supervisor of a worker must have ended it."""
 _HANGING_UP = 1.0
@@ -120,9 +118,11 @@ class WorkerProcess:
             }
             self._process = await start_supervised(request, self._environment(), python=self.settings.python)
             self._watching = asyncio.create_task(self._watch(self._process))
-            async with asyncio.timeout(_STARTING):
+            async with asyncio.timeout(self._timings.start_worker):
                 version = await self._greeted
             is_started = True
+        except TimeoutError as error:
+            raise WorkerLost(f"it did not start within {self._timings.start_worker:g} s") from error
         finally:
             listening.close()
             if not is_started:
