@@ -10,6 +10,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIError
 
 server: Any = get_client()
+NOTES = {"configurable": {"kind": "notes"}}
 
 
 async def answer(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
@@ -35,6 +36,14 @@ async def said(text: str, state: MessagesState, configurable: dict[str, Any]) ->
             return str([part async for part in server.runs.stream(None, "memory")])
         case "checkpoint":
             return str(await server.runs.create(thread, "memory", checkpoint_id="x"))
+        case "named":
+            name = "2b1f6c1e-0d5f-4c6e-9a53-7d1f0c9be001"
+            await server.threads.create(thread_id=name)
+            begun = await server.runs.create(name, "memory", input={"messages": "x"}, config=NOTES)
+            again = await server.runs.create(name, "memory", input={"messages": "y"}, config=NOTES)
+            assert begun["thread_id"] == again["thread_id"]
+            assert (await server.threads.get(name))["thread_id"] == name
+            return str(begun["thread_id"])
         case "secret":
             config = {"configurable": {"kind": "${secret:api_key}"}}
             return str(await server.runs.create(None, "memory", input={"messages": "x"}, config=config))

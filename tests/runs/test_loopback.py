@@ -62,6 +62,13 @@ async def test_a_delayed_run_is_replaced_by_the_next_one_on_the_same_thread(clie
     assert (await client.get(f"/sessions/{other}")).json()["start_at"] > 0
 
 
+async def test_a_thread_with_a_name_of_the_graphs_own_is_a_session_like_any_other(client: httpx2.AsyncClient) -> None:
+    other = (await whole_round(client, await begin(client, "ann"), "named"))[-1]["payload"]["result"]
+    assert other.isalnum(), "an id of a session"
+    assert [event["type"] for event in await rest_of_run(client, other)][-1] == "run_end"
+    assert (await client.delete(f"/sessions/{other}")).status_code == 204
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -54,7 +54,7 @@ class LoopbackCalls:
             case "POST", ("threads",):
                 return _thread(given.get("thread_id") or random_token(22), "idle")
             case "GET", ("threads", thread):
-                found = await self.sessions.find(self.lease.tenant, thread)
+                found = await self._found(thread)
                 status = "interrupted" if found.awaiting_user_input else _STATUS[found.status]
                 return _thread(thread, status)
             case "GET", ("threads", thread, "state"):
@@ -66,7 +66,7 @@ class LoopbackCalls:
         raise not_answered(method, path)
 
     async def _state(self, thread: str) -> dict[str, Any]:
-        found = await self.states.values(self.lease.tenant, thread)
+        found = await self.states.values(self.lease.tenant, (await self._found(thread)).id)
         checkpoint = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": found.checkpoint_id}
         return {
             "values": found.values,
@@ -130,13 +130,24 @@ class LoopbackCalls:
         if thread == self.lease.session_id and system != self.system:
             thread = digest_id("beside", thread, system)[:22]
         try:
-            found = await self.sessions.find(self.lease.tenant, thread)
+            found = await self._found(thread)
         except NotFound:
-            return await self.sessions.begin(self.lease.tenant, system, user, session_id=thread)
+            return await self.sessions.begin(self.lease.tenant, system, user, session_id=self._id_of(thread))
         if found.agent_system_id != system:
             problem = f"assistant_id: the thread {thread} belongs to {found.agent_system_id!r}"
             raise InvalidField(f"{problem}; use another thread for {system!r}", field="assistant_id")
         return found
+
+    async def _found(self, thread: str) -> Session:
+        """The session that a thread names by its id, or that was begun for a name of the graph's own."""
+        try:
+            return await self.sessions.find(self.lease.tenant, thread)
+        except NotFound:
+            return await self.sessions.find(self.lease.tenant, self._id_of(thread))
+
+    def _id_of(self, thread: str) -> str:
+        """Ids of sessions are unique on the server, and a name is not: another tenant may use it as well."""
+        return digest_id("thread", self.lease.tenant, thread)
 
 
 def _thread(thread: str, status: str) -> dict[str, Any]:
