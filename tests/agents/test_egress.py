@@ -32,6 +32,7 @@ OUTGOING = {
     "agents/mcp/call.py": "MCP servers of the operator's file",
     "agents/mcp/transports.py": "MCP servers of the operator's file",
     "agents/mcp/session.py": "MCP servers of the operator's file",
+    "agents/runtime/loopback.py": "nothing: it answers LangGraph's SDK in this process",
     "runs/jobs/addresses.py": "webhooks of tenants: here they are judged",
     "runs/jobs/webhooks.py": "webhooks of tenants, at the address that was judged",
     "client/client.py": "commands, which are no part of the server",

@@ -80,6 +80,7 @@ async def state_tab(new_page: Opening, address: str) -> tuple[Any, Any]:
 async def test_an_earlier_checkpoint_can_be_chosen(new_page: Opening, shared_address: str) -> None:
     page, shown = await state_tab(new_page, shared_address)
     choice = shown.get_by_label("Checkpoint")
+    await choice.locator("option", has_text="pricing").wait_for(state="attached")
     listed = await choice.locator("option").all_inner_texts()
     assert listed[0] == "Latest"
     assert any("pricing" in one for one in listed) and any("quote" in one for one in listed)

@@ -76,6 +76,8 @@ async def every_address_is_404(client: httpx2.AsyncClient, sid: str, file: str) 
     bodies = {"messages": {"text": "hi"}, "answers": {"text": "hi"}, "state": {"values": {"note": "hi"}}}
     for method, path in asked:
         body = bodies.get(path.rpartition("/")[2]) if method == "post" else None
+        if method == "patch":
+            body = {"context": {"note": "hi"}}
         answer = await client.request(method.upper(), path.replace("{sid}", sid), json=body)
         assert answer.status_code == 404, (method, path, answer.text)
     assert (await client.get(file)).status_code == 404

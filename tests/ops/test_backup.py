@@ -29,6 +29,7 @@ def log_of(data: Path) -> Log:
     found: Log = {}
     with closing(sqlite3.connect(data / "stellwerk.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        connection.execute("BEGIN")  # a server may write meanwhile
         for (sid,) in connection.execute("SELECT id FROM session").fetchall():
             found[sid] = connection.execute(
                 "SELECT position, body FROM event WHERE session_id = ? ORDER BY position", (sid,)

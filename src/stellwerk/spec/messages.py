@@ -21,6 +21,7 @@ PATTERNS = {
     r"^[^:\s]+:[A-Za-z_]\w*$": "write package.module:name, or path/to/file.py:name",
     r"^[^:\s]+:\S+$": "write provider:model, or path/to/file.py:function",
     r"^([1-9][0-9]{0,4}[mhd]|never)$": "write a time such as 90d, 12h or 30m, or never",
+    r"^[1-9][0-9]{0,5}[mg]$": "write a size such as 512m or 2g",
     r"^https?://\S+$": "an address begins with http:// or https://",
     r"^([a-z0-9]{1,10}|\*)$": "an extension has small letters and digits, and no dot; * is any",
 }

@@ -1,6 +1,6 @@
 """The config of a run, and the call of a factory that makes the graph of that run."""
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from langchain_core.callbacks import BaseCallbackHandler
@@ -10,7 +10,7 @@ from stellwerk.agents.checkpoints.saver import EPOCH
 from stellwerk.agents.graphs.input import Graph, is_made
 from stellwerk.agents.graphs.registry import FactoryCall
 from stellwerk.agents.runtime.context import graph_context, run_context
-from stellwerk.agents.runtime.conversation import RunParameters, Turn
+from stellwerk.agents.runtime.conversation import RunParameters
 from stellwerk.agents.runtime.session_user import SessionUser, user_in_config
 
 PARALLEL = 100
@@ -21,6 +21,15 @@ _FOR_EXECUTION = "__is_for_execution__"
 """In the config of a factory of LangGraph's own server: the graph will run."""
 
 
+class RunOrigin(NamedTuple):
+    """Where a run belongs, and for whom it is."""
+
+    session_id: str
+    epoch: int | None
+    checkpoint_id: str | None
+    user_id: str | None
+
+
 def effective(given: RunParameters, defaults: RunParameters, *, own_graph: bool) -> RunParameters:
     """The parameters of a message over those of its agent; of the input only the message's own."""
     given = given.over(msgspec.structs.replace(defaults, input=None))
@@ -29,31 +38,30 @@ def effective(given: RunParameters, defaults: RunParameters, *, own_graph: bool)
     return given
 
 
-def run_config(turn: Turn, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
+def run_config(given: RunParameters, origin: RunOrigin, callbacks: list[BaseCallbackHandler]) -> RunnableConfig:
     """The message's config; what belongs to the server comes last."""
-    config = {**_given_config(turn), "callbacks": callbacks, "max_concurrency": PARALLEL}
+    config = {**_given_config(given, origin), "callbacks": callbacks, "max_concurrency": PARALLEL}
     return cast(RunnableConfig, config)
 
 
-def factory_call(graph: Graph, turn: Turn) -> FactoryCall:
+def factory_call(graph: Graph, given: RunParameters, origin: RunOrigin) -> FactoryCall:
     """``graph`` is one that the factory made before: its context schema is that of all of them."""
-    config = _given_config(turn)
+    config = _given_config(given, origin)
     config["configurable"][_FOR_EXECUTION] = True
-    given: Any = graph_context(graph, cast(RunnableConfig, config), turn.parameters.context)
+    context: Any = graph_context(graph, cast(RunnableConfig, config), given.context)
     schema: Any = graph.context_schema
-    if given is not None and is_made(schema):
-        given = schema(**given)
-    user = None if turn.user_id is None else SessionUser(turn.user_id)
-    return FactoryCall(cast(RunnableConfig, config), given, user)
+    if context is not None and is_made(schema):
+        context = schema(**context)
+    user = None if origin.user_id is None else SessionUser(origin.user_id)
+    return FactoryCall(cast(RunnableConfig, config), context, user)
 
 
-def _given_config(turn: Turn) -> dict[str, Any]:
-    given = {EPOCH: turn.epoch, "checkpoint_id": turn.from_checkpoint}
-    place = {key: value for key, value in given.items() if value is not None}
+def _given_config(given: RunParameters, origin: RunOrigin) -> dict[str, Any]:
+    places = {EPOCH: origin.epoch, "checkpoint_id": origin.checkpoint_id}
     configurable = {
-        **turn.parameters.configurable,
-        "thread_id": turn.session_id,
-        **place,
-        **user_in_config(turn.user_id),
+        **given.configurable,
+        "thread_id": origin.session_id,
+        **{key: value for key, value in places.items() if value is not None},
+        **user_in_config(origin.user_id),
     }
-    return {**(turn.parameters.config or {}), "configurable": configurable}
+    return {**(given.config or {}), "configurable": configurable}

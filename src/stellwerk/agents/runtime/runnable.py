@@ -38,7 +38,7 @@ from stellwerk.agents.runtime.conversation import (
 )
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
-from stellwerk.agents.runtime.run_config import effective, factory_call, run_config
+from stellwerk.agents.runtime.run_config import RunOrigin, effective, factory_call, run_config
 from stellwerk.agents.runtime.saved_states import StatesElsewhere
 from stellwerk.agents.runtime.write_ahead import call_gate
 from stellwerk.dialects import chunks
@@ -203,7 +203,8 @@ class RunnableAgent:
         if self.options.of_run is None:
             await self._drive(turn, emit, clock)
             return
-        async with self.options.of_run(factory_call(self.graph, turn)) as (graph, graph_input):
+        call = factory_call(self.graph, given, _origin(turn))
+        async with self.options.of_run(call) as (graph, graph_input):
             agent = RunnableAgent(
                 self.name, graph, graph_input=graph_input, initial_state=self.initial_state, options=self.options
             )
@@ -220,7 +221,7 @@ class RunnableAgent:
         handler.idempotent_tools = options.idempotent_tools
         returned: set[str] = set()
         with call_gate(options.idempotent_tools) as gate, spending(quotas=options.quotas) as budget:
-            config = run_config(turn, [handler, *gate])
+            config = run_config(turn.parameters, _origin(turn), [handler, *gate])
             if is_new:
                 turn = replace(turn, unheard=await self._missing(turn, config))
                 given = await self._new_input(turn, config, emit, clock)
@@ -469,6 +470,10 @@ class RunnableAgent:
 
 def _messages(found: Any) -> list[BaseMessage]:
     return [each for each in found if isinstance(each, BaseMessage)] if isinstance(found, list) else []
+
+
+def _origin(turn: Turn) -> RunOrigin:
+    return RunOrigin(turn.session_id, turn.epoch, turn.from_checkpoint, turn.user_id)
 
 
 def _spoken(message_id: str, said: ChatMessage) -> BaseMessage:
