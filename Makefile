@@ -14,7 +14,8 @@ BEYOND := $(addprefix --ignore=tests/,agents/mcp agents/test_deep.py agents/midd
 	agents/test_review_requests.py runs/test_review_requests.py api/test_schemathesis.py api/test_canary.py \
 	runs/test_stop_of_hanging_tools.py dialects/test_agui_agents.py) \
 	-k "not mcp and not deep and not test_every_route_and_status and not test_reasoning_is_a_block \
-	and not test_a_missing_package_is and not test_the_question_carries and not test_a_call_waits_and and not test_a_rule_without" \
+	and not test_a_missing_package_is and not test_the_question_carries and not test_a_call_waits_and and not test_a_rule_without \
+	and not test_a_question_that_is_asked_again and not test_the_dependency_of_the_host" \
 	-W "ignore:websockets:DeprecationWarning"
 FLOOR_EXTRAS := $(addprefix --extra ,openai search otel documents)
 # The extras in the image of examples/deploy.
