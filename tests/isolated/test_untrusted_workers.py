@@ -9,7 +9,7 @@ from langgraph.store.memory import InMemoryStore
 from stellwerk.agents.graphs.worker_settings import WorkerSettings
 from stellwerk.agents.isolated import wire
 from stellwerk.agents.isolated.channel import WorkerChannel
-from stellwerk.agents.isolated.process import Scope, TenantState, WorkerProcess
+from stellwerk.agents.isolated.process import Scope, TenantState, WorkerProcess, _log_again
 from stellwerk.agents.runtime.context import RunContext
 from stellwerk.errors import Forbidden, WorkerLost
 from stellwerk.timings import Timings
@@ -81,3 +81,11 @@ async def test_a_worker_that_does_not_start_in_time_is_lost_like_one_that_ends()
             await worker.ready
     finally:
         await worker.ended()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[1]", "1", "{", "{}", "[" * 50_000, '{"event": "x", "level": []}', '{"event": "x", "level": "info", "self": 1}'],
+)
+def test_a_printed_line_that_only_looks_like_a_line_of_a_log_ends_nothing(line: str) -> None:
+    _log_again(wire.LOG_LINE + line)

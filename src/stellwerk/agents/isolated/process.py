@@ -320,14 +320,14 @@ async def _line(pipe: asyncio.StreamReader) -> bytes:
 
 
 def _log_again(text: str) -> None:
-    """A line of the worker's log in the server's log."""
+    """A line of the worker's log in the server's log. A project may print lines that look like one."""
     try:
         event = json.loads(text.removeprefix(LOG_LINE))
         name, level = event.pop("event"), event.pop("level")
-    except (ValueError, KeyError, AttributeError):
+        if level in ("debug", "info", "warning", "error"):
+            getattr(logger, level)(name, **event)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return
-    if level in ("debug", "info", "warning", "error"):
-        getattr(logger, level)(name, **{str(key): value for key, value in event.items()})
 
 
 def _ending_of(code: int) -> str:
