@@ -1,7 +1,7 @@
 """How a graph is spoken to, and what is published about it: any state will do, also one without a text."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired, Required, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 import pytest
 from hypothesis import given
@@ -64,6 +64,11 @@ class Asked(TypedDict):
 
 class Counted(TypedDict):
     counts: dict[str, int]
+
+
+class Nested(TypedDict):
+    reports: list[Report]
+    style: Literal["a.b", "c"]
 
 
 class Untyped(TypedDict):
@@ -147,6 +152,7 @@ def test_a_key_that_takes_no_message_is_refused_with_what_there_is(schema: Any, 
         (graph_of(Both), "question (str), answer (str)"),
         (graph_of(Untyped), "anything (Any)"),
         (graph_of(Counted), "counts (dict[str, int])"),
+        (graph_of(Nested), "reports (list[Report]), style (Literal['a.b', 'c'])"),
         (graph_of(dict), "a value of type dict"),
         (count, "a value of type int"),
     ],

@@ -205,6 +205,13 @@ def test_a_tool_that_raises_is_reported_once_and_its_stack_only_for_debug(folder
     assert "ZeroDivisionError: division by zero" in err
 
 
+def test_a_note_on_a_project_is_one_sentence(folder: Path, pipe: PipedRun) -> None:
+    own = Path(__file__).parents[2] / "examples/own-graph/desk.py"
+    (folder / "langgraph.json").write_text(f'{{"graphs": {{"desk": "{own}:graph"}}, "env": ".env"}}', "utf-8")
+    _, _, err = pipe.run("langgraph.json", "A lamp, please.")
+    assert f"! langgraph.json: its env file {folder}/.env does not exist; " in err
+
+
 @pytest.mark.parametrize(
     "system, complaint",
     [

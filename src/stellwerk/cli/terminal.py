@@ -87,7 +87,7 @@ def _as_text(capture: Any) -> io.TextIOWrapper:
 def _log_line(logger: object, method: str, event: MutableMapping[str, Any], *, debug: bool) -> str:
     name = str(event.pop("event")).replace("_", " ")
     error = event.pop("exc_info", None)
-    line = f"! {name}: {', '.join(f'{key} {value}' for key, value in event.items())}"
+    line = "! " + (event.get("note") or f"{name}: {', '.join(f'{key} {value}' for key, value in event.items())}")
     if not isinstance(error, BaseException):
         return line
     if not debug:

@@ -5,6 +5,7 @@ or the one that the operator names. A graph without such a field takes no text, 
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
@@ -248,6 +249,5 @@ def _of_messages(kind: Any) -> bool:
 
 def _short(annotation: Any) -> str:
     annotation = unwrapped(annotation)
-    if get_args(annotation):
-        return str(annotation)[:60]
-    return getattr(annotation, "__name__", str(annotation))
+    written = str(annotation) if get_args(annotation) else getattr(annotation, "__name__", str(annotation))
+    return re.sub(r"('[^']*')|(?:\w+\.)+", r"\1", written)[:60]  # types without their modules; texts as they are
