@@ -50,7 +50,7 @@ PACKAGE_CAPS = {
     "ops": 470,
     "processes": 450,
     "redaction": 379,
-    "runs": 4238,
+    "runs": 4241,
     "spec": 2540,
     "stream": 2174,
     "tenants": 1708,
