@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import httpx2
 import pytest
@@ -77,6 +77,20 @@ async def test_each_tick_starts_one_run_in_a_session_of_its_own(backend: InProce
         done = await backend.settled(shown.last.session_id, {"status": "completed", "round": 1})
         assert done.title is None and done.agent_system_id == "backend"
         assert shown.next_tick == shown.last.tick + HOUR
+
+
+async def test_a_cron_that_cannot_be_read_holds_up_no_other(backend: InProcessServer) -> None:
+    """As after an update of the machine that takes away its time zone."""
+    broken, whole = [await backend.services.crons.create(LOCAL_TENANT, spec()) for _ in range(2)]
+    with closing(sqlite3.connect(backend._data / DATABASE)) as database, database:
+        zone = "UPDATE cron SET spec = json_set(spec, '$.timezone', 'No/Where') WHERE id = ?"
+        assert database.execute(zone, (broken.id,)).rowcount == 1
+    pass_to(backend, whole.next_tick)
+    with pytest.raises(ZoneInfoNotFoundError):
+        await fire(backend)
+    (session,) = await begun(backend)
+    shown = await cron_of(backend, whole.id)
+    assert shown.last is not None and shown.last.session_id == session.id
 
 
 async def forget_last_tick(backend: InProcessServer, before: Cron) -> None:

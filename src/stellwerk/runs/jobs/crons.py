@@ -5,6 +5,7 @@ from the cron and the tick's time, so it starts one run, however often a crash, 
 process, repeats it. Of ticks that were missed, only the last one is started.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -157,15 +158,19 @@ class Crons:
         return msgspec.structs.replace(spec, message=await self._log.redacted(tenant, spec.message))
 
     async def fire_due(self) -> None:
-        """Start the ticks that are due. With a full disk they stay due."""
+        """Start the ticks that are due, side by side: one that waits or fails holds up no other.
+
+        With a full disk they stay due.
+        """
         now = self._clock.now()
-        for tenant, id_, spec, next_at in await self._database.read(lambda tx: tx.rows("crons_due", now, _PAGE)):
-            due = _Due(tenant, id_, msgspec.json.decode(spec, type=CronSpec), next_at)
-            try:
-                await self._fire(due, now)
-            except (StorageFull, StorageGone) as error:
-                logger.warning("cron_tick_delayed", cron=id_, error=error.message)
-                return
+        rows = await self._database.read(lambda tx: tx.rows("crons_due", now, _PAGE))
+        due = [_Due(tenant, id_, msgspec.json.decode(spec, type=CronSpec), at) for tenant, id_, spec, at in rows]
+        ends = await asyncio.gather(*(self._fire(each, now) for each in due), return_exceptions=True)
+        for each, error in zip(due, ends, strict=True):
+            if isinstance(error, StorageFull | StorageGone):
+                logger.warning("cron_tick_delayed", cron=each.id, error=error.message)
+            elif error is not None:
+                raise error
 
     async def _fire(self, due: _Due, now: float) -> None:
         tick = last_tick(due.spec, now, not_before=due.next_at)
