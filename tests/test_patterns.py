@@ -4,6 +4,7 @@ Each runs as in a process of its own: same state, every model call in its place,
 killed in mid-token.
 """
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -69,6 +70,7 @@ async def stand_in(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandIn]:
         monkeypatch.setenv("OPENAI_API_BASE", f"{found.address}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-4711")
         yield found
+    gc.collect()  # what a client leaves open belongs to this test, and to none that follows
 
 
 @asynccontextmanager
