@@ -1,6 +1,7 @@
 """The composition root: builds the whole server from its settings."""
 
 import asyncio
+from collections import ChainMap
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from stellwerk.agents.tools import registry as tools
 from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems, response_start
 from stellwerk.api.routes import all, files, operations, pages
 from stellwerk.api.schema import openapi, responses
-from stellwerk.api.services import Services, server_plugins
+from stellwerk.api.services import ServerPlugin, Services, server_plugins
 from stellwerk.api.streams.reader import StreamSource
 from stellwerk.database.folder import DATABASE, DOCUMENTS, locked, refuse_lost_database
 from stellwerk.database.port import Database
@@ -77,6 +78,7 @@ class Parts:
     clock: Clock = SystemClock()
     demo_systems: Callable[[], Mapping[str, str]] = built_in
     """By source: the texts of the systems that are there with ``Settings(demo=True)``."""
+    plugins: Callable[[], Sequence[ServerPlugin]] = server_plugins
 
 
 def create_app(
@@ -99,7 +101,7 @@ def create_app(
     """
     chosen = settings or Settings()
     wakes = WakeUps()
-    plugins = server_plugins()
+    plugins = parts.plugins()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -153,8 +155,11 @@ def create_app(
         origins=listed(chosen.origins),
         body_limit=chosen.body_limit,
         path_limits={files.PATH: chosen.file_limit},
+        prefix_limits=ChainMap(*(dict(plugin.body_limits) for plugin in plugins)),
     )
-    app.add_middleware(problems.UnexpectedErrors)
+    app.add_middleware(
+        problems.UnexpectedErrors, error_forms=ChainMap(*(dict(plugin.error_forms) for plugin in plugins))
+    )
     app.add_middleware(cors.CorsMiddleware, origins=listed(chosen.origins))
     app.add_middleware(metrics_middleware.MetricsMiddleware, requests=app.state.requests)
     app.add_middleware(response_start.ResponseStartMiddleware)
@@ -256,7 +261,7 @@ async def _storage(
     await stored.open()
     opened.push_async_callback(stored.close)
     audited = dict(audit.RECORDED)
-    for plugin in server_plugins():
+    for plugin in parts.plugins():
         audited |= plugin.audited
     database = AuditedDatabase(stored, audited)
     _start(_watch_database(stored, data / DATABASE), opened)

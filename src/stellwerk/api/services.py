@@ -12,6 +12,7 @@ from stellwerk import plugins
 from stellwerk.agents.store.tenant_store import TenantStore
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.auth import Credentials
+from stellwerk.api.http.problems import ErrorForm
 from stellwerk.api.streams.reader import StreamSource
 from stellwerk.database.port import Database, Operation
 from stellwerk.documents.store import DocumentStore, FileNumbers
@@ -73,6 +74,10 @@ class ServerPlugin:
     """ASGI middleware, inside of the host and size checks."""
     audited: Mapping[Operation[Any, Any], Made | None] = field(default_factory=dict)
     """Operations that store the audit entry of their request in the same transaction."""
+    body_limits: Mapping[str, int] = field(default_factory=dict)
+    """By path prefix: the bytes that a body may have, in place of the server's limit."""
+    error_forms: Mapping[str, ErrorForm] = field(default_factory=dict)
+    """By path prefix: the form of all errors, in place of problem+json."""
 
 
 def server_plugins() -> list[ServerPlugin]:

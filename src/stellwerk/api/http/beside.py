@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from stellwerk.agents.graphs.import_reference import load_reference, operator_code
 from stellwerk.agents.graphs.langgraph_json import HttpApp
 from stellwerk.api.http.auth import require_scope
-from stellwerk.api.http.problems import problem_response
+from stellwerk.api.http.problems import error_response
 from stellwerk.errors import BrokenReference, StellwerkError
 from stellwerk.tenants.principals import SCOPES, Principal
 
@@ -62,7 +62,7 @@ class _Beside:
             try:
                 who = await _principal(scope)
             except StellwerkError as error:
-                await problem_response(error)(scope, receive, send)
+                await error_response(scope, error)(scope, receive, send)
                 return
             given["user"] = SimpleUser(who.user or who.tenant)
             given["auth"] = AuthCredentials(sorted(scope for scope in SCOPES[who.role] if who.may(scope)))

@@ -12,7 +12,8 @@ from ipaddress import IPv6Address, ip_address
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stellwerk.api.http.problems import problem_response
+from stellwerk.api.http.prefixes import by_prefix, path_below_mount
+from stellwerk.api.http.problems import error_response
 from stellwerk.errors import HeadersTooLarge, Refused, StellwerkError, TooLarge
 from stellwerk.settings import LOOPBACK
 
@@ -71,13 +72,18 @@ class Guard:
         origins: Collection[str] = (),
         body_limit: int,
         path_limits: Mapping[str, int] | None = None,
+        prefix_limits: Mapping[str, int] | None = None,
     ) -> None:
-        """``path_limits`` are body limits of single paths, whose bodies are never held in memory."""
+        """``path_limits`` are body limits of single paths, whose bodies are never held in memory.
+
+        ``prefix_limits`` are those below a path prefix; the longest prefix wins.
+        """
         self._app = app
         self._hosts = frozenset(hosts)
         self._origins = frozenset(origins)
         self._limit = body_limit
         self._path_limits = path_limits or {}
+        self._prefix_limits = prefix_limits or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -88,7 +94,7 @@ class Guard:
             self._check_caller(scope)
             limited = await self._limited(scope, receive) if scope["type"] == "http" else receive
         except StellwerkError as error:
-            await problem_response(error)(scope, receive, send)
+            await error_response(scope, error)(scope, receive, send)
             return
         if limited is not None:
             await self._app(scope, limited, send)
@@ -110,8 +116,8 @@ class Guard:
     async def _limited(self, scope: Scope, receive: Receive) -> Receive | None:
         """The channel to read the body from; None if the client left before sending it."""
         headers = dict(scope["headers"])
-        path_limit = self._path_limits.get(scope["path"].removeprefix(scope.get("root_path", "")))
-        limit = self._limit if path_limit is None else path_limit
+        path_limit = self._path_limits.get(path_below_mount(scope))
+        limit = path_limit or by_prefix(self._prefix_limits, scope) or self._limit
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > limit:
             raise self._too_large(limit)
@@ -120,7 +126,7 @@ class Guard:
         if has_length and b"transfer-encoding" not in headers:
             return receive
         if path_limit is None:
-            return await self._measured(receive)
+            return await self._measured(receive, limit)
         return self._counted(receive, limit)
 
     def _counted(self, receive: Receive, limit: int) -> Receive:
@@ -137,18 +143,18 @@ class Guard:
 
         return counted
 
-    async def _measured(self, receive: Receive) -> Receive | None:
+    async def _measured(self, receive: Receive, limit: int) -> Receive | None:
         """A body without a length is buffered up to the limit and passed on whole: not every route reads it."""
-        body, more = b"", True
+        body, more = bytearray(), True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return None
             body += message.get("body", b"")
             more = message.get("more_body", False)
-            if len(body) > self._limit:
-                raise self._too_large(self._limit)
-        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+            if len(body) > limit:
+                raise self._too_large(limit)
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:
             return whole.pop() if whole else await receive()

@@ -1,6 +1,9 @@
-"""Problems: every error becomes a problem+json response (RFC 9457) with a stable code and a remedy."""
+"""Problems: every error becomes a problem+json response (RFC 9457) with a stable code and a remedy.
 
-from collections.abc import Mapping, Sequence
+Below a path prefix of a plug-in it has the form that the plug-in gives it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stellwerk.api.http.prefixes import by_prefix
 from stellwerk.api.http.response_start import on_response_start
 from stellwerk.errors import Forbidden, InvalidField, MalformedJson, SpecError, StellwerkError
 from stellwerk.spec.published import SpecProblemInfo, spec_problems
@@ -20,6 +24,8 @@ logger = structlog.get_logger(__name__)
 
 FORBIDDEN = "stellwerk.forbidden"
 """Set in the scope of a request that lacks the right for what it asks."""
+ErrorForm = Callable[[StellwerkError], Response]
+_FORM = "stellwerk.error_form"
 _TITLES = {
     400: "Bad request",
     401: "Unauthorized",
@@ -106,6 +112,17 @@ def problem_response(error: StellwerkError) -> ProblemResponse:
     )
 
 
+def error_response(scope: Scope, error: StellwerkError) -> Response:
+    """In the form of the plug-in that has this path, with the headers of the error; else a problem."""
+    form: ErrorForm | None = scope.get(_FORM)
+    if form is None:
+        return problem_response(error)
+    response = form(error)
+    for name, value in error.headers().items():
+        response.headers.setdefault(name, value)
+    return response
+
+
 def install(app: FastAPI) -> None:
     for kind in (StellwerkError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer)
@@ -113,15 +130,14 @@ def install(app: FastAPI) -> None:
 
 async def _answer(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        if not isinstance(error.__cause__, StellwerkError):
-            return _http_problem(request, error)
-        error = error.__cause__  # raised while FastAPI read the body
+        raised = error.__cause__  # while FastAPI read the body
+        error = raised if isinstance(raised, StellwerkError) else _http_error(request, error)
     if isinstance(error, RequestValidationError):
         error = invalid_request(request, error)
     if isinstance(error, Forbidden):
         request.scope[FORBIDDEN] = True
     assert isinstance(error, StellwerkError)
-    return problem_response(error)
+    return error_response(request.scope, error)
 
 
 def invalid_request(request: Request, error: RequestValidationError) -> StellwerkError:
@@ -147,7 +163,20 @@ def validation_error(first: Mapping[str, Any], *, what: str) -> StellwerkError:
     return InvalidField(f"{field}: {said}", field=field)
 
 
-def _http_problem(request: Request, error: HTTPException) -> Response:
+class _HttpError(StellwerkError):
+    """An error of the framework, or of a dependency of a host app."""
+
+    def __init__(self, error: HTTPException, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = error.status_code
+        self.code = code
+        self._headers = error.headers or {}
+
+    def headers(self) -> Mapping[str, str]:
+        return self._headers
+
+
+def _http_error(request: Request, error: HTTPException) -> StellwerkError:
     method = request.scope.get("method", "")[:20]  # a WebSocket has none
     known = {
         400: ("malformed_json", "the body cannot be read as JSON; it is broken, or nested too deep"),
@@ -157,14 +186,18 @@ def _http_problem(request: Request, error: HTTPException) -> Response:
         405: ("method_not_allowed", f"Method {method} is not for this path; /docs lists what is"),
     }
     code, detail = known.get(error.status_code, ("bad_request", str(error.detail)))
-    return ProblemResponse(error.status_code, code, detail, headers=error.headers)
+    return _HttpError(error, code, detail)
 
 
 class UnexpectedErrors:
-    """A bug becomes a plain 500; its traceback goes to the operator's log."""
+    """A bug becomes a plain 500; its traceback goes to the operator's log.
 
-    def __init__(self, app: ASGIApp) -> None:
+    The form of errors is chosen here, before a mounted app changes the path in the scope.
+    """
+
+    def __init__(self, app: ASGIApp, *, error_forms: Mapping[str, ErrorForm] | None = None) -> None:
         self._app = app
+        self._error_forms = error_forms or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
@@ -173,6 +206,8 @@ class UnexpectedErrors:
             nonlocal started
             started = True
 
+        if scope["type"] != "lifespan":
+            scope[_FORM] = by_prefix(self._error_forms, scope)
         if scope["type"] == "http":
             on_response_start(scope, note_start)
         try:
@@ -184,4 +219,4 @@ class UnexpectedErrors:
             if started or scope["type"] != "http":
                 raise
             said = "something went wrong here that is not your fault; it was logged"
-            await ProblemResponse(500, "internal", said)(scope, receive, send)
+            await error_response(scope, StellwerkError(said))(scope, receive, send)
