@@ -57,6 +57,34 @@ async def test_a_question_ends_send_and_the_next_one_answers_it(address: str) ->
     assert [json.loads(line)["type"] for line in out.splitlines()][-1] == "run_end"
 
 
+async def test_the_first_argument_of_send_may_be_a_session_or_an_agent_system(
+    address: str, client: httpx2.AsyncClient, sid: str
+) -> None:
+    where = ("--url", address)
+    code, out, err = await stellwerk("send", sid, "How is", "the weather?", *where)
+    assert (code, out.startswith("It is sunny."), err) == (0, True, "")
+    code, out, err = await stellwerk("send", sid, *where)
+    assert (code, out) == (2, "")
+    assert err == f'stellwerk: {sid} is a session; write the message after it: stellwerk send {sid} "…"\n'
+    assert await said_in(client, sid) == ["How is the weather?"]
+
+    for arguments, system, text in [
+        (["office", "hello"], "office", "hello"),
+        (["office", "hours", "today?"], "demo", "office hours today?"),  # words of a text without quotes
+        (["good", "morning"], "demo", "good morning"),
+        (["--system", "demo", "office", "hours"], "demo", "office hours"),
+    ]:
+        code, _, err = await stellwerk("send", *arguments, *where)
+        begun = err.splitlines()[0].removeprefix("session ")
+        assert (await client.get(f"/sessions/{begun}")).json()["agent_system_id"] == system
+        assert await said_in(client, begun) == [text]
+
+
+async def said_in(client: httpx2.AsyncClient, sid: str) -> list[str]:
+    messages = (await client.get(f"/sessions/{sid}/messages")).json()["messages"]
+    return [message["text"] for message in messages if message["role"] == "user"]
+
+
 async def test_no_sessions_are_no_error(address: str) -> None:
     assert await stellwerk("sessions", "--url", address) == (0, "", f"there are no sessions at {address}\n")
 

@@ -1,7 +1,8 @@
 """Commands for the sessions of a server: list, follow, export, replay."""
 
+import re
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from stellwerk.client.client import Client, Event, Session
 
 _TO_THE_MINUTE = "%Y-%m-%d %H:%M"
+_SESSION_ID = re.compile(r"[0-9A-Za-z]{22}")
 _SESSIONS = ("ID", "SYSTEM", "STATUS", "ROUND", "EVENTS", "BEGUN", "ACTIVE", "TITLE")
 
 commands = Typer()
@@ -76,9 +78,14 @@ def tail(
 
 @commands.command(epilog=WHERE)
 def send(  # noqa: PLR0913 - each is an option of the command line
-    text: Annotated[list[str] | None, Argument(metavar="TEXT", help="The message.")] = None,
+    text: Annotated[
+        list[str] | None,
+        Argument(metavar="TEXT", help="The message; before it, if you like, a session or an agent system."),
+    ] = None,
     session: Annotated[str | None, Option(metavar="SID", help="The session. [default: a new one]")] = None,
-    system: Annotated[str, Option(metavar="NAME", help="The agent system of a new session.")] = "demo",
+    system: Annotated[
+        str | None, Option(metavar="NAME", help="The agent system of a new session. [default: demo]")
+    ] = None,
     user: Annotated[str | None, Option(help="The user of a new session.")] = None,
     url: Url = None,
     as_json: LogAsJson = False,
@@ -89,8 +96,9 @@ def send(  # noqa: PLR0913 - each is an option of the command line
     """Send a message to a session of a server, and print the answer.
 
     \b
-      stellwerk send --system desk "hi"                   a new session; its id goes to standard error
-      stellwerk send --session 034yEnpqoVHlJvW0id6mKI "and the lamp?"
+      stellwerk send desk "hi"                            a new session; its id goes to standard error
+      stellwerk send 034yEnpqoVHlJvW0id6mKI "and the lamp?"
+      stellwerk send --system desk hi there               with --system or --session every word is text
       stellwerk send --system mail --input '{"email": {"from": "Ann"}}'
       stellwerk send --system desk "hi" --run-config '{"recursion_limit": 50}' --context @context.json
 
@@ -98,17 +106,43 @@ def send(  # noqa: PLR0913 - each is an option of the command line
     failed or was stopped, 2 if the message was rejected, and 3 if the session waits for an answer.
     """
     given = run_parameters(given_input, run_config, context)
-    said = " ".join(text or ())
+    words = text or []
+    sid = session
+    if session is None and system is None and words and _SESSION_ID.fullmatch(words[0]):
+        sid, *words = words
+        if not words and not given:
+            refuse(f'{sid} is a session; write the message after it: stellwerk send {sid} "…"')
 
     async def work(client: "Client") -> int:
-        sid = session
-        if sid is None:
-            sid = (await client.begin(system, user=user)).id
-            sys.stderr.write(f"session {sid}\n")
-        accepted = await client.send(sid, said, **given)
-        return await _show_round(client, sid, accepted.after, as_json=as_json)
+        into, named, said = sid, system, words
+        if into is None:
+            if named is None and _may_name(said, given) and await _is_system(client, said[0]):
+                named, *said = said
+            into = (await client.begin(named or "demo", user=user)).id
+            sys.stderr.write(f"session {into}\n")
+        accepted = await client.send(into, " ".join(said), **given)
+        return await _show_round(client, into, accepted.after, as_json=as_json)
 
     raise Exit(talk(url, work))
+
+
+def _may_name(words: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Whether the first word may be an agent system: a text or an input follows. More words are an unquoted text."""
+    return len(words) == 2 or (len(words) == 1 and "input" in given)
+
+
+async def _is_system(client: "Client", name: str) -> bool:
+    from stellwerk.client.client import Problem, part
+
+    if name in ("", ".", ".."):  # which no path can name
+        return False
+    try:
+        await client.request("GET", f"/agent-systems/{part(name)}")
+    except Problem as problem:
+        if problem.code == "unknown_agent_system":
+            return False
+        raise
+    return True
 
 
 async def _show_round(client: "Client", session_id: str, after: int, *, as_json: bool) -> int:
