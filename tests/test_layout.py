@@ -40,7 +40,7 @@ PACKAGE_CAPS = {
     "api/routes": 2139,
     "api/schema": 603,
     "api/streams": 640,
-    "cli": 2517,
+    "cli": 2551,
     "client": 504,
     "database": 591,
     "dialects": 2141,
