@@ -24,7 +24,7 @@ IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web test keyed floors node check format golden bench browser crash image lock clean
+.PHONY: help setup run console web clients test keyed floors node check format golden bench browser crash image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,11 +49,14 @@ console: node  ## Build the console into the package, if it has changed
 web: node  # Check, test and build the console and the TypeScript client
 	@$(BIN)/python console/build.py check
 
+clients: node  # Install the npm packages of other protocols' clients, for their tests
+	@$(BIN)/python console/build.py clients
+
 test:  ## Run the gates and every test (PYTEST=… for options of pytest)
-	@$(MAKE) --no-print-directory $(BESIDE) check web browser
+	@$(MAKE) --no-print-directory $(BESIDE) check web clients browser
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
-keyed: console  ## Run the server tests with API keys where `make test` has none, and the reverse
+keyed: console clients  ## Run the server tests with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
 
 floors: $(STAMP)  ## Run the core of the suite with the lowest versions that pyproject.toml allows
@@ -115,4 +118,4 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 	@$(BIN)/python console/lock.py
 
 clean:  ## Remove the environment and caches; the data folder stays
-	@rm -rf node_modules src/stellwerk/console console/.built .venv .venv-floors .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf node_modules tests/protocols/clients/node_modules src/stellwerk/console console/.built .venv .venv-floors .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "src/stellwerk/console/index.html"
 STAMP = ROOT / "console/.built"
+CLIENTS = ROOT / "tests/protocols/clients"
 INSTALLED = ROOT / "node_modules/.installed-from"
 PACKAGES = ("package.json", "package-lock.json", "console/package.json", "clients/typescript/package.json")
 SOURCES = (
@@ -55,8 +56,8 @@ def npm_found() -> str:
     return program
 
 
-def npm(*arguments: str) -> None:
-    subprocess.run([npm_found(), *arguments], cwd=ROOT, check=True, env={**os.environ, "PATH": search_path()})
+def npm(*arguments: str, folder: Path = ROOT) -> None:
+    subprocess.run([npm_found(), *arguments], cwd=folder, check=True, env={**os.environ, "PATH": search_path()})
 
 
 def install() -> None:
@@ -65,6 +66,16 @@ def install() -> None:
         say("installing its packages (npm ci) …")
         npm("ci", "--no-audit", "--no-fund", "--loglevel=error")
         INSTALLED.write_text(wanted, "ascii")
+
+
+def install_clients() -> None:
+    """The clients of other protocols that the tests drive: packages of others, unchanged."""
+    installed = CLIENTS / "node_modules/.installed-from"
+    wanted = digest(*(f"{CLIENTS.relative_to(ROOT)}/package{name}.json" for name in ("", "-lock")))
+    if not is_current(installed, wanted):
+        say("installing the clients of other protocols (npm ci) …")
+        npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", folder=CLIENTS)
+        installed.write_text(wanted, "ascii")
 
 
 def build() -> None:
@@ -80,6 +91,9 @@ def build() -> None:
 
 def main(arguments: list[str]) -> int:
     try:
+        if arguments == ["clients"]:
+            install_clients()
+            return 0
         if arguments == ["check"]:
             install()
             for script in ("check", "test"):

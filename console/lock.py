@@ -1,4 +1,4 @@
-"""Updates package-lock.json for ``make lock`` and removes every URL from it.
+"""Updates the files package-lock.json for ``make lock`` and removes every URL from them.
 
 ``.npmrc`` makes npm omit the URLs of packages, but not those of funding pages and deprecation notes. An install needs
 neither, and a mirror may write its own host name there.
@@ -7,9 +7,8 @@ neither, and a mirror may write its own host name there.
 import json
 from typing import Any
 
-from build import ROOT, npm
+from build import CLIENTS, ROOT, npm
 
-LOCKED = ROOT / "package-lock.json"
 _NOT_NEEDED = {"resolved", "funding", "deprecated"}
 
 
@@ -24,6 +23,11 @@ def without_addresses(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-    found = without_addresses(json.loads(LOCKED.read_text("utf-8")))
-    LOCKED.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    for folder in (ROOT, CLIENTS):
+        locked = folder / "package-lock.json"
+        npm(
+            *("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
+            folder=folder,
+        )
+        found = without_addresses(json.loads(locked.read_text("utf-8")))
+        locked.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -366,9 +366,12 @@ def leaks(root: Path) -> list[str]:
 
 def addresses(root: Path) -> list[str]:
     """What npm writes beside versions and digests, if nobody takes it out."""
-    locked = root / "package-lock.json"
-    text = locked.read_text("utf-8") if locked.is_file() else ""
-    return [f"{locked.name} has the address {found}; run `make lock`" for found in re.findall(r"https?://[^\"]+", text)]
+    return [
+        f"{name} has the address {found}; run `make lock`"
+        for name in ("package-lock.json", "tests/protocols/clients/package-lock.json")
+        if (locked := root / name).is_file()
+        for found in re.findall(r"https?://[^\"]+", locked.read_text("utf-8"))
+    ]
 
 
 @pytest.mark.parametrize(
