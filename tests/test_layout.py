@@ -43,7 +43,7 @@ PACKAGE_CAPS = {
     "cli": 2551,
     "client": 504,
     "database": 591,
-    "dialects": 2141,
+    "dialects": 2171,
     "documents": 637,
     "envelope": 1433,
     "log": 767,
