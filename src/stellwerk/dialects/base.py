@@ -29,15 +29,35 @@ class Translator(Protocol):
         """Translate the envelope at this position; often to nothing."""
 
 
+class RecallingTranslator(Translator, Protocol):
+    """Of a dialect with ``recalls``."""
+
+    def recall(self, envelope: Envelope) -> None:
+        """Take an envelope from before the trace, without output."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
+    """A dialect with other options is another dialect: only readers with equal ones share a translation."""
+
     name: str
     media_type: str
-    translator: Callable[[str], Translator]
-    """Takes the id of the session."""
+    new_translator: Callable[[str, Any], Translator]
+    """Takes the id of the session, and the options."""
     frame: Callable[[Cursor, Chunk], bytes]
     memory: Literal["trace", "session"] = "session"
     """Where a translator must be fed from, so that a reader can resume anywhere."""
+    recalls: tuple[str, ...] = ()
+    """Types of the envelopes from before its trace that a translator is given first, by ``recall``, without output."""
+    options: Any = None
+    """A frozen value: what a client may choose."""
+    tag: Callable[[Chunk], Any] | None = None
+    """What a reader may choose chunks by: it takes the tag and sees no chunk."""
+    closing: bytes = b""
+    """Sent once at the end of a stream, unless it is cut off."""
+
+    def translator(self, session_id: str) -> Translator:
+        return self.new_translator(session_id, self.options)
 
 
 def translate(translator: Translator, envelopes: Envelopes) -> Iterator[tuple[Cursor, Chunk]]:

@@ -345,6 +345,6 @@ def _result(ended: ToolEnded) -> ToolResult:
     return Json(data=None) if ended.error is None else Text(text=ended.error.message)
 
 
-DIALECT = Dialect("chunks", "application/x-ndjson", lambda _: Chunks(), ndjson, memory="trace")
-LIVE = Dialect("chunks", "application/x-ndjson", lambda _: Chunks(live=True), ndjson, memory="trace")
+DIALECT = Dialect("chunks", "application/x-ndjson", lambda *_: Chunks(), ndjson, memory="trace")
+LIVE = Dialect("chunks", "application/x-ndjson", lambda *_: Chunks(live=True), ndjson, memory="trace")
 """With ``text_delta`` lines, as the tokens come."""

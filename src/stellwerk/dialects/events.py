@@ -122,4 +122,4 @@ def _result(ended: ToolEnded) -> _Payload:
             return {"data": msgspec.to_builtins(result), **failed}
 
 
-DIALECT = Dialect("events", "application/x-ndjson", lambda _: Events(), ndjson, memory="trace")
+DIALECT = Dialect("events", "application/x-ndjson", lambda *_: Events(), ndjson, memory="trace")

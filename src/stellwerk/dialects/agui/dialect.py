@@ -237,4 +237,4 @@ def _input_ids(start: m.RunStart) -> list[str]:
     return given.ask_ids or ([given.message_id] if given.message_id is not None else [])
 
 
-DIALECT = Dialect("ag-ui", "text/event-stream", AguiTranslator, sse)
+DIALECT = Dialect("ag-ui", "text/event-stream", lambda session_id, _: AguiTranslator(session_id), sse)

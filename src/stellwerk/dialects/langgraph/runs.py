@@ -144,4 +144,4 @@ def _call_chunk(draft: DraftMessage, block: Block, args: str, *, first: bool) ->
     }
 
 
-DIALECT = Dialect("langgraph", "text/event-stream", RunsTranslator, named_sse)
+DIALECT = Dialect("langgraph", "text/event-stream", lambda session_id, _: RunsTranslator(session_id), named_sse)

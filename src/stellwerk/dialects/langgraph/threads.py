@@ -346,4 +346,4 @@ def _frame(cursor: Cursor, chunk: Chunk) -> bytes:
     return b"event: %b\nid: %d\ndata: %b\n\n" % (method, chunk["seq"], one_line(msgspec.json.encode(chunk)))
 
 
-DIALECT = Dialect("langgraph-threads", "text/event-stream", ThreadsTranslator, _frame)
+DIALECT = Dialect("langgraph-threads", "text/event-stream", lambda session_id, _: ThreadsTranslator(session_id), _frame)
