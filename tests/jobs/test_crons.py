@@ -166,14 +166,15 @@ async def test_a_tick_that_starts_nothing_says_why_and_the_next_one_is_tried(bac
     pass_to(backend, cron.next_tick)
     await fire(backend)
     await backend.settled(sid, {"awaiting_user_input": True})
+    no_answer = CronMessage(text="x", config={"recursion_limit": 50}, if_busy="reject")
     await backend.services.crons.change(
-        LOCAL_TENANT, cron.id, spec(session_id=sid, agent_system_id=None, message=CronMessage(text="x", input={"a": 1}))
+        LOCAL_TENANT, cron.id, spec(session_id=sid, agent_system_id=None, message=no_answer)
     )
     pass_to(backend, (await cron_of(backend, cron.id)).next_tick)
     await fire(backend)
     shown = await cron_of(backend, cron.id)
     assert shown.last is not None and shown.last.error is not None and shown.next_tick is not None
-    assert shown.last.error.startswith("invalid_field: input")
+    assert shown.last.error.startswith("question_open: ")
     assert shown.next_tick == shown.last.tick + HOUR
 
 

@@ -131,6 +131,16 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """Enqueued messages taken back because this one interrupted a round, as in a stop's answer."""
 
 
+class DelayedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was accepted, and starts later."""
+
+    run_id: str
+    session_id: str
+    agent_system_id: str
+    start_at: float
+    accepted_at: float
+
+
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a session in which nothing is under way any more."""
 

@@ -24,6 +24,7 @@ from stellwerk.runs.accept import recall_answer
 from stellwerk.runs.commands import (
     NO_OPTIONS,
     Accepted,
+    DelayedRun,
     IfBusy,
     JobOptions,
     Regenerate,
@@ -66,16 +67,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     context: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     start_at: float | msgspec.UnsetType = msgspec.UNSET
     """When its run starts, at the earliest, as long as that is delayed."""
-
-
-class DelayedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that was accepted, and starts later."""
-
-    run_id: str
-    session_id: str
-    agent_system_id: str
-    start_at: float
-    accepted_at: float
 
 
 class SessionOptions(TypedDict, total=False):
@@ -187,9 +178,23 @@ class Sessions:
         await self._database.submit(change_defaults_many, change)
         return await self.find(tenant, session_id, titled=True)
 
-    async def check_system(self, tenant: str, system: str) -> None:
-        """Raises NotFound if the tenant may not use such an agent system."""
-        await self._systems.newest(tenant, system)
+    async def check(self, tenant: str, turn: Turn, documents: Sequence[str], *, system: str | None) -> None:
+        """Check a message that is sent later, to a session or, with a ``system``, as the first of a new one.
+
+        Raises like ``send``, whatever the session is doing now.
+        """
+        request = _Request(tenant, turn.session_id, None, "", documents)
+        version = None if system is None else await self._systems.newest(tenant, system)
+
+        def read(tx: Transaction) -> _Context | None:
+            if system is None:
+                return self._context(tx, request)
+            return _Context(system, turn.user_id, version, Status(), _files_of(tx, request), (), NO_PARAMETERS)
+
+        found = await self._database.read(read)
+        if found is None:
+            raise unknown_session(turn.session_id)
+        await self._checked(request, found, turn.text, turn.parameters)
 
     async def delayed(self, tenant: str, *, limit: int) -> list[DelayedRun]:
         """Runs that start later, the next one first."""
@@ -268,13 +273,7 @@ class Sessions:
             (cleaned,) = await self._log.cleaned(tenant, text)
             answer = Answered(ask_id=status.open_asks[0], text=cleaned or None)
             return await self._reply(request, found, answer)
-        version = await self._systems.usable(tenant, found.system, found.version)
-        files = _known_files(request, found)
-        agent = await self._systems.agent(tenant, found.system, version)
-        parts = [FilePart(document_id=file.document_id, filename=file.filename, mime=file.mime) for file in files]
-        given = parameters.over(found.defaults)
-        turn = Turn(request.session_id, user_id=found.user, text=text, files=parts, parameters=given)
-        await agent.check(turn)
+        version, files, given = await self._checked(request, found, text, parameters)
         withdrawn: Sequence[Withdrawn] = ()
         if if_busy == "interrupt" and status.status == "running":
             with without_audit():  # the message has the entry
@@ -296,6 +295,19 @@ class Sessions:
             withdrawn=withdrawn,
         )
         return await self._scheduler.accept(send)
+
+    async def _checked(
+        self, request: _Request, found: _Context, text: str, parameters: RunParameters
+    ) -> tuple[int, list[Document], RunParameters]:
+        """The version, files and parameters of a message that fits its graph."""
+        version = await self._systems.usable(request.tenant, found.system, found.version)
+        files = _known_files(request, found)
+        agent = await self._systems.agent(request.tenant, found.system, version)
+        parts = [FilePart(document_id=file.document_id, filename=file.filename, mime=file.mime) for file in files]
+        given = parameters.over(found.defaults)
+        turn = Turn(request.session_id, user_id=found.user, text=text, files=parts, parameters=given)
+        await agent.check(turn)
+        return version, files, given
 
     def _common(self, request: _Request, found: _Context) -> dict[str, Any]:
         return {
@@ -366,7 +378,7 @@ class Sessions:
             LimitReached: the tenant or the session has used up a quota.
             NotFound: there is no such session.
         """
-        tenant, session_id, key, digest, documents, _ = request
+        tenant, session_id, key, digest, *_ = request
         limits = self._storage.quotas.limits(tenant)
 
         def read(tx: Transaction) -> Accepted | tuple[StoredUsage, _Context | None]:
@@ -374,18 +386,7 @@ class Sessions:
             if known is not None:
                 return known
             usage = stored_usage(tx, limits, tenant, session_id)
-            head = tx.row("head", session_id, tenant)
-            if head is None:
-                return usage, None
-            system, user = Head(*head).system, Head(*head).user
-            status = status_of(tx, tenant, session_id)
-            version = self._systems.newest_version(tx, tenant, system)
-            files = [find_document(tx, tenant, each) for each in dict.fromkeys(documents)]
-            asked: list[Row] = []
-            if status.awaiting_user_input:
-                asked = tx.rows("questions_of", session_id, tenant)
-            defaults = stored_defaults(tx, tenant, session_id)
-            return usage, _Context(system, user, version, status, files, [body for (body,) in asked], defaults)
+            return usage, self._context(tx, request)
 
         found = await self._database.read(read)
         if isinstance(found, Accepted):
@@ -395,6 +396,21 @@ class Sessions:
         if context is None:
             raise unknown_session(session_id)
         return context
+
+    def _context(self, tx: Transaction, request: _Request) -> _Context | None:
+        tenant, session_id = request.tenant, request.session_id
+        head = tx.row("head", session_id, tenant)
+        if head is None:
+            return None
+        system, user = Head(*head).system, Head(*head).user
+        status = status_of(tx, tenant, session_id)
+        version = self._systems.newest_version(tx, tenant, system)
+        files = _files_of(tx, request)
+        asked: list[Row] = []
+        if status.awaiting_user_input:
+            asked = tx.rows("questions_of", session_id, tenant)
+        defaults = stored_defaults(tx, tenant, session_id)
+        return _Context(system, user, version, status, files, [body for (body,) in asked], defaults)
 
     async def fork(self, tenant: str, session_id: str, position: int | None) -> Session:
         """Create a session with everything that was said in this one up to the end of a run."""
@@ -447,6 +463,10 @@ class Sessions:
         await self._storage.documents.release(tenant, left)
         folders = await self._systems.checklist_folders(tenant, system)
         await in_thread(self._storage.todolists.remove, folders, session_id)
+
+
+def _files_of(tx: Transaction, request: _Request) -> list[Document | None]:
+    return [find_document(tx, request.tenant, each) for each in dict.fromkeys(request.documents)]
 
 
 def _known_files(request: _Request, found: _Context) -> list[Document]:

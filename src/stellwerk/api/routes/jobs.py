@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from stellwerk.api.http.auth import RequireRead, RequireRun, on_behalf
-from stellwerk.api.schema.openapi import BODY, STORED, documented_router, returns
+from stellwerk.api.schema.openapi import BODY, STORED, UNUSABLE, documented_router, returns
 from stellwerk.api.schema.responses import CronPage, DelayedRuns, DeliveryPage
 from stellwerk.api.schema.shared import Json, Limit, NewMessage, RequestBody, address
 from stellwerk.api.services import Services
@@ -97,7 +97,8 @@ class DeliveriesQuery(BaseModel):
 def cron_routes(services: Services) -> APIRouter:
     router = documented_router("jobs", "/crons")
     crons = services.crons
-    named = (*BODY, "invalid_schedule", "unknown_agent_system", "unknown_session", "missing_webhook_secret", *STORED)
+    unknown = ("unknown_agent_system", "unknown_session", "unknown_file")
+    named = (*BODY, "invalid_schedule", *unknown, "missing_webhook_secret", *UNUSABLE, *STORED)
 
     @router.post("", **returns(201, Cron, "Created", *named, "too_many_crons"))
     async def create(who: RequireRun, request: Request, body: CronRequest) -> Response:
@@ -128,7 +129,7 @@ def cron_routes(services: Services) -> APIRouter:
     async def change(who: RequireRun, cron_id: CronId, body: CronRequest) -> Response:
         """Replace a cron as a whole.
 
-        Its next tick is the first one from now on; `enabled: false` pauses it.
+        Its next tick is the first one from now on; `enabled: false` pauses it, also if its message no longer fits.
         """
         await crons.find(who.tenant, cron_id)
         return Json(await crons.change(who.tenant, cron_id, body.spec(services, who)))

@@ -8,11 +8,11 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from stellwerk.agents.store.tenant_store import FoundItem, StoreItem
 from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.api.http.problems import ProblemDetails
-from stellwerk.runs.commands import Accepted, Stopped
+from stellwerk.runs.commands import Accepted, DelayedRun, Stopped
 from stellwerk.runs.graph_states import CheckpointPage, GraphValues, StateUpdated
 from stellwerk.runs.jobs.crons import Cron
 from stellwerk.runs.jobs.webhooks import WebhookDelivery
-from stellwerk.runs.sessions import DelayedRun, Session
+from stellwerk.runs.sessions import Session
 from stellwerk.runs.systems import SystemInfo
 from stellwerk.spec.published import PublishedSystem, SpecProblemInfo
 from stellwerk.tenants.audit import AuditRecord

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from croniter import CroniterError, croniter
 
-from stellwerk.agents.runtime.conversation import RunParameters
+from stellwerk.agents.runtime.conversation import RunParameters, Turn
 from stellwerk.database.port import Database, Row, Transaction
 from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError, StorageFull, StorageGone
 from stellwerk.ids import Clock, SortableIds, digest_id
@@ -50,6 +50,10 @@ class CronMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     context: dict[str, Any] | None = None
     if_busy: IfBusy = "enqueue"
     webhook: str | None = None
+
+    @property
+    def parameters(self) -> RunParameters:
+        return RunParameters(input=self.input, config=self.config, context=self.context)
 
 
 class CronSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,20 +124,26 @@ class Crons:
     async def create(self, tenant: str, spec: CronSpec) -> Cron:
         """
         Raises:
-            InvalidField: schedule or time zone cannot be understood.
-            NotFound: there is no such agent system or session.
+            InvalidField: schedule or time zone cannot be understood, or the message does not fit its graph.
+            NotFound: there is no such agent system, session or file.
             Conflict: the tenant has as many crons as it may have.
         """
         now = self._clock.now()
-        spec = await self._checked(tenant, spec)
+        await self._check(tenant, spec)
+        spec = await self._cleaned(tenant, spec)
         new = _NewCron(tenant, self._ids.new(), spec, now, next_tick(spec, now))
         await self._database.submit(create_many, new)
         return await self.find(tenant, new.cron_id)
 
     async def change(self, tenant: str, cron_id: str, spec: CronSpec) -> Cron:
-        """Replace a cron as a whole; its next tick is counted from now."""
+        """Replace a cron as a whole; its next tick is counted from now.
+
+        Raises like ``create``; but whatever its message became since, a cron can be paused.
+        """
         now = self._clock.now()
-        spec = await self._checked(tenant, spec)
+        if spec.enabled:
+            await self._check(tenant, spec)
+        spec = await self._cleaned(tenant, spec)
         await self._database.submit(change_many, _NewCron(tenant, cron_id, spec, now, next_tick(spec, now)))
         return await self.find(tenant, cron_id)
 
@@ -149,12 +159,16 @@ class Crons:
     async def list(self, tenant: str, *, after: str, limit: int) -> list[Cron]:
         return [_cron(row) for row in await self._database.read(lambda tx: tx.rows("cron_page", tenant, after, limit))]
 
-    async def _checked(self, tenant: str, spec: CronSpec) -> CronSpec:
-        """As it is stored: what it names exists, and no known secret is in it."""
+    async def _check(self, tenant: str, spec: CronSpec) -> None:
+        message = spec.message
+        session_id = spec.session_id or self._ids.new()
+        turn = Turn(session_id, user_id=spec.user_id, text=message.text, parameters=message.parameters)
+        await self._sessions.check(tenant, turn, message.documents, system=spec.agent_system_id)
+
+    async def _cleaned(self, tenant: str, spec: CronSpec) -> CronSpec:
+        """As it is stored: no known secret is in it."""
         if spec.session_id is not None:
-            await self._log.head(tenant, spec.session_id)
-        else:
-            await self._sessions.check_system(tenant, spec.agent_system_id or "")
+            await self._log.head(tenant, spec.session_id)  # its row refers to the session
         return msgspec.structs.replace(spec, message=await self._log.redacted(tenant, spec.message))
 
     async def fire_due(self) -> None:
@@ -197,14 +211,13 @@ class Crons:
             await self._begin(due, session_id)
         who = Principal(due.tenant, "member", f"cron {due.id}")
         action = Action(who, "POST /sessions/{sid}/messages", {"sid": session_id, "cron_id": due.id})
-        parameters = RunParameters(input=message.input, config=message.config, context=message.context)
         try:
             with recording(self._audit.due(action, 202)):
                 return session_id, await self._sessions.send(
                     due.tenant,
                     session_id,
                     message.text,
-                    parameters=parameters,
+                    parameters=message.parameters,
                     documents=message.documents,
                     if_busy=message.if_busy,
                     key=key,
