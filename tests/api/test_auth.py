@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import structlog
 from fastapi.routing import APIRoute, APIWebSocketRoute
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
@@ -73,6 +74,28 @@ async def test_without_a_key_that_is_taken_every_route_answers_401_and_does_noth
                     headers = {"Authorization": credential} if credential else {}
                     refused = await anybody.request(method.upper(), path, headers=headers)
                     assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized"), (method, path)
+
+
+async def test_a_key_is_taken_from_x_api_key_if_there_is_no_bearer_token(shared: Shared) -> None:
+    bearer = shared.acme.headers["authorization"]
+    key, others = bearer.removeprefix("Bearer "), shared.other.headers["authorization"]
+    async with httpx2.AsyncClient(base_url=shared.address) as anybody:
+
+        async def asked(**headers: str) -> tuple[int, str | None]:
+            answer = await anybody.get("/me", headers={name.replace("_", "-"): text for name, text in headers.items()})
+            return answer.status_code, answer.json().get("tenant")
+
+        assert await asked(x_api_key=key) == (200, "acme")
+        for empty in ("Bearer", "Basic YTpi"):
+            assert await asked(x_api_key=key, authorization=empty) == (200, "acme"), empty
+        assert await asked(x_api_key=key, authorization=others) == (200, "other")
+        assert await asked(x_api_key="", authorization=bearer) == (200, "acme")
+        assert await asked(x_api_key=key, authorization="Bearer wrong") == (401, None)
+        for wrong in ("", key[:-1]):
+            assert await asked(x_api_key=wrong) == (401, None), wrong
+        with structlog.testing.capture_logs() as logged:
+            await asked(x_api_key=key[:-1])
+    assert [line["key"] for line in logged] == [key.split("_")[1]]
 
 
 async def test_a_role_may_what_it_may_and_a_key_with_fewer_scopes_less(shared: Shared) -> None:

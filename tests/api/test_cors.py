@@ -77,6 +77,8 @@ async def test_a_page_that_the_operator_named_may_use_everything_and_read_it(cli
     assert asked.status_code == 204
     allowed = asked.headers["access-control-allow-headers"].lower().split(", ")
     assert {"authorization", "last-event-id", "idempotency-key", "if-none-match", "content-type"} <= set(allowed)
+    assert {"x-api-key", "x-auth-scheme", "x-session-id", "mcp-session-id", "a2a-version", "user-agent"} <= set(allowed)
+    assert {"x-stainless-lang", "x-stainless-retry-count", "openai-organization"} <= set(allowed)
     assert "DELETE" in asked.headers["access-control-allow-methods"]
     begun = await client.post("/sessions", json=BEGIN, headers=page)
     sid = begun.json()["id"]
@@ -88,7 +90,8 @@ async def test_a_page_that_the_operator_named_may_use_everything_and_read_it(cli
             assert answer.headers["access-control-allow-origin"] == FRIEND
             assert "origin" in answer.headers["vary"].lower()
             assert "access-control-allow-credentials" not in answer.headers
-            assert "Location" in answer.headers["access-control-expose-headers"]
+            read = answer.headers["access-control-expose-headers"].split(", ")
+            assert {"Location", "Content-Location", "X-Pagination-Total", "Mcp-Session-Id"} <= set(read)
     assert "access-control-allow-origin" not in (await client.get("/sessions")).headers
 
 

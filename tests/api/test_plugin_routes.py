@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 import stellwerk
-from stellwerk.api.http.auth import RequireRun
+from stellwerk.api.http.auth import RequireReadTolerant, RequireRun, RequireRunTolerant
 from stellwerk.api.services import PluginRouters, ServerPlugin, Services
 from stellwerk.app import Parts
 from stellwerk.errors import LimitReached, StellwerkError
@@ -39,6 +39,19 @@ async def opened(app: FastAPI, services: Services) -> AsyncIterator[PluginRouter
     @router.post("/echo")
     async def echo(request: Request, who: RequireRun) -> int:
         return len(await request.body())
+
+    @router.get("/tolerant/{sid}")
+    async def tolerant(who: RequireReadTolerant, sid: str) -> str:
+        return who.tenant
+
+    @router.post("/begin/{status}")
+    async def begin(who: RequireRunTolerant, status: int) -> Response:
+        session = await services.sessions.begin(who.tenant, "demo", None)
+        return JSONResponse({"id": session.id}, status)
+
+    @router.post("/nothing/{status}")
+    async def nothing(who: RequireRunTolerant, status: int) -> Response:
+        return Response(status_code=status)
 
     @router.post("/later")
     async def later() -> None:
@@ -74,7 +87,7 @@ def parts(parts: Parts) -> Parts:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, parts: Parts) -> Iterator[str]:
-    with server_beside(Settings(data=tmp_path_factory.mktemp("plugin") / "data"), parts=parts) as found:
+    with server_beside(Settings(data=tmp_path_factory.mktemp("plugin") / "data", demo=True), parts=parts) as found:
         yield found
 
 
@@ -160,3 +173,23 @@ async def test_prefixes_count_below_the_path_where_the_app_is_mounted(tmp_path: 
         assert (await client.get("/their/their/nothing")).json()["error"]["code"] == "unknown_path"
         native = await client.post("/their/sessions", content=b"x" * (NATIVE + 1))
         assert (native.status_code, native.json()["code"]) == (413, "too_large")
+
+
+async def test_a_tolerant_route_ignores_unknown_parameters(client: httpx2.AsyncClient) -> None:
+    answer = await client.get("/their/tolerant/x", params={"unheard": "of"})
+    assert (answer.status_code, answer.json()) == (200, "local")
+    strict = await client.post("/their/echo", params={"unheard": "of"}, content=b"x")
+    assert strict.json()["error"]["code"] == "invalid_field"
+
+
+async def test_a_request_of_a_plugin_is_audited_once_whatever_its_success_is_called(client: httpx2.AsyncClient) -> None:
+    async def recorded(what: str) -> list[int]:
+        found = (await client.get("/audit", params={"limit": 100})).json()["entries"]
+        return sorted(each["outcome"] for each in found if each["what"] == f"POST /their/{what}/{{status}}")
+
+    for status in (200, 201, 202):
+        assert (await client.post(f"/their/begin/{status}")).status_code == status
+    assert await recorded("begin") == [200, 200, 200]  # as the route declares
+    for status in (202, 409):
+        await client.post(f"/their/nothing/{status}")
+    assert await recorded("nothing") == [202, 409]

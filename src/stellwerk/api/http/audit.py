@@ -75,7 +75,7 @@ class AuditMiddleware:
             nonlocal answered
             if message["type"] == "http.response.start":
                 answered = True
-                failed = message["status"] != _success(scope)
+                failed = message["status"] >= 400  # a route may have several kinds of success
                 if failed or not (due.is_written or scope.get(_READS)):
                     await _record(scope, message, due.ids)
             await send(message)

@@ -15,6 +15,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import get_parameterless_sub_dependant
 from fastapi.security import APIKeyQuery
 from pydantic import BaseModel
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from stellwerk.api.http.guard import is_local
@@ -54,7 +55,7 @@ class Credentials:
         if self.identify is not None:
             who = await self.identify(connection)
         elif self.asked_for:
-            who = self._bearer(connection.headers.get("authorization", ""))
+            who = self._holder(presented_key(connection.headers))
         else:
             return self._operator(connection)
         tenant = self.tenants.find(who.tenant)
@@ -98,18 +99,23 @@ class Credentials:
             raise Unauthorized(_NO_KEYS)
         return LOCAL
 
-    def _bearer(self, header: str) -> Principal:
-        scheme, space, token = header.partition(" ")
-        if scheme.lower() != "bearer" or not space:
+    def _holder(self, token: str) -> Principal:
+        if not token:
             said = "this server asks who you are; send your key as Authorization: Bearer sw_…"
             raise Unauthorized(said)
-        token = token.strip()
         tokens = self.keys if token.startswith("sw_") or self.tokens is None else self.tokens
         found = tokens.principal(token)
         if found is None:
             said = "this key is not valid: it was revoked, has expired, or never was; ask for a new one"
             raise Unauthorized(said)
         return found
+
+
+def presented_key(headers: Headers) -> str:
+    """The key or token of a request: its bearer token, else its X-Api-Key; empty means none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    return bearer or headers.get("x-api-key", "").strip()
 
 
 def last_admin_key(tenant: str) -> Conflict:
@@ -123,10 +129,15 @@ def last_admin_key(tenant: str) -> Conflict:
     return Conflict(f"{problem}; {remedy}", code="last_admin_key")
 
 
-def require(scope: Scope | None) -> Callable[[HTTPConnection], Awaitable[Principal]]:
+def require(scope: Scope | None, *, tolerant: bool = False) -> Callable[[HTTPConnection], Awaitable[Principal]]:
+    """``tolerant`` routes, of clients that send what they like, ignore unknown query parameters."""
+
     async def principal(connection: HTTPConnection) -> Principal:
         credentials: Credentials = connection.app.state.credentials
-        return _known(connection, await credentials.principal(connection), scope)
+        who = _known(connection, await credentials.principal(connection), scope)
+        if not tolerant:
+            reject_unknown(connection)
+        return who
 
     return principal
 
@@ -140,7 +151,9 @@ async def _follower(connection: HTTPConnection, ticket: Ticket = None) -> Princi
         who = await credentials.principal(connection)
     else:
         who = credentials.with_ticket(ticket, connection.path_params["sid"], connection)
-    return _known(connection, who, "read")
+    _known(connection, who, "read")
+    reject_unknown(connection)
+    return who
 
 
 def _known(connection: HTTPConnection, who: Principal, scope: Scope | None) -> Principal:
@@ -150,7 +163,6 @@ def _known(connection: HTTPConnection, who: Principal, scope: Scope | None) -> P
     connection.scope["principal"] = who  # for the audit
     if scope is not None:
         require_scope(who, scope)
-    reject_unknown(connection)
     return who
 
 
@@ -215,6 +227,8 @@ RequireAuth = Annotated[Principal, Depends(require(None))]
 """Any valid credential, whatever its scopes."""
 RequireRead = Annotated[Principal, Depends(require("read"))]
 RequireRun = Annotated[Principal, Depends(require("run"))]
+RequireReadTolerant = Annotated[Principal, Depends(require("read", tolerant=True))]
+RequireRunTolerant = Annotated[Principal, Depends(require("run", tolerant=True))]
 RequireRegister = Annotated[Principal, Depends(require("register"))]
 RequireAdmin = Annotated[Principal, Depends(require("administer"))]
 RequireMetrics = Annotated[Principal, Depends(require("metrics"))]

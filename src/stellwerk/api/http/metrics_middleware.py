@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stellwerk.api.http.audit import HANDSHAKE, origin_of
+from stellwerk.api.http.auth import presented_key
 from stellwerk.api.http.response_start import on_response_start
 from stellwerk.logs import NotSecret
 from stellwerk.metrics import Counter, Histogram
@@ -24,7 +25,7 @@ logger = structlog.get_logger(__name__)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", HANDSHAKE})
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STREAMS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
-_KEY = re.compile(r"bearer sw_([0-9A-Za-z]{12})_", re.IGNORECASE)
+_KEY = re.compile(r"sw_([0-9A-Za-z]{12})_")
 LOGGED_PER_MINUTE = 60
 
 
@@ -97,7 +98,7 @@ class AuthFailureLog:
         if self._logged >= LOGGED_PER_MINUTE:
             self._left_out += 1
             return
-        shown = _KEY.match(Headers(scope=scope).get("authorization", ""))
+        shown = _KEY.match(presented_key(Headers(scope=scope)))
         route = getattr(scope.get("route"), "path", None)
         logger.warning(
             "request_refused",
