@@ -13,7 +13,7 @@ from stellwerk.envelope.model import AskUser, UserAnswer
 from stellwerk.envelope.payloads import Answered, Asked
 from stellwerk.errors import InvalidField
 from stellwerk.spec.review_requests import requested_actions
-from stellwerk.views.questions import check_answer
+from stellwerk.views.questions import check_answer, resume_value
 from tests.agents.agent_runs import Conversation, asks, ended, ends, result
 from tests.runs import review_graphs
 
@@ -270,3 +270,16 @@ def test_a_value_of_another_form_stays_a_question_of_its_own(value: Any) -> None
 def test_a_question_that_an_earlier_version_asked_is_answered_as_it_was() -> None:
     old = Asked(ask_id="a", question="{…}", data={"action_requests": [], "review_configs": []})
     check_answer(old, Answered(ask_id="a", data={"decisions": [{"type": "approve"}]}))
+
+
+@pytest.mark.parametrize("given", [{"decisions": [{"type": "approve"}]}, [{"type": "accept"}], {"type": "approve"}])
+def test_an_approval_of_ours_takes_the_answer_to_a_request_for_review(given: Any) -> None:
+    ours = Asked(ask_id="q1", question="ok?", kind="approval", tool_name="pay", data={"type": "tool_approval"})
+    assert resume_value(ours, Answered(ask_id="q1", data=given)) == {"type": "approve"}
+
+
+def test_an_edited_action_may_be_named_in_camel_case() -> None:
+    ours = Asked(ask_id="q1", question="ok?", kind="approval", tool_name="pay")
+    edited = {"name": "pay", "args": {"to": "Bob"}}
+    given = {"decisions": [{"type": "edit", "editedAction": edited}]}
+    assert resume_value(ours, Answered(ask_id="q1", data=given)) == {"type": "edit", "edited_action": edited}

@@ -140,7 +140,10 @@ async def test_an_approval_is_an_interrupt_that_says_what_it_takes_and_shows_the
     (ask,) = asks(await session.send("go"))
     (interrupt,) = Hook().read(received(runs.DIALECT, session.log)).values["__interrupt__"]
     assert interrupt["id"] == ask.payload.ask_id
-    assert (interrupt["value"]["type"], interrupt["value"]["args"]) == ("tool_approval", {"at": "sky"})
+    (wanted,) = interrupt["value"]["action_requests"]
+    assert (wanted["name"], wanted["args"]) == ("look", {"at": "sky"})
+    config = {"action_name": "look", "allowed_decisions": ["approve", "reject"]}
+    assert interrupt["value"]["review_configs"] == [config]
     assert interrupt["response_schema"]["discriminator"]["mapping"].keys() == {"approve", "reject"}
     await session.answer({ask.payload.ask_id: {"type": "reject", "message": "no"}})
     (tool,) = [m for m in Hook().read(received(runs.DIALECT, session.log)).values["messages"] if m["type"] == "tool"]

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stellwerk.dialects.base import Cursor, Dialect, translate
-from stellwerk.envelope.model import Envelope, RunStart, decode
+from stellwerk.dialects.base import Cursor, Dialect, RecallingTranslator, translate
+from stellwerk.envelope.model import Envelope, RunStart, decode, type_of
 from tests.golden.files import BY_NAME, DIALECTS, run_file
 
 START: Cursor = (0, 0)
@@ -32,7 +33,11 @@ def beginning(dialect: Dialect, log: list[Envelope], position: int) -> int:
 
 def frames(dialect: Dialect, log: list[Envelope], *, skip: int = 0) -> Iterator[tuple[Cursor, bytes]]:
     story = enumerate(log[skip:], start=skip + 1)
-    return ((at, dialect.frame(at, chunk)) for at, chunk in translate(dialect.translator("session"), story))
+    earlier = [envelope for envelope in log[:skip] if type_of(envelope) in dialect.recalls]
+    translator = dialect.translator("session")
+    for envelope in earlier:
+        cast(RecallingTranslator, translator).recall(envelope)
+    return ((at, dialect.frame(at, chunk)) for at, chunk in translate(translator, story))
 
 
 def continued(dialect: Dialect, log: list[Envelope], after: Cursor) -> list[tuple[Cursor, bytes]]:

@@ -159,8 +159,10 @@ def decisions_in(data: Any) -> list[Any] | None:
 
 
 def our_decision(given: Any) -> Any:
-    """A decision in the form of our approvals, if it is a HumanResponse of Agent Inbox."""
+    """A decision in the form of our approvals, from a HumanResponse of Agent Inbox or an edit in camel case."""
     match given:
+        case {"type": "edit", "editedAction": dict(edited)}:
+            return {"type": "edit", "edited_action": edited}
         case {"type": "accept" | "ignore" as kind}:
             return {"type": _OUR_TYPES[kind]}
         case {"type": "response", "args": text}:

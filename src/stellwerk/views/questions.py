@@ -108,11 +108,10 @@ def _decision(question: Asked, answer: Answered) -> Any:
     if answer.refused:
         return {"type": "reject", **({"message": answer.text} if answer.text else {})}
     given = answer.text if answer.data is None else answer.data
-    if _is_review(question):
-        decisions = decisions_in(given)
-        if decisions is not None and len(decisions) == 1:
-            given = decisions[0]
-        given = our_decision(given)
+    decisions = decisions_in(given)
+    if decisions is not None and len(decisions) == 1:
+        given = decisions[0]
+    given = our_decision(given)
     if isinstance(given, str):
         given = decision_in_words(given, question.tool_name, question.options)
     return {"type": given} if isinstance(given, str) else given

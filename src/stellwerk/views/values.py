@@ -6,7 +6,7 @@ or graph inside; the caller feeds each with its own envelopes. A message keeps t
 id of its first tokens, so a client finds the same message in every snapshot.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -55,6 +55,8 @@ def _whole(before: Any, changed: p.StateChanged) -> Any:
     return checklist.to_json(checklist.merged(known, new))
 
 
+TASK = "task"
+"""The tool by which LangGraph's clients know a sub-agent: with ``description`` and ``subagent_type``."""
 _ROLES = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
 _CUT_OFF = "The call was cut off before it ended."
 _TODO_STATUS = {"completed": "completed", "skipped": "completed", "in_progress": "in_progress"}
@@ -99,6 +101,15 @@ class DraftMessage:
         block.text += text
         return block
 
+    def called(self, call: Block) -> Json:
+        """Return a tool call as far as it is written; its arguments once they are whole."""
+        return {
+            "type": "tool_call",
+            "id": call.tool_call_id,
+            "name": call.name,
+            "args": self.arguments(call.tool_call_id) or {},
+        }
+
     def calls(self) -> list[Block]:
         return [block for block in self.blocks.values() if block.kind == "tool"]
 
@@ -128,24 +139,36 @@ class DraftMessage:
 class Values:
     model_messages: dict[str, Json] = field(default_factory=dict)
     """Messages of completed model calls, by provider ids; shared by all graphs of a session."""
+    agents: Collection[str] = ()
+    """Names of sub-agents that are called by their own names; their calls are shown as ``task``."""
+    recalls: bool = False
+    """It is fed without the pieces of messages: their texts come with the whole ones."""
     drafts: dict[str, DraftMessage] = field(default_factory=dict)
     """Open model calls, by call_id."""
     touched: Block | None = None
     """The block that the latest envelope extended."""
     _messages: dict[str, Json] = field(default_factory=dict)
     _keys: Json = field(default_factory=dict)
-    _asked: dict[str, Json] = field(default_factory=dict)
+    _asked: dict[str, p.Asked] = field(default_factory=dict)
     _answers: dict[str, str] = field(default_factory=dict)
     """The id of the tool message, by call; a retried call has that of the first attempt."""
     _runs: dict[str, str] = field(default_factory=dict)
     """The run of every message that is not the user's."""
     _unsure: dict[str, set[str]] = field(default_factory=dict)
     """The tool calls of messages that may not be in the graph's state, by message id."""
+    _enqueued: dict[str, m.Message] = field(default_factory=dict)
+    """Messages that wait for their run, by message id."""
+    _with_reasoning: list[str] = field(default_factory=list)
+    _without_text: set[str] = field(default_factory=set)
+    """Recalled messages whose texts have not come yet."""
 
     @property
     def interrupts(self) -> list[Json]:
         """Open questions in LangGraph's form, as under ``__interrupt__``."""
-        return list(self._asked.values())
+        together: dict[str, list[p.Asked]] = {}
+        for asked in self._asked.values():
+            together.setdefault(asked.interrupt_id or asked.ask_id, []).append(asked)
+        return [_interrupt(interrupt_id, asked) for interrupt_id, asked in together.items()]
 
     def snapshot(self) -> Json:
         """Return the whole state; later envelopes do not change it."""
@@ -162,6 +185,8 @@ class Values:
         match envelope:
             case m.LlmStart() | m.LlmToken() | m.LlmEnd() | m.ToolStart() | m.ToolUpdate() | m.ToolEnd():
                 return self._call(envelope)
+            case m.Message(payload=said) if _is_enqueued(envelope):
+                self._enqueued[said.message_id] = envelope
             case m.Message(payload=said):
                 return self._said(envelope, said)
             case m.State(payload=changed):
@@ -170,16 +195,32 @@ class Values:
             case m.Update(payload=updated) if isinstance(updated.delta, dict):
                 # A client's change may have messages; a reducer of the graph decides what becomes of them.
                 return self._set({key: value for key, value in updated.delta.items() if key != "messages"})
-            case m.RunStart(payload=started) if started.replaces:
-                return self._remove([mid for mid, run in self._runs.items() if run == started.replaces])
+            case m.RunStart(payload=started):
+                return self._run_starts(envelope, started)
             case m.AskUser(payload=asked):
-                self._asked[asked.ask_id] = _interrupt(asked)
+                self._asked[asked.ask_id] = asked
                 self._called(asked.tool_call_id)
             case m.UserAnswer(payload=answered):
                 self._asked.pop(answered.ask_id, None)
             case m.RunEnd(payload=over):
                 return self._run_over(over)
         return None
+
+    def _run_starts(self, envelope: m.RunStart, started: p.RunStarted) -> Json | None:
+        """A new trace keeps the texts of earlier messages, and not their reasoning."""
+        if started.trigger in ("message", "regenerate"):
+            for message_id in self._with_reasoning:
+                if (message := self._messages.get(message_id)) is not None:
+                    self._messages[message_id] = message | {"content": text_of(message["content"])}
+            self._with_reasoning.clear()
+        change: Json = {"messages": []}
+        if started.replaces:
+            gone = self._remove([mid for mid, run in self._runs.items() if run == started.replaces])
+            change["messages"] += (gone or change)["messages"]
+        waited = self._enqueued.pop(started.message_id or "", None)
+        if waited is not None:
+            change["messages"] += (self._said(waited, waited.payload) or {"messages": []})["messages"]
+        return change if change["messages"] else None
 
     def _run_over(self, over: p.RunEnded) -> Json | None:
         """Remove the texts of models that the graph did not put into its state."""
@@ -189,6 +230,9 @@ class Values:
         left_out = [message_id for message_id, calls in self._unsure.items() if not (waits and calls)]
         for message_id in left_out:
             del self._unsure[message_id]
+        if not waits:
+            left_out += self._without_text
+            self._without_text.clear()
         return self._remove(left_out)
 
     def _called(self, tool_call_id: str | None) -> None:
@@ -208,11 +252,11 @@ class Values:
             case m.ToolStart(payload=called) if called.kind != "graph":  # graphs have no message
                 self._answers[call] = self._answers.get(called.retry_of or "", call)
                 self._called(called.tool_call_id)
-            case m.ToolUpdate(payload=update) if call in self.drafts:
+            case m.ToolUpdate(payload=update) if call in self.drafts and update.tool_name not in self.agents:
                 tool_call_id, name = update.tool_call_id or "", update.tool_name or ""
                 self.touched = self.drafts[call].write(tool_call_id, name, update.text or "")
             case m.ToolEnd(payload=result) if call in self._answers:
-                return self._put(_tool_message(self._answers[call], result), envelope.run_id)
+                return self._put(self._tool_message(call, result), envelope.run_id)
         return None
 
     def _finished(self, envelope: m.LlmEnd, draft: DraftMessage) -> Json | None:
@@ -220,27 +264,39 @@ class Values:
         if ended.status != "ok":
             return None
         calls = [self._wanted(draft, ref.tool_call_id, ref.name, ref.args) for ref in ended.tool_calls or ()]
-        if not draft.blocks:  # it was not streamed, or empty
+        if not draft.blocks and not self.recalls:  # it was not streamed, or empty
             return None
         message = {"type": "ai", "id": draft.message_id, "content": draft.content(), "tool_calls": calls}
         if draft.is_draft:
             self._unsure[draft.message_id] = {call["id"] for call in calls}
         self.model_messages[ended.message_id] = {**message, **closing_of(envelope)}
+        if not draft.blocks:
+            self._without_text.add(draft.message_id)
+        if not draft.plain:
+            self._with_reasoning.append(draft.message_id)
         return self._put(self.model_messages[ended.message_id], envelope.run_id)
 
     def _wanted(self, draft: DraftMessage, call_id: str, name: str, args: Json | None) -> Json:
         known = args or draft.arguments(call_id) or {}
+        if name in self.agents:
+            name, known = TASK, delegated(name, known)
         if ("tool", call_id) not in draft.blocks:
             draft.write(call_id, name, msgspec.json.encode(known).decode())
         return {"type": "tool_call", "id": call_id, "name": name, "args": known}
+
+    def _tool_message(self, call: str, ended: p.ToolEnded) -> Json:
+        message = _tool_message(self._answers[call], ended)
+        return message | {"name": TASK} if ended.tool_name in self.agents else message
 
     def _said(self, envelope: m.Message, said: p.Said) -> Json | None:
         streamed = self.model_messages.get(said.message_id)
         message_id = said.message_id if streamed is None else streamed["id"]
         self._unsure.pop(message_id, None)
         if said.action == "removed":
+            self._enqueued.pop(message_id, None)
             return self._remove([message_id])
         content = _content(said)
+        self._without_text.discard(message_id)
         known = self._messages.get(message_id)
         if known is not None and isinstance(content, str) and text_of(known["content"]) == content:
             return None
@@ -267,6 +323,12 @@ class Values:
     def _remove(self, ids: Iterable[str]) -> Json | None:
         gone = [mid for mid in ids if self._messages.pop(mid, None) is not None]
         return {"messages": [{"type": "remove", "id": mid, "content": ""} for mid in gone]} if gone else None
+
+
+def _is_enqueued(envelope: m.Message) -> bool:
+    """Whether the message waits for a run; messages from before the session belong to none either."""
+    said = envelope.payload
+    return envelope.run_id is None and (said.role, said.status, said.action) == ("user", "first", "added")
 
 
 def closing_of(end: m.LlmEnd) -> Json:
@@ -322,14 +384,44 @@ def _part(part: p.TextPart | p.FilePart) -> Json:
     return {"type": "file", "file_id": part.document_id, "mime_type": part.mime, "extras": extras}
 
 
-def _interrupt(asked: p.Asked) -> Json:
+def delegated(agent: str, args: Json) -> Json:
+    """Return the arguments of a call of a sub-agent as LangGraph's clients know them."""
+    task = args.get("description", args.get("task", ""))
+    more = {name: value for name, value in args.items() if name not in ("description", "task")}
+    return {"description": task, "subagent_type": agent, **more}
+
+
+def _interrupt(interrupt_id: str, together: Sequence[p.Asked]) -> Json:
     """Return the interrupt in the graph's own form; for ``ask_user``, as its arguments."""
+    asked = together[0]
     value = asked.data
-    if value is None:
+    if asked.kind == "approval":
+        value = _review(together)
+    elif value is None:
         known = {name: getattr(asked, name) for name in ("question", "options", "default", "schema")}
         value = {name: given for name, given in known.items() if given is not None}
-    interrupt = {"id": asked.ask_id, "value": value}
-    return interrupt if asked.schema is None else {**interrupt, "response_schema": asked.schema}
+    interrupt = {"id": interrupt_id, "value": value}
+    if asked.schema is None or len(together) > 1:
+        return interrupt
+    return {**interrupt, "response_schema": asked.schema}
+
+
+def _review(together: Sequence[p.Asked]) -> Any:
+    """Return what is to be approved, as LangChain's HITLRequest; Agent Inbox's form stays, as its graph expects it."""
+    values = [asked.data for asked in together]
+    if all(isinstance(value, list) for value in values):
+        return [request for value in values for request in value]
+    if any("action_request" in value for value in values if isinstance(value, dict)):
+        return values[0]
+    requests: list[Json] = []
+    configs: list[Json] = []
+    for asked in together:
+        action = {"name": asked.tool_name or "", "args": asked.args or {}, "description": asked.question}
+        config = {"action_name": action["name"], "allowed_decisions": asked.options or []}
+        own = asked.data if isinstance(asked.data, dict) else {}
+        requests += own.get("action_requests", [action])
+        configs += [each for each in own.get("review_configs", [config]) if each not in configs]
+    return {"action_requests": requests, "review_configs": configs}
 
 
 def _todos(checklist: Any) -> Json:

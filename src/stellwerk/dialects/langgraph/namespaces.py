@@ -12,10 +12,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stellwerk.envelope import model as m
-from stellwerk.views.values import Block, DraftMessage, Json, Values
+from stellwerk.views.values import TASK, Block, DraftMessage, Json, Values, delegated
 
 MODEL, TOOLS, START = "model", "tools", "__start__"
 """Node names of LangChain's agents, for envelopes without a node."""
+RECALLED = (
+    *("run_start", "run_end", "message", "llm_start", "llm_end", "tool_start", "tool_end"),
+    *("ask_user", "user_answer", "state", "update"),
+)
+"""The types that lead to the state at the start of a trace: all but the pieces of messages, which are most."""
 _SEPARATORS = re.compile("[|\x00-\x20\x7f\x85\u2028\u2029]")
 """Characters that end a segment or a line of SSE; ids and names are not trusted."""
 
@@ -37,8 +42,12 @@ class Call(Namespace):
         called = start.payload
         kind = (called.node or called.tool_name) if called.kind == "graph" else TOOLS
         segment = _SEPARATORS.sub("_", f"{kind}:{called.tool_call_id}")
-        super().__init__((*around.path, segment), Values(around.values.model_messages))
+        above = around.values
+        super().__init__((*around.path, segment), Values(above.model_messages, above.agents, above.recalls))
         self.called = called
+        is_task = called.tool_name in above.agents
+        self.name = TASK if is_task else called.tool_name
+        self.args = delegated(called.tool_name, called.args) if is_task else called.args
         self.around = around
         self.node = called.node or TOOLS
         """Its node in the graph around."""
@@ -104,6 +113,12 @@ class Namespaces:
     root: Namespace = field(default_factory=Namespace)
     open: dict[str, Call] = field(default_factory=dict)
     """By call, in the order of their starts."""
+
+    def recall(self, envelope: m.Envelope) -> None:
+        """Feed an envelope from before the trace, of the types in ``RECALLED``."""
+        self.root.values.recalls = True
+        self.feed(envelope)
+        self.root.values.recalls = False
 
     def feed(self, envelope: m.Envelope) -> Effect:
         namespace = self._place(envelope)

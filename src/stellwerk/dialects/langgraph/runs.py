@@ -2,9 +2,10 @@
 
 An SSE event is named by its mode and the namespace of its graph. Clients join
 the chunks of a message by its id, and the next ``values`` replaces everything:
-so ``values`` without the text takes back an abandoned model call. Feed it the
-whole session, as ``values`` holds the whole conversation; a client of one run
-reads that run's part.
+so ``values`` without the text takes back an abandoned model call. It is fed from
+the start of a trace and recalls what was before, as ``values`` holds the whole
+conversation; a client of one run reads that run's part. The modes events, debug,
+tasks and checkpoints have no events.
 """
 
 from collections.abc import Iterator
@@ -12,22 +13,73 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from stellwerk.dialects.base import Chunk, Dialect, named_sse
-from stellwerk.dialects.langgraph.namespaces import Effect, Namespace, Namespaces
+from stellwerk.dialects.langgraph.namespaces import RECALLED, Effect, Namespace, Namespaces
 from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import RunEnded, ToolUpdated
-from stellwerk.views.values import Block, DraftMessage, Json, closing_of
+from stellwerk.views.values import Block, DraftMessage, Json, Values, closing_of
 
 Event = tuple[str, Namespace, Any]
+ALL_MODES = frozenset({"values", "updates", "messages-tuple", "custom"})
+_MODES = {"values": "values", "updates": "updates", "messages": "messages-tuple", "custom": "custom"}
+"""The mode that an event belongs to; the others are sent in every mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsOptions:
+    modes: frozenset[str] = ALL_MODES
+    subgraphs: bool = True
+    agents: frozenset[str] = frozenset()
+    """Names of sub-agents that are called by their own names."""
+    thread_id: str | None = None
+    """The name by which the client knows the session."""
 
 
 @dataclass
 class RunsTranslator:
     session_id: str
-    _namespaces: Namespaces = field(default_factory=Namespaces)
+    options: RunsOptions = RunsOptions()
+    _namespaces: Namespaces = field(init=False)
+    _whole: dict[str, Json] = field(default_factory=dict)
+    """In the mode ``messages``: open messages as far as they were sent."""
+
+    def __post_init__(self) -> None:
+        self._namespaces = Namespaces(Namespace(values=Values(agents=self.options.agents)))
+
+    def recall(self, envelope: m.Envelope) -> None:
+        self._namespaces.recall(envelope)
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
-        for name, namespace, data in self._events(envelope, self._namespaces.feed(envelope)):
-            yield {"event": "|".join((name, *namespace.path)), "data": data}
+        effect = self._namespaces.feed(envelope)
+        for name, namespace, data in self._events(envelope, effect):
+            if namespace.path and not self.options.subgraphs:
+                continue
+            for shown, content in self._in_modes(name, data, effect):
+                yield {"event": "|".join((shown, *namespace.path)), "data": content}
+
+    def _in_modes(self, name: str, data: Any, effect: Effect) -> Iterator[tuple[str, Any]]:
+        mode, modes = _MODES.get(name), self.options.modes
+        if mode is None or mode in modes:
+            yield name, data
+        elif name == "messages" and "messages" in modes:
+            message, metadata = data
+            yield from self._so_far(message, metadata, effect)
+
+    def _so_far(self, message: Json, metadata: Json, effect: Effect) -> Iterator[tuple[str, Any]]:
+        """Send whole messages in place of their chunks: partial ones, and then the complete one."""
+        message_id, draft = message["id"], effect.draft
+        if message_id not in self._whole:
+            self._whole[message_id] = message
+            yield "messages/metadata", {message_id: {"metadata": metadata}}
+        if draft is None or "chunk_position" in message:
+            known = effect.change["messages"][0] if effect.change else message
+            self._whole.pop(message_id)
+            yield "messages/complete", [known]
+        else:
+            calls = [draft.called(call) for call in draft.calls()]
+            yield (
+                "messages/partial",
+                [{"type": "ai", "id": message_id, "content": draft.content(), "tool_calls": calls}],
+            )
 
     def _events(self, envelope: m.Envelope, effect: Effect) -> Iterator[Event]:
         match envelope:
@@ -111,7 +163,7 @@ class RunsTranslator:
     def _metadata(self, effect: Effect) -> Json:
         envelope = effect.envelope
         return {
-            "thread_id": self.session_id,
+            "thread_id": self.options.thread_id or self.session_id,
             "run_id": envelope.run_id,
             "langgraph_node": effect.node,
             "langgraph_checkpoint_ns": "|".join(effect.namespace.path),
@@ -144,4 +196,12 @@ def _call_chunk(draft: DraftMessage, block: Block, args: str, *, first: bool) ->
     }
 
 
-DIALECT = Dialect("langgraph", "text/event-stream", lambda session_id, _: RunsTranslator(session_id), named_sse)
+DIALECT = Dialect(
+    "langgraph",
+    "text/event-stream",
+    RunsTranslator,
+    named_sse,
+    memory="trace",
+    recalls=RECALLED,
+    options=RunsOptions(),
+)

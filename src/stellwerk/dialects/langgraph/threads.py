@@ -14,11 +14,11 @@ from typing import Any, assert_never
 import msgspec
 
 from stellwerk.dialects.base import Chunk, Cursor, Dialect
-from stellwerk.dialects.langgraph.namespaces import START, Call, Effect, Namespace, Namespaces
+from stellwerk.dialects.langgraph.namespaces import RECALLED, START, Call, Effect, Namespace, Namespaces
 from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import Checkpointed, ModelEnded, RunEnded, ToolEnded
 from stellwerk.envelope.to_json import one_line
-from stellwerk.views.values import Block, DraftMessage, Json, text_of, usage_of
+from stellwerk.views.values import Block, DraftMessage, Json, Values, text_of, usage_of
 
 PER_POSITION = 100_000
 """Numbers of ``seq`` per envelope: 1200003 is event 3 of position 12."""
@@ -134,14 +134,32 @@ class _Messages:
         return next((other for other in self._open.values() if other.place == streamed.place), None)
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadsOptions:
+    agents: frozenset[str] = frozenset()
+    """Names of sub-agents that are called by their own names."""
+
+
 @dataclass
 class ThreadsTranslator:
     session_id: str
-    _namespaces: Namespaces = field(default_factory=Namespaces)
+    options: ThreadsOptions = ThreadsOptions()
+    _namespaces: Namespaces = field(init=False)
     _messages: _Messages = field(default_factory=_Messages)
     _asks: dict[str, Namespace] = field(default_factory=dict)
     _checkpoints: list[str] = field(default_factory=list)
     _system: str = ""
+
+    def __post_init__(self) -> None:
+        self._namespaces = Namespaces(Namespace(values=Values(agents=self.options.agents)))
+
+    def recall(self, envelope: m.Envelope) -> None:
+        self._namespaces.recall(envelope)
+        match envelope:
+            case m.RunStart(payload=started):
+                self._system = started.system
+            case m.SubgraphCheckpoint(payload=saved) if envelope.call_id not in self._namespaces.open:
+                self._checkpoints.append(saved.checkpoint_id)
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         for number, event in enumerate(self._events(envelope, self._namespaces.feed(envelope))):
@@ -170,7 +188,7 @@ class ThreadsTranslator:
             case m.Message():
                 yield from _message(effect)
             case m.AskUser(payload=asked):
-                self._asks[asked.ask_id] = effect.namespace
+                self._asks[asked.interrupt_id or asked.ask_id] = effect.namespace
             case m.SubgraphCheckpoint(payload=saved) if effect.namespace is self._namespaces.root:
                 yield from self._checkpoint(saved)
             case m.State() | m.Update():
@@ -263,7 +281,7 @@ def _enter(namespace: Namespace) -> Iterator[_Event]:
 def _tool_starts(call: Call) -> Iterator[_Event]:
     called = call.called
     if called.kind != "graph":
-        yield _tool_event(call, "tool-started", tool_name=called.tool_name, input=called.args)
+        yield _tool_event(call, "tool-started", tool_name=call.name, input=call.args)
     if called.kind != "tool":
         yield from _enter(call)
 
@@ -341,9 +359,23 @@ def _final(draft: DraftMessage, block: Block) -> Json:
     return {"type": "tool_call", "id": block.tool_call_id, "name": block.name, "args": args or {}}
 
 
+def _place(chunk: Chunk) -> tuple[str, tuple[str, ...]]:
+    """The method and the namespace of an event, by which clients subscribe."""
+    return chunk["method"], tuple(chunk["params"]["namespace"])
+
+
 def _frame(cursor: Cursor, chunk: Chunk) -> bytes:
     method = str(chunk["method"]).encode()
     return b"event: %b\nid: %d\ndata: %b\n\n" % (method, chunk["seq"], one_line(msgspec.json.encode(chunk)))
 
 
-DIALECT = Dialect("langgraph-threads", "text/event-stream", lambda session_id, _: ThreadsTranslator(session_id), _frame)
+DIALECT = Dialect(
+    "langgraph-threads",
+    "text/event-stream",
+    ThreadsTranslator,
+    _frame,
+    memory="trace",
+    recalls=(*RECALLED, "subgraph_checkpoint"),
+    options=ThreadsOptions(),
+    tag=_place,
+)
