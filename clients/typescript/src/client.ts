@@ -18,6 +18,8 @@ export interface NewMessage extends RunParameters {
   readonly text: string;
   readonly documents?: readonly string[] | undefined;
   readonly if_busy?: "reject" | "enqueue" | "interrupt" | undefined;
+  /** An id of your own; the same one with the same content is the same request. */
+  readonly message_id?: string | undefined;
 }
 
 /** For graphs, by their schemas. */

@@ -36,6 +36,8 @@ export interface Accepted {
   /** The cursor from which a stream shows the whole run. */
   readonly after: number;
   readonly status: "accepted" | "enqueued" | "noted";
+  /** The run that an enqueued message will start; `run_id` is the one under way. */
+  readonly queued_run_id?: string;
   readonly open_asks?: readonly string[];
   /** Enqueued messages withdrawn because this one interrupted a round. */
   readonly withdrawn?: readonly Withdrawn[];

@@ -27,7 +27,7 @@ from stellwerk.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from stellwerk.client.client import Client, Event, Session
+    from stellwerk.client import Client, Event, Session
 
 _TO_THE_MINUTE = "%Y-%m-%d %H:%M"
 _SESSION_ID = re.compile(r"[0-9A-Za-z]{22}")

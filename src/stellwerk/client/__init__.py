@@ -1,5 +1,6 @@
 """HTTP client of a server, for Python and the command line. Never imports the server itself."""
 
-from stellwerk.client.client import Accepted, Client, Event, Problem, Session, Stopped, Unreachable
+from stellwerk.client.client import Client, Event, Problem, Unreachable
+from stellwerk.client.responses import Accepted, Session, Stopped
 
 __all__ = ["Accepted", "Client", "Event", "Problem", "Session", "Stopped", "Unreachable"]

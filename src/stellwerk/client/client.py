@@ -9,16 +9,28 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 from urllib.parse import quote
 
 import httpx2
 import msgspec
 from msgspec import Struct
 
+from stellwerk.client.responses import (
+    Accepted,
+    ChangedGraphState,
+    EventPage,
+    GraphCheckpoint,
+    GraphState,
+    History,
+    MessageParameters,
+    Session,
+    SessionDefaults,
+    SessionPage,
+    Stopped,
+)
 from stellwerk.envelope.model import Envelope
 from stellwerk.envelope.ndjson import LineBuffer, LineTooLong
-from stellwerk.envelope.payloads import FilePart
 from stellwerk.errors import InvalidInput, StellwerkError
 
 URL = "http://127.0.0.1:8000"
@@ -32,133 +44,6 @@ _STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=10.0)
 _LONGEST_PAUSE = 5.0
 _NDJSON = {"Accept": "application/x-ndjson"}
 _Kind = TypeVar("_Kind")
-
-
-class Session(Struct, frozen=True, kw_only=True):
-    """A session and its status."""
-
-    id: str
-    agent_system_id: str
-    title: str | None = None
-    """The beginning of the first message, in one line."""
-    created_at: float
-    last_activity_at: float | None = None
-    """None from an older server."""
-    position: int
-    """The last position of its log."""
-    status: str
-    round: int
-    awaiting_user_input: bool = False
-    user_id: str | None = None
-    config: dict[str, Any] | None = None
-    """For its messages, unless they have their own; not in lists."""
-    context: dict[str, Any] | None = None
-
-
-class Withdrawn(Struct, frozen=True, kw_only=True):
-    """An enqueued message that a stop withdrew: it starts nothing, and may be sent again."""
-
-    message_id: str
-    text: str
-    documents: tuple[FilePart, ...] = ()
-    input: Any = None
-    config: dict[str, Any] | None = None
-    context: dict[str, Any] | None = None
-
-
-class MessageParameters(TypedDict, total=False):
-    """Input, config and context of the runs of a message; when it starts, and who is informed of its end."""
-
-    input: Any
-    config: Mapping[str, Any]
-    context: Mapping[str, Any]
-    after_seconds: float
-    start_at: float
-    webhook: str
-
-
-class SessionDefaults(TypedDict, total=False):
-    """Config and context of the messages of a session."""
-
-    config: Mapping[str, Any] | None
-    context: Mapping[str, Any] | None
-
-
-class Accepted(Struct, frozen=True, kw_only=True):
-    """A message or an answer that is stored in the log."""
-
-    round: int
-    run_id: str
-    position: int
-    after: int
-    """The cursor that shows the run whole."""
-    status: str
-    """accepted, enqueued behind another round, or noted while other questions are open."""
-    message_id: str | None = None
-    ask_id: str | None = None
-    open_asks: tuple[str, ...] = ()
-    withdrawn: tuple[Withdrawn, ...] = ()
-    """The enqueued messages that were withdrawn because this one interrupted a round."""
-
-
-class Stopped(Struct, frozen=True, kw_only=True):
-    """A session without a current run."""
-
-    status: str
-    round: int
-    position: int
-    run_id: str | None = None
-    withdrawn: tuple[Withdrawn, ...] = ()
-
-
-class GraphState(Struct, frozen=True, kw_only=True):
-    """The state of a session's graph at a checkpoint; before the first one it is empty."""
-
-    values: Any
-    next: tuple[str, ...]
-    """The nodes that would run next."""
-    tasks: tuple[dict[str, Any], ...] = ()
-    """Those nodes, with the interrupts that wait for an answer."""
-    checkpoint_id: str | None = None
-    parent_checkpoint_id: str | None = None
-    created_at: float | None = None
-    source: str | None = None
-    step: int | None = None
-
-
-class GraphCheckpoint(Struct, frozen=True, kw_only=True):
-    checkpoint_id: str
-    created_at: float
-    source: str
-    step: int
-    next: tuple[str, ...]
-    node: str | None = None
-    """The nodes of its step."""
-    run_id: str | None = None
-    position: int | None = None
-    parent_checkpoint_id: str | None = None
-
-
-class ChangedGraphState(Struct, frozen=True, kw_only=True):
-    """A change of the state that is stored."""
-
-    checkpoint_id: str
-    position: int
-    next: tuple[str, ...] = ()
-
-
-class _History(Struct, frozen=True, kw_only=True):
-    checkpoints: list[GraphCheckpoint]
-
-
-class EventPage(Struct, frozen=True, kw_only=True):
-    events: list[msgspec.Raw]
-    next: int
-
-
-class SessionPage(Struct, frozen=True, kw_only=True):
-    sessions: list[Session]
-    next: str | None = None
 
 
 class _Head(Struct, frozen=True):
@@ -334,7 +219,7 @@ class Client:
     async def history(self, session_id: str, *, before: str | None = None, limit: int = 20) -> list[GraphCheckpoint]:
         """Checkpoints of the session's graph, the newest first; ``before`` is the last one seen."""
         query: dict[str, Any] = {"limit": limit} if before is None else {"limit": limit, "before": before}
-        page = await self.ask(_History, "GET", f"/sessions/{part(session_id)}/state/history", params=query)
+        page = await self.ask(History, "GET", f"/sessions/{part(session_id)}/state/history", params=query)
         return page.checkpoints
 
     async def update_state(

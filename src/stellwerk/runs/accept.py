@@ -3,6 +3,7 @@
 Which input is accepted depends on the state of the session: this is its state machine.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -59,7 +60,7 @@ def recall_answer(tx: Transaction, tenant: str, session_id: str, *, key: str | N
     if not known:
         return None
     if known[0] != request:
-        raise Conflict("this Idempotency-Key was used with another request; take a new key", code="key_reused")
+        raise commands.key_reused(key or "")
     return msgspec.json.decode(known[1], type=Accepted)
 
 
@@ -84,6 +85,8 @@ def _accept(tx: Transaction, command: RunCommand) -> AcceptedRun:
 
 
 def _send(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
+    if send.is_clients_id:
+        _refuse_used_id(tx, send)
     if send.if_busy == "enqueue" and _state_of(status) in ("running", "awaiting"):
         return _enqueue(tx, send, status)
     _refuse_message(status)
@@ -94,13 +97,25 @@ def _send(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
     return _accepted(tx, send, start, begun, message_id=send.message_id, withdrawn=withdrawn, **_delay(send))
 
 
+def _refuse_used_id(tx: Transaction, send: Send) -> None:
+    """
+    Raises:
+        Conflict: the log has a message with the id that the client chose.
+    """
+    rows = tx.rows("messages_naming", send.session_id, sys.maxsize, send.message_id, send.tenant)
+    named = [decode(body) for (body,) in rows]
+    if any(isinstance(e, Message) and e.payload.message_id == send.message_id for e in named):
+        raise commands.message_id_used(send.message_id)
+
+
 def _enqueue(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
     if count_rows(tx, "count_enqueued", send.session_id, send.tenant) >= send.queue_limit:
         raise Overloaded("as many messages wait in this session as this server takes; send this again later")
     noted = _note(tx, send, commands.input_envelopes(send, trace_id=None, run_id=None))
     later = (send.message_id, send.run_id, send.system, send.system_version, *send.options)
     tx.run("put_into_inbox", send.session_id, noted.last, send.tenant, *later)
-    return _accepted(tx, send, status, noted, message_id=send.message_id, status="enqueued", **_delay(send))
+    details = {"message_id": send.message_id, "queued_run_id": send.run_id, **_delay(send)}
+    return _accepted(tx, send, status, noted, status="enqueued", **details)
 
 
 def _delay(send: Send) -> dict[str, Any]:
@@ -182,7 +197,7 @@ def _stop(tx: Transaction, stop: Stop) -> StopResult:
     tx.run("empty_inbox", stop.session_id, stop.tenant)
     enqueued = [decode(body) for (body,) in rows]
     waiting = [commands.withdrawn_from(each) for each in enqueued if isinstance(each, Message)]
-    removals: list[Envelope] = [commands.withdrawal(each.message_id, at=stop.at) for each in waiting]
+    removals: list[Envelope] = [_withdrawal(tx, stop, each.message_id) for each in waiting]
     match _state_of(status):
         case "running":
             request = commands.stop_envelope(stop, trace_id=status.trace_id, run_id=status.run_id or "")
@@ -198,6 +213,13 @@ def _stop(tx: Transaction, stop: Stop) -> StopResult:
         case _:
             stored = _note(tx, stop, removals).stored if removals else []
             return StopResult(status, None, stored, waiting)
+
+
+def _withdrawal(tx: Transaction, command: Command, message_id: str) -> Message:
+    """The message will start nothing, so the same request must not get the answer that it was accepted."""
+    key = commands.key_of_message(message_id)
+    tx.run("forget_answer", command.tenant, command.session_id, f"input {key}")
+    return commands.withdrawal(message_id, at=command.at)
 
 
 def _start(command: Command, status: Status, trigger: Any, **details: Any) -> RunStart:

@@ -11,11 +11,15 @@ from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters
 from stellwerk.documents.store import Document as StoredDocument
 from stellwerk.envelope.model import Document, Envelope, Message, StopRequest, UserAnswer
 from stellwerk.envelope.payloads import Answered, Filed, FilePart, Said, StopAsked, TextPart
+from stellwerk.errors import Conflict, InvalidField
 from stellwerk.ids import digest_id
 from stellwerk.spec.model import ChatMessage
 from stellwerk.tenants.quotas import NO_LIMITS, Limits
 
 IfBusy = Literal["reject", "enqueue", "interrupt"]
+_LONGEST_ID = 200
+_BY_MESSAGE = "message\n"
+"""Before the id of a message in a key; no Idempotency-Key has a line feed."""
 
 
 class Withdrawn(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +79,8 @@ class Send(Command):
 
     text: str
     message_id: str
+    is_clients_id: bool = False
+    """The client chose the message's id, so the log may have it already."""
     if_busy: IfBusy = "reject"
     parameters: RunParameters = NO_PARAMETERS
     """Input, config and context of its run."""
@@ -126,6 +132,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """Enqueued: starts a round after the one under way. Noted: other questions are still open."""
     start_at: float | msgspec.UnsetType = msgspec.UNSET
     """When the run starts, at the earliest, if it was delayed."""
+    queued_run_id: str | msgspec.UnsetType = msgspec.UNSET
+    """The run that an enqueued message will start; ``run_id`` is the one under way."""
     open_asks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     withdrawn: list[Withdrawn] | msgspec.UnsetType = msgspec.UNSET
     """Enqueued messages taken back because this one interrupted a round, as in a stop's answer."""
@@ -150,6 +158,34 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     withdrawn: list[Withdrawn] | msgspec.UnsetType = msgspec.UNSET
     """The enqueued messages that were taken back, in the order in which they were sent."""
+
+
+def check_message_id(message_id: str) -> None:
+    """
+    Raises:
+        InvalidField: a client must not give this id to a message.
+    """
+    if not (0 < len(message_id) <= _LONGEST_ID and message_id.isprintable()):
+        problem = f"message_id: this must have 1 to {_LONGEST_ID} printable characters"
+        raise InvalidField(problem, field="message_id")
+
+
+def key_of_message(message_id: str) -> str:
+    """The idempotency key of a message that has only the client's own id."""
+    return f"{_BY_MESSAGE}{message_id}"
+
+
+def key_reused(key: str) -> Conflict:
+    """The error for a key that comes with another request than before."""
+    if key.startswith(_BY_MESSAGE):
+        return message_id_used(key.removeprefix(_BY_MESSAGE))
+    return Conflict("this Idempotency-Key was used with another request; take a new key", code="key_reused")
+
+
+def message_id_used(message_id: str) -> Conflict:
+    return Conflict(
+        f"this session has or had another message with the id {message_id!r}; take a new id", code="message_id_used"
+    )
 
 
 def input_envelopes(command: Send | Reply, *, trace_id: str | None, run_id: str | None) -> list[Envelope]:

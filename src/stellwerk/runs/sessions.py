@@ -6,7 +6,8 @@ that accepts the command checks again whatever may have changed since.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypedDict, Unpack
+from functools import partial
+from typing import Any, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -14,13 +15,12 @@ from msgspec.structs import replace
 
 from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters, Turn
 from stellwerk.database.port import Row, Transaction
-from stellwerk.documents.store import Document, find_document, unknown_file
+from stellwerk.documents.store import Document
 from stellwerk.envelope.model import AskUser, decode
 from stellwerk.envelope.payloads import Answered, FilePart, StopAsked
 from stellwerk.ids import Clock, SortableIds, digest_id
-from stellwerk.log.log import CreateSession, Head
+from stellwerk.log.log import CreateSession
 from stellwerk.log.transactions import unknown_session
-from stellwerk.runs.accept import recall_answer
 from stellwerk.runs.commands import (
     NO_OPTIONS,
     Accepted,
@@ -33,15 +33,16 @@ from stellwerk.runs.commands import (
     Stop,
     Stopped,
     Withdrawn,
+    check_message_id,
+    key_of_message,
 )
 from stellwerk.runs.fork import Fork, fork_many
+from stellwerk.runs.look_up import InputRequest, SessionContext, files_of, known_files, look_up, session_context
 from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.session_defaults import ChangeDefaults, change_defaults_many, encoded_defaults, stored_defaults
 from stellwerk.runs.systems import Systems
-from stellwerk.runs.transactions import status_of
 from stellwerk.spec.model import ChatMessage
 from stellwerk.tenants.audit import without_audit
-from stellwerk.tenants.quotas import StoredUsage, stored_usage
 from stellwerk.threads import in_thread
 from stellwerk.views.questions import answers_to, check_answer, decided
 from stellwerk.views.status import State, Status
@@ -80,39 +81,15 @@ class SessionOptions(TypedDict, total=False):
 class SendOptions(TypedDict, total=False):
     """Of a message: its files, what happens while another round is active, and its idempotency key.
 
-    ``run`` says when its run starts, and who is informed of its end.
+    ``run`` says when its run starts, and who is informed of its end. ``message_id`` is the client's own
+    id of the message; without a key, the same id with the same content is the same request.
     """
 
     documents: Sequence[str]
     if_busy: IfBusy
     key: str | None
     run: JobOptions
-
-
-class _Request(NamedTuple):
-    """A command before the database was asked about it."""
-
-    tenant: str
-    session_id: str
-    key: str | None
-    digest: str
-    documents: Sequence[str] = ()
-    options: JobOptions = NO_OPTIONS
-
-
-class _Context(NamedTuple):
-    """What the database knows of a session before a command is accepted."""
-
-    system: str
-    user: str | None
-    version: int | None
-    """The newest version of the system; None if it was withdrawn."""
-    status: Status
-    documents: Sequence[Document | None]
-    """Those that the command names."""
-    asked: Sequence[bytes]
-    """The questions of a session that waits for its user, encoded."""
-    defaults: RunParameters
+    message_id: str | None
 
 
 class Sessions:
@@ -183,13 +160,13 @@ class Sessions:
 
         Raises like ``send``, whatever the session is doing now.
         """
-        request = _Request(tenant, turn.session_id, None, "", documents)
+        request = InputRequest(tenant, turn.session_id, None, "", documents)
         version = None if system is None else await self._systems.newest(tenant, system)
 
-        def read(tx: Transaction) -> _Context | None:
+        def read(tx: Transaction) -> SessionContext | None:
             if system is None:
-                return self._context(tx, request)
-            return _Context(system, turn.user_id, version, Status(), _files_of(tx, request), (), NO_PARAMETERS)
+                return session_context(tx, request=request, newest_version=self._systems.newest_version)
+            return SessionContext(system, turn.user_id, version, Status(), files_of(tx, request), (), NO_PARAMETERS)
 
         found = await self._database.read(read)
         if found is None:
@@ -223,13 +200,19 @@ class Sessions:
         Raises:
             InvalidField: text or parameters do not fit the graph.
             MissingSecret: the parameters refer to a secret that is not stored.
+            Conflict: the session has another message with this id.
         """
-        documents, key = options.get("documents", ()), options.get("key")
+        documents, key, message_id = options.get("documents", ()), options.get("key"), options.get("message_id")
         given = () if parameters.is_empty else (msgspec.json.encode(parameters, order="sorted").decode(),)
         run = options.get("run", NO_OPTIONS)
         if run != NO_OPTIONS:
             given = (*given, run.webhook or "", "delayed" if run.start_at is not None else "")
-        request = _Request(tenant, session_id, key, digest_id(text, *documents, *given), documents, run)
+        if message_id is not None:
+            check_message_id(message_id)
+            given = (*given, "message id", message_id)
+            key = key or key_of_message(message_id)
+        digest = digest_id(text, *documents, *given)
+        request = InputRequest(tenant, session_id, key, digest, documents, run, message_id)
         # The same request twice at once: the second must not interrupt the run of the first.
         once = asyncio.Lock()
         if key is not None:
@@ -250,13 +233,13 @@ class Sessions:
 
         There may be none if the parameters have an input.
         """
-        request = _Request(tenant, session_id, None, "", options=run)
+        request = InputRequest(tenant, session_id, None, "", options=run)
         text = messages[-1].content if messages else ""
         return await self._send(request, text, "reject", messages[:-1], parameters)
 
     async def _send(
         self,
-        request: _Request,
+        request: InputRequest,
         text: str,
         if_busy: IfBusy,
         earlier: Sequence[ChatMessage] = (),
@@ -288,7 +271,8 @@ class Sessions:
             system_version=version,
             documents=files,
             text=cleaned,
-            message_id=self._ids.new(),
+            message_id=request.message_id or self._ids.new(),
+            is_clients_id=request.message_id is not None,
             if_busy=if_busy,
             parameters=await self._log.redacted(tenant, given),
             earlier=clean_earlier,
@@ -297,11 +281,11 @@ class Sessions:
         return await self._scheduler.accept(send)
 
     async def _checked(
-        self, request: _Request, found: _Context, text: str, parameters: RunParameters
+        self, request: InputRequest, found: SessionContext, text: str, parameters: RunParameters
     ) -> tuple[int, list[Document], RunParameters]:
         """The version, files and parameters of a message that fits its graph."""
         version = await self._systems.usable(request.tenant, found.system, found.version)
-        files = _known_files(request, found)
+        files = known_files(request, found)
         agent = await self._systems.agent(request.tenant, found.system, version)
         parts = [FilePart(document_id=file.document_id, filename=file.filename, mime=file.mime) for file in files]
         given = parameters.over(found.defaults)
@@ -309,7 +293,7 @@ class Sessions:
         await agent.check(turn)
         return version, files, given
 
-    def _common(self, request: _Request, found: _Context) -> dict[str, Any]:
+    def _common(self, request: InputRequest, found: SessionContext) -> dict[str, Any]:
         return {
             "tenant": request.tenant,
             "session_id": request.session_id,
@@ -331,11 +315,11 @@ class Sessions:
             InvalidField: the answer does not fit the question, which stays open.
         """
         digest = digest_id(msgspec.json.encode(answer).decode(), *documents)
-        request = _Request(tenant, session_id, key, digest, documents)
+        request = InputRequest(tenant, session_id, key, digest, documents)
         found = await self._look_up(request)
         return found if isinstance(found, Accepted) else await self._reply(request, found, answer)
 
-    async def _reply(self, request: _Request, found: _Context, answer: Answered) -> Accepted:
+    async def _reply(self, request: InputRequest, found: SessionContext, answer: Answered) -> Accepted:
         status = found.status
         open_asks = status.open_asks if status.awaiting_user_input else ()
         questions = {e.payload.ask_id: e for e in map(decode, found.asked) if isinstance(e, AskUser)}
@@ -354,21 +338,21 @@ class Sessions:
             answer=first,
             others=others,
             seqs={each.ask_id: questions[each.ask_id].seq for each in answers if each.ask_id in questions},
-            documents=_known_files(request, found),
+            documents=known_files(request, found),
             is_checked=is_open,
         )
         return await self._scheduler.accept(reply)
 
     async def regenerate(self, tenant: str, session_id: str, *, key: str | None = None) -> Accepted:
         """Answer the last message once more, in a round that replaces the last."""
-        request = _Request(tenant, session_id, key, "regenerate")
+        request = InputRequest(tenant, session_id, key, "regenerate")
         found = await self._look_up(request)
         if isinstance(found, Accepted):
             return found
         version = await self._systems.usable(tenant, found.system, found.version)
         return await self._scheduler.accept(Regenerate(**self._common(request, found), system_version=version))
 
-    async def _look_up(self, request: _Request) -> _Context | Accepted:
+    async def _look_up(self, request: InputRequest) -> SessionContext | Accepted:
         """Read all that a command depends on; or the answer, if the same request came before.
 
         The answer comes first: a repeated request must not be judged by its own effects, such as
@@ -378,39 +362,16 @@ class Sessions:
             LimitReached: the tenant or the session has used up a quota.
             NotFound: there is no such session.
         """
-        tenant, session_id, key, digest, *_ = request
-        limits = self._storage.quotas.limits(tenant)
-
-        def read(tx: Transaction) -> Accepted | tuple[StoredUsage, _Context | None]:
-            known = recall_answer(tx, tenant, session_id, key=key, request=digest)
-            if known is not None:
-                return known
-            usage = stored_usage(tx, limits, tenant, session_id)
-            return usage, self._context(tx, request)
-
+        limits = self._storage.quotas.limits(request.tenant)
+        read = partial(look_up, request=request, limits=limits, newest_version=self._systems.newest_version)
         found = await self._database.read(read)
         if isinstance(found, Accepted):
             return found
         usage, context = found
-        self._storage.quotas.admit(tenant, usage)
+        self._storage.quotas.admit(request.tenant, usage)
         if context is None:
-            raise unknown_session(session_id)
+            raise unknown_session(request.session_id)
         return context
-
-    def _context(self, tx: Transaction, request: _Request) -> _Context | None:
-        tenant, session_id = request.tenant, request.session_id
-        head = tx.row("head", session_id, tenant)
-        if head is None:
-            return None
-        system, user = Head(*head).system, Head(*head).user
-        status = status_of(tx, tenant, session_id)
-        version = self._systems.newest_version(tx, tenant, system)
-        files = _files_of(tx, request)
-        asked: list[Row] = []
-        if status.awaiting_user_input:
-            asked = tx.rows("questions_of", session_id, tenant)
-        defaults = stored_defaults(tx, tenant, session_id)
-        return _Context(system, user, version, status, files, [body for (body,) in asked], defaults)
 
     async def fork(self, tenant: str, session_id: str, position: int | None) -> Session:
         """Create a session with everything that was said in this one up to the end of a run."""
@@ -463,19 +424,6 @@ class Sessions:
         await self._storage.documents.release(tenant, left)
         folders = await self._systems.checklist_folders(tenant, system)
         await in_thread(self._storage.todolists.remove, folders, session_id)
-
-
-def _files_of(tx: Transaction, request: _Request) -> list[Document | None]:
-    return [find_document(tx, request.tenant, each) for each in dict.fromkeys(request.documents)]
-
-
-def _known_files(request: _Request, found: _Context) -> list[Document]:
-    files: list[Document] = []
-    for document_id, file in zip(dict.fromkeys(request.documents), found.documents, strict=True):
-        if file is None:
-            raise unknown_file(document_id)
-        files.append(file)
-    return files
 
 
 def _session(row: Row, defaults: RunParameters = NO_PARAMETERS) -> Session:

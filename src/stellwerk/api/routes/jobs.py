@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from stellwerk.api.http.auth import RequireRead, RequireRun, on_behalf
 from stellwerk.api.schema.openapi import BODY, STORED, UNUSABLE, documented_router, returns
 from stellwerk.api.schema.responses import CronPage, DelayedRuns, DeliveryPage
-from stellwerk.api.schema.shared import Json, Limit, NewMessage, RequestBody, address
+from stellwerk.api.schema.shared import Json, Limit, MessageContent, RequestBody, address
 from stellwerk.api.services import Services
 from stellwerk.errors import InvalidField
 from stellwerk.runs.commands import IfBusy
@@ -22,7 +22,7 @@ CronId = Annotated[str, Path(description="the id of a cron")]
 DeliveryId = Annotated[str, Path(description="the id of a delivery")]
 
 
-class ScheduledMessage(NewMessage):
+class ScheduledMessage(MessageContent):
     """A message that a cron sends, like one of `POST /sessions/{sid}/messages`."""
 
     if_busy: IfBusy = Field(

@@ -17,12 +17,13 @@ def routes(services: Services) -> APIRouter:
     router = documented_router("conversation", "/sessions/{sid}")
     sessions = services.sessions
 
-    @router.post("/messages", **_accepts("interrupted", *BODY, *BUSY, "unknown_file"))
+    @router.post("/messages", **_accepts("interrupted", *BODY, *BUSY, "unknown_file", "message_id_used"))
     async def send(who: RequireRun, sid: SessionId, body: NewMessage, key: IdempotencyKey = None) -> Response:
         """Send a message; it starts the next round.
 
         `after` in the response is the cursor that shows the run whole. While one question is open, a message is its
         answer. If it interrupts a round, enqueued messages are withdrawn; `withdrawn` has their texts and files.
+        Of an enqueued message, `queued_run_id` is the run that it will start.
         `input`, `config` and `context` are for graphs; `GET /agent-systems/{id}` has the schemas. They are stored with
         the message, and apply to all runs that it leads to.
 
@@ -40,6 +41,7 @@ def routes(services: Services) -> APIRouter:
             if_busy=body.if_busy,
             key=key,
             run=body.run_options(services.clock.now()),
+            message_id=body.message_id,
         )
         return Json(await sending, 202)
 

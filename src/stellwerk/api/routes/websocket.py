@@ -216,6 +216,7 @@ class _Connection:
         self.services.webhooks.check(tenant, frame.webhook)
         run = frame.run_options(self.services.clock.now())
         more: SendOptions = {"documents": files, "if_busy": frame.if_busy, "key": frame.key, "run": run}
+        more["message_id"] = frame.message_id
         return await sessions.send(tenant, sid, text, parameters=given, **more)
 
 

@@ -109,7 +109,9 @@ class GivenDefaults(RequestBody):
         return run_parameters(who, None, self.config, self.context, limit=DEFAULTS_LIMIT)
 
 
-class NewMessage(RequestBody):
+class MessageContent(RequestBody):
+    """What a message says, and when its run starts."""
+
     text: Annotated[str, Field(max_length=TEXT_LIMIT)] = Field(
         "", description="may be empty if files or input go with it", examples=["weather"]
     )
@@ -145,6 +147,12 @@ class NewMessage(RequestBody):
         if start_at is not None and start_at > now + LATEST:
             raise InvalidField("start_at: a run starts within a year, and this is later", field="start_at")
         return JobOptions(start_at=start_at, webhook=self.webhook)
+
+
+class NewMessage(MessageContent):
+    message_id: Annotated[str | None, Field(min_length=1, max_length=200)] = Field(
+        None, description="an id of your own; the same one with the same content is the same request", examples=["m-1"]
+    )
 
 
 def run_parameters(

@@ -125,6 +125,9 @@ INSERT INTO readiness (id, writes) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET 
 -- name: remember_answer
 INSERT INTO idempotency (tenant, session_id, key, request, answer, created_at) VALUES (?, ?, ?, ?, ?, ?);
 
+-- name: forget_answer
+DELETE FROM idempotency WHERE tenant = ? AND session_id = ? AND key = ?;
+
 -- name: recall_answer
 SELECT request, answer FROM idempotency WHERE tenant = ? AND session_id = ? AND key = ?;
 
