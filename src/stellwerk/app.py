@@ -44,6 +44,7 @@ from stellwerk.log.tick import Tick
 from stellwerk.overviews import Overviews
 from stellwerk.retention import RetentionJob
 from stellwerk.runs import transactions
+from stellwerk.runs.client_threads import ClientThreads
 from stellwerk.runs.jobs.crons import Crons
 from stellwerk.runs.jobs.webhooks import Webhooks
 from stellwerk.runs.runner import Runner
@@ -248,6 +249,7 @@ async def _services(
             quotas=storage.quotas,
             webhooks=webhooks,
             crons=crons,
+            threads=ClientThreads(storage.database, storage.log, clock, SortableIds(clock)),
             clock=clock,
             tools=resources.inventory,
             stores=resources.store,

@@ -20,6 +20,7 @@ from stellwerk.ids import Clock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.notify import WakeUps
 from stellwerk.overviews import Overviews
+from stellwerk.runs.client_threads import ClientThreads
 from stellwerk.runs.jobs.crons import Crons
 from stellwerk.runs.jobs.webhooks import Webhooks
 from stellwerk.runs.sessions import Sessions
@@ -46,6 +47,7 @@ class Services:
     quotas: TenantQuotas
     webhooks: Webhooks
     crons: Crons
+    threads: ClientThreads
     clock: Clock
     tools: Callable[[str], Awaitable[list[DescribedTool]]]
     """Everything that an agent system of this tenant may name."""

@@ -191,6 +191,7 @@ def _delete(tx: Transaction, item: Deletion) -> None | Exception:
         tx.run("count_usage", run[0], item.tenant)  # what it has used stays known
     tx.run("bury", _grave(item.session_id), item.tenant, item.at, tx.flush, head[0], item.session_id)
     tx.run("delete_session", item.session_id, item.tenant)
+    tx.run("forget_threads", item.tenant, item.session_id, 1)  # at once: a client may use its id again
     tx.run("end_runs_of", item.session_id, item.tenant)  # a run without a session cannot be claimed
     return None
 

@@ -326,6 +326,19 @@ CREATE TABLE cron (
 CREATE INDEX cron_due ON cron (next_at) WHERE enabled = 1;
 CREATE INDEX cron_listed ON cron (tenant, id);
 
+-- Sessions under the ids of clients of other protocols. A thread may be there before its session, which gets the id
+-- in session_id. metadata is the client's, as JSON.
+CREATE TABLE thread (
+    tenant     TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    metadata   BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX thread_session ON thread (session_id);
+
 -- Who holds how much is counted where it changes, whoever changes it; so is whose turn it is.
 CREATE TRIGGER run_begun AFTER INSERT ON run WHEN NEW.begun_at IS NOT NULL BEGIN
     UPDATE tenant SET served_at = NEW.begun_at WHERE name = NEW.tenant;

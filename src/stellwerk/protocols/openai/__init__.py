@@ -1,0 +1,1 @@
+"""OpenAI's API: models, chat completions and responses."""

@@ -1,0 +1,177 @@
+"""/v1/models and /v1/chat/completions: agent systems as models, sessions by header.
+
+A request without a session is a conversation of its own: its earlier messages become those of a new
+session. With the header ``X-Session-Id`` the session keeps them, and only the last message counts.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Header, Request, Response
+
+from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
+from stellwerk.api.schema.shared import TEXT_LIMIT, Json
+from stellwerk.api.services import Services
+from stellwerk.dialects import completions
+from stellwerk.envelope.model import AskUser
+from stellwerk.envelope.payloads import Usage
+from stellwerk.errors import Conflict, InvalidField
+from stellwerk.protocols.openai.problems import problem
+from stellwerk.protocols.protocol import Protocol
+from stellwerk.protocols.requests import body_of, store_data_url
+from stellwerk.protocols.run_streams import FollowedRun, end_of_run, run_of, stream_of_run
+from stellwerk.protocols.threads import open_thread
+from stellwerk.runs.commands import Accepted
+from stellwerk.spec.model import ChatMessage
+from stellwerk.tenants.principals import Principal
+
+SESSION = "X-Session-Id"
+TASK = "X-Stellwerk-Task"
+_MOST_MODELS = 500
+SessionHeader = Annotated[str | None, Header(alias=SESSION)]
+TaskHeader = Annotated[str | None, Header(alias=TASK)]
+
+
+class Url(msgspec.Struct):
+    url: str
+
+
+class Part(msgspec.Struct):
+    type: str
+    text: str = ""
+    image_url: Url | None = None
+    file: dict[str, Any] | None = None
+
+
+class Message(msgspec.Struct):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Part] | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content if part.type == "text")
+        return self.content or ""
+
+
+class StreamOptions(msgspec.Struct):
+    include_usage: bool = False
+
+
+class Completion(msgspec.Struct):
+    model: str
+    messages: list[Message]
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[Any] | None = None
+    n: int | None = None
+    user: str | None = None
+
+
+def routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix="/v1", include_in_schema=False)
+
+    @router.get("/models")
+    async def models(who: RequireReadTolerant) -> Response:
+        systems = await services.systems.list(who.tenant, after="", limit=_MOST_MODELS)
+        found = [_model(each.id, each.created_at) for each in systems if each.unusable is msgspec.UNSET]
+        return Json({"object": "list", "data": found})
+
+    @router.get("/models/{name}")
+    async def model(who: RequireReadTolerant, name: str) -> Response:
+        await services.systems.newest(who.tenant, name)
+        return Json(_model(name, 0))
+
+    @router.post("/chat/completions")
+    async def complete(
+        who: RequireRunTolerant, request: Request, session: SessionHeader = None, task: TaskHeader = None
+    ) -> Response:
+        body = await body_of(request, Completion)
+        _check(body)
+        if task:
+            said = "this server answers no housekeeping tasks (titles, tags, queries): choose another task model"
+            raise InvalidField(f"{TASK}: {said}", field=TASK)
+        run = await _started(services, who, body, session or None)
+        headers = {SESSION: run.session_id}
+        if body.stream:
+            wants_usage = body.stream_options is not None and body.stream_options.include_usage
+            dialect = replace(completions.DIALECT, options=completions.Options(include_usage=wants_usage))
+            return await stream_of_run(services, run, dialect, headers=headers)
+        return await _whole(services, run, body.model, headers)
+
+    return router
+
+
+def _model(name: str, created_at: float) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": int(created_at), "owned_by": "stellwerk"}
+
+
+def _check(body: Completion) -> None:
+    if body.tools:
+        said = "agents call their own tools, on the server; leave tools out"
+        raise InvalidField(f"tools: {said}", field="tools")
+    if body.n not in (None, 1):
+        raise InvalidField("n: there is one answer to a message; leave n out", field="n")
+    if not body.messages or body.messages[-1].role != "user":
+        raise InvalidField("messages: the last message must be the user's", field="messages")
+    if len(body.messages[-1].text) > TEXT_LIMIT:
+        raise InvalidField(f"messages: a text has at most {TEXT_LIMIT} characters; send a file", field="messages")
+
+
+async def _started(services: Services, who: Principal, body: Completion, session_id: str | None) -> FollowedRun:
+    last = body.messages[-1]
+    async with open_thread(services, who, session_id, body.model, user=body.user) as thread:
+        documents = [await store_data_url(services, who, url, name) for url, name in _files(last)]
+        accepted: Accepted
+        if thread.is_new and len(body.messages) > 1 and not documents:
+            accepted = await services.sessions.send_conversation(who.tenant, thread.session.id, _conversation(body))
+        else:
+            accepted = await services.sessions.send(who.tenant, thread.session.id, last.text, documents=documents)
+        if accepted.status == "noted":
+            raise Conflict("several questions are open; answer them in the console or natively", code="which_question")
+    return FollowedRun(who, thread.session.id, run_of(accepted), accepted.after)
+
+
+def _files(message: Message) -> list[tuple[str, str | None]]:
+    """Files and images of a message: data URLs, with their names."""
+    found: list[tuple[str, str | None]] = []
+    for part in message.content if isinstance(message.content, list) else ():
+        if part.image_url is not None:
+            found.append((part.image_url.url, None))
+        elif part.file is not None:
+            found.append((str(part.file.get("file_data", "")), part.file.get("filename")))
+    return found
+
+
+def _conversation(body: Completion) -> list[ChatMessage]:
+    """The messages of users and assistants, of which the last is answered. The agent has instructions of its own."""
+    said = [message for message in body.messages if message.role in ("user", "assistant") and message.text]
+    return [ChatMessage(role="user" if each.role == "user" else "assistant", content=each.text) for each in said]
+
+
+async def _whole(services: Services, run: FollowedRun, model: str, headers: dict[str, str]) -> Response:
+    end = await end_of_run(services, run)
+    if end is None:
+        raise Conflict("the session was deleted before its run ended", code="session_gone")
+    if end.payload.status == "failed":
+        return Json({"error": completions.failure(end)}, 500, headers)
+    text = end.payload.result or ""
+    if end.payload.status == "awaiting_user":
+        found = await services.log.envelopes(run.who.tenant, run.session_id, after=run.after)
+        asked = [each.payload.question for each in found if isinstance(each, AskUser) and each.run_id == run.run_id]
+        text = "\n\n".join(filter(None, [text, *asked]))
+    message = {"role": "assistant", "content": text, "refusal": None}
+    used: list[Usage] = end.payload.usage
+    answer = {
+        "id": completions.completion_id(run.run_id),
+        "object": "chat.completion",
+        "created": int(end.ts),
+        "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "usage": completions.usage_of(used),
+    }
+    return Json(answer, 200, headers)
+
+
+PROTOCOL = Protocol(prefix="/v1", routes=routes, problem=problem)

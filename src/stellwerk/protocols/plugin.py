@@ -1,0 +1,30 @@
+"""The plug-in: what the package ``protocols`` adds to the server. See ``stellwerk/plugins.py``."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from stellwerk.api.services import PluginRouters, ServerPlugin, Services
+from stellwerk.protocols.openai import chat_completions
+from stellwerk.protocols.protocol import BODY_LIMIT, Protocol
+from stellwerk.runs import client_threads
+
+PROTOCOLS: Sequence[Protocol] = (chat_completions.PROTOCOL,)
+
+
+@asynccontextmanager
+async def opened(app: FastAPI, services: Services) -> AsyncIterator[PluginRouters]:
+    yield PluginRouters(others=[protocol.routes(services) for protocol in PROTOCOLS])
+
+
+SERVER = ServerPlugin(
+    opened=opened,
+    body_limits={protocol.prefix: BODY_LIMIT for protocol in PROTOCOLS},
+    error_forms={protocol.prefix: protocol.problem for protocol in PROTOCOLS},
+    audited={
+        client_threads.create_threads_many: lambda new: new.thread_id,
+        client_threads.change_metadata_many: None,
+        client_threads.delete_threads_many: None,
+    },
+)

@@ -1,0 +1,77 @@
+"""Runs as responses: the stream of one run in a dialect, and the wait for the end of a run."""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import NamedTuple
+
+from fastapi import Response
+
+from stellwerk.api.services import Services
+from stellwerk.api.streams.reader import WHOLE, EventStream, StreamFormat
+from stellwerk.api.streams.shared_translation import StreamKey
+from stellwerk.api.streams.translated import TranslatedReader
+from stellwerk.dialects.base import Cursor, Dialect
+from stellwerk.dialects.native import Profile
+from stellwerk.envelope.model import RunEnd, decode
+from stellwerk.errors import StorageGone
+from stellwerk.runs.commands import Accepted
+from stellwerk.tenants.principals import Principal
+
+_RUN_END = b'{"type":"run_end"'
+EVENTS = StreamFormat("text/event-stream", b": ping\n")
+
+
+def run_of(accepted: Accepted) -> str:
+    """The run that a message or an answer leads to, also if it is enqueued."""
+    queued = getattr(accepted, "queued_run_id", None)
+    return queued if isinstance(queued, str) else accepted.run_id
+
+
+class FollowedRun(NamedTuple):
+    """A run, and the position behind which it is followed."""
+
+    who: Principal
+    session_id: str
+    run_id: str
+    after: int = 0
+
+
+async def stream_of_run(
+    services: Services,
+    run: FollowedRun,
+    dialect: Dialect,
+    *,
+    cursor: Cursor | None = None,
+    headers: Mapping[str, str] | None = None,
+    profile: Profile = "user",
+) -> Response:
+    """The run up to its end, then the end of the response; cut off if the server goes down before.
+
+    A reader that reconnects names the last frame it has by its ``cursor``.
+    """
+    place = services.quotas.stream(run.who.tenant, run.session_id)
+    reader = TranslatedReader(services.streams, run.who, StreamKey(run.session_id, dialect, profile), EVENTS)
+    head = await services.log.head(run.who.tenant, run.session_id)
+    chunks = reader.stream(after=cursor or (run.after, WHOLE), head=head.position, until_run_end=True)
+    response = EventStream(chunks, EVENTS, place, services.streams.timings)
+    response.headers.update(headers or {})
+    return response
+
+
+async def end_of_run(services: Services, run: FollowedRun) -> RunEnd | None:
+    """Wait for the end of a run; None if its session is deleted meanwhile.
+
+    Raises:
+        StorageGone: the server goes down before; the run goes on after its start.
+    """
+    async with aclosing(services.log.follow(run.who.tenant, run.session_id, after=run.after)) as batches:
+        async for batch in batches:
+            services.credentials.check_valid(run.who)
+            for stored in batch:
+                if stored.body.startswith(_RUN_END):
+                    end = decode(stored.body)
+                    if isinstance(end, RunEnd) and end.run_id == run.run_id:
+                        return end
+    if services.wakes.closed:
+        raise StorageGone("the server is going down; the run goes on when it is back")
+    return None
