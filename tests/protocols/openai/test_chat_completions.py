@@ -64,7 +64,7 @@ async def test_a_session_by_header_remembers_and_is_a_native_session(client: Asy
     assert "blue" in answer
     async with httpx2.AsyncClient(base_url=shared_address) as native:
         messages = (await native.get(f"/sessions/{session_id}/messages")).json()["messages"]
-    assert [message["content"][0]["text"] for message in messages if message["role"] == "user"][:2] == [
+    assert [message["text"] for message in messages if message["role"] == "user"][:2] == [
         "How is the weather?",
         "ask",
     ]

@@ -33,20 +33,20 @@ SessionHeader = Annotated[str | None, Header(alias=SESSION)]
 TaskHeader = Annotated[str | None, Header(alias=TASK)]
 
 
-class Url(msgspec.Struct):
+class SentUrl(msgspec.Struct):
     url: str
 
 
-class Part(msgspec.Struct):
+class SentPart(msgspec.Struct):
     type: str
     text: str = ""
-    image_url: Url | None = None
+    image_url: SentUrl | None = None
     file: dict[str, Any] | None = None
 
 
-class Message(msgspec.Struct):
+class SentMessage(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: str | list[SentPart] | None = None
 
     @property
     def text(self) -> str:
@@ -59,9 +59,9 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool = False
 
 
-class Completion(msgspec.Struct):
+class CompletionRequest(msgspec.Struct):
     model: str
-    messages: list[Message]
+    messages: list[SentMessage]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[Any] | None = None
@@ -87,7 +87,7 @@ def routes(services: Services) -> APIRouter:
     async def complete(
         who: RequireRunTolerant, request: Request, session: SessionHeader = None, task: TaskHeader = None
     ) -> Response:
-        body = await body_of(request, Completion)
+        body = await body_of(request, CompletionRequest)
         _check(body)
         if task:
             said = "this server answers no housekeeping tasks (titles, tags, queries): choose another task model"
@@ -107,7 +107,7 @@ def _model(name: str, created_at: float) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": int(created_at), "owned_by": "stellwerk"}
 
 
-def _check(body: Completion) -> None:
+def _check(body: CompletionRequest) -> None:
     if body.tools:
         said = "agents call their own tools, on the server; leave tools out"
         raise InvalidField(f"tools: {said}", field="tools")
@@ -119,7 +119,7 @@ def _check(body: Completion) -> None:
         raise InvalidField(f"messages: a text has at most {TEXT_LIMIT} characters; send a file", field="messages")
 
 
-async def _started(services: Services, who: Principal, body: Completion, session_id: str | None) -> FollowedRun:
+async def _started(services: Services, who: Principal, body: CompletionRequest, session_id: str | None) -> FollowedRun:
     last = body.messages[-1]
     async with open_thread(services, who, session_id, body.model, user=body.user) as thread:
         documents = [await store_data_url(services, who, url, name) for url, name in _files(last)]
@@ -133,7 +133,7 @@ async def _started(services: Services, who: Principal, body: Completion, session
     return FollowedRun(who, thread.session.id, run_of(accepted), accepted.after)
 
 
-def _files(message: Message) -> list[tuple[str, str | None]]:
+def _files(message: SentMessage) -> list[tuple[str, str | None]]:
     """Files and images of a message: data URLs, with their names."""
     found: list[tuple[str, str | None]] = []
     for part in message.content if isinstance(message.content, list) else ():
@@ -144,7 +144,7 @@ def _files(message: Message) -> list[tuple[str, str | None]]:
     return found
 
 
-def _conversation(body: Completion) -> list[ChatMessage]:
+def _conversation(body: CompletionRequest) -> list[ChatMessage]:
     """The messages of users and assistants, of which the last is answered. The agent has instructions of its own."""
     said = [message for message in body.messages if message.role in ("user", "assistant") and message.text]
     return [ChatMessage(role="user" if each.role == "user" else "assistant", content=each.text) for each in said]
