@@ -51,7 +51,7 @@ PACKAGE_CAPS = {
     "protocols": 2900,
     "redaction": 379,
     "runs": 4700,
-    "spec": 2540,
+    "spec": 2542,
     "stream": 2174,
     "tenants": 1708,
     "testing": 162,
