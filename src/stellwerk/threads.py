@@ -94,8 +94,8 @@ def counted(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R
 class RunThreads(ThreadPoolExecutor):
     """The default executor of an event loop on which graphs run (``loop.set_default_executor``)."""
 
-    def __init__(self) -> None:
-        super().__init__(_MOST, "run")
+    def __init__(self, most: int = _MOST, name: str = "run") -> None:
+        super().__init__(most, name)
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
         return super().submit(partial(copy_context().run, counted, fn, *args, **kwargs))

@@ -1,13 +1,18 @@
 """The SSRF guard: which addresses a tenant's webhook may have."""
 
+import asyncio
+import threading
+from collections import Counter
 from ipaddress import ip_address
+from typing import Any
 
 import httpx2
 import pytest
 
 from stellwerk.errors import InvalidField
-from stellwerk.runs.jobs.addresses import AddressRefused, check_url, is_allowed, resolve
+from stellwerk.runs.jobs.addresses import AddressRefused, Resolver, check_url, is_allowed
 from stellwerk.spec.operator import WebhookPolicy
+from stellwerk.threads import left
 
 DEFAULT = WebhookPolicy()
 PRIVATE = """127.0.0.1 127.9.9.9 0.0.0.0 10.1.2.3 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1
@@ -39,7 +44,7 @@ async def test_other_spellings_of_this_machine_lead_nowhere(host: str) -> None:
     except InvalidField:
         return
     with pytest.raises(AddressRefused):
-        await resolve(url, DEFAULT)
+        await Resolver().resolve(url, DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,62 @@ def test_the_operator_narrows_hosts_and_ports_and_opens_networks() -> None:
 async def test_a_name_is_judged_by_what_it_resolves_to() -> None:
     url = httpx2.URL("https://localhost/")
     with pytest.raises(AddressRefused, match="not a public address"):
-        await resolve(url, DEFAULT)
-    assert await resolve(url, WebhookPolicy(private_networks=["127.0.0.0/8", "::1/128"])) in ("127.0.0.1", "::1")
+        await Resolver().resolve(url, DEFAULT)
+    assert await Resolver().resolve(url, WebhookPolicy(private_networks=["127.0.0.0/8", "::1/128"])) in (
+        "127.0.0.1",
+        "::1",
+    )
     with pytest.raises(AddressRefused, match="cannot be resolved"):
-        await resolve(httpx2.URL("https://nowhere.invalid/"), DEFAULT)
+        await Resolver().resolve(httpx2.URL("https://nowhere.invalid/"), DEFAULT)
+
+
+class HangingNames:
+    """A name server that answers for some names only when it is released; its addresses are public."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+        self.asked: Counter[str] = Counter()
+
+    def __call__(self, host: str, *_: Any, **__: Any) -> list[tuple[Any, ...]]:
+        self.asked[host] += 1
+        if host.startswith("slow"):
+            self.released.wait()
+        return [(None, None, 0, "", ("1.1.1.1", 0))]
+
+
+def url_of(name: str) -> httpx2.URL:
+    return httpx2.URL(f"https://{name}.example.com/")
+
+
+async def test_lookups_that_hang_have_a_time_limit_few_threads_and_hold_up_no_other_work() -> None:
+    names = HangingNames()
+    resolver = Resolver(names, at_once=3, within=0.2)
+    try:
+        hanging = [resolver.resolve(url_of(f"slow{number}"), DEFAULT) for number in range(8)]
+        ends = await asyncio.gather(*hanging, return_exceptions=True)
+        assert [str(end) for end in ends] == [
+            f"the name {url_of(f'slow{n}').host!r} cannot be resolved" for n in range(8)
+        ]
+        assert left() >= 3  # which no server that ends waits for
+        assert len(names.asked) == 3  # the others waited for a thread until their time was over
+        assert await asyncio.to_thread(lambda: "done") == "done"
+        assert await resolver.resolve(httpx2.URL("https://1.0.0.1/"), DEFAULT) == "1.0.0.1"
+    finally:
+        names.released.set()
+    assert await Resolver(names).resolve(url_of("fast"), DEFAULT) == "1.1.1.1"
+
+
+async def test_a_name_whose_lookup_hangs_takes_one_thread_however_often_it_is_looked_up() -> None:
+    names = HangingNames()
+    resolver = Resolver(names, at_once=2, within=0.2)
+    try:
+        for _ in range(3):
+            with pytest.raises(AddressRefused):
+                await resolver.resolve(url_of("slow"), DEFAULT)
+        assert names.asked == {"slow.example.com": 1}
+        assert await Resolver(names, at_once=1).resolve(url_of("fast"), DEFAULT) == "1.1.1.1"
+    finally:
+        names.released.set()
+    # The one that was under way gives its answer; then the name is looked up again.
+    while names.asked["slow.example.com"] == 1:
+        assert await resolver.resolve(url_of("slow"), DEFAULT) == "1.1.1.1"

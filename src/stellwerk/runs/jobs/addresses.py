@@ -8,12 +8,15 @@ moment leads nowhere else.
 import asyncio
 import socket
 from fnmatch import fnmatchcase
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any
 
 import httpx2
 
 from stellwerk.errors import InvalidField
 from stellwerk.spec.operator import WebhookPolicy
+from stellwerk.threads import RunThreads, RunWork, working
 
 Address = IPv4Address | IPv6Address
 
@@ -21,7 +24,6 @@ _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
 _UNICAST = ip_network("2000::/3")
 """The only part of IPv6 from which public addresses are given out."""
-_RESOLVING = 10.0
 PRIVATE = (
     "is not a public address; the operator can allow its network with webhooks.private_networks in the operator's file"
 )
@@ -103,22 +105,51 @@ def _embedded(address: Address) -> IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
-async def resolve(url: httpx2.URL, policy: WebhookPolicy) -> str:
-    """Resolve the host; all of its addresses must be allowed.
+class Resolver:
+    """Name lookups in a few threads of their own, each with a time limit: one that hangs delays no other work.
 
-    Raises:
-        AddressRefused: the name is unknown, or one of its addresses is not allowed.
+    A thread cannot be ended, so a lookup keeps its thread until the system gives up. A name that is being looked
+    up is not looked up a second time.
     """
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(_RESOLVING):
-            found = await loop.getaddrinfo(url.host, None, type=socket.SOCK_STREAM)
-    except (OSError, TimeoutError, UnicodeError) as error:
-        raise AddressRefused(f"the name {url.host!r} cannot be resolved") from error
-    addresses = [ip_address(str(place[0]).partition("%")[0]) for *_, place in found]
-    for address in addresses:
-        if not is_allowed(address, policy):
-            raise AddressRefused(f"{url.host} resolves to {address}, which {PRIVATE}")
-    if not addresses:
-        raise AddressRefused(f"the name {url.host!r} has no address")
-    return str(addresses[0])
+
+    def __init__(self, getaddrinfo: Any = socket.getaddrinfo, *, at_once: int = 8, within: float = 10.0) -> None:
+        self._getaddrinfo = getaddrinfo
+        self._within = within
+        self._threads = RunThreads(at_once, "names")
+        self._under_way: dict[str, asyncio.Future[Any]] = {}
+
+    async def resolve(self, url: httpx2.URL, policy: WebhookPolicy) -> str:
+        """Resolve the host; all of its addresses must be allowed.
+
+        Raises:
+            AddressRefused: the name is unknown, or one of its addresses is not allowed.
+        """
+        literal = _literal(url.host)
+        addresses = [literal] if literal is not None else await self._look_up(url.host)
+        for address in addresses:
+            if not is_allowed(address, policy):
+                raise AddressRefused(f"{url.host} resolves to {address}, which {PRIVATE}")
+        if not addresses:
+            raise AddressRefused(f"the name {url.host!r} has no address")
+        return str(addresses[0])
+
+    async def _look_up(self, host: str) -> list[Address]:
+        found = self._under_way.get(host)
+        if found is None:
+            wanted = partial(self._getaddrinfo, host, None, type=socket.SOCK_STREAM)
+            with working(RunWork()):  # a server that ends does not wait for it
+                found = asyncio.get_running_loop().run_in_executor(self._threads, wanted)
+            self._under_way[host] = found
+            found.add_done_callback(lambda done: self._forget(host, done))
+        try:
+            # Not cancelled with this one: others may wait for the same lookup.
+            async with asyncio.timeout(self._within):
+                places = await asyncio.shield(found)
+        except (OSError, TimeoutError, UnicodeError) as error:
+            raise AddressRefused(f"the name {host!r} cannot be resolved") from error
+        return [ip_address(str(place[0]).partition("%")[0]) for *_, place in places]
+
+    def _forget(self, host: str, done: asyncio.Future[Any]) -> None:
+        del self._under_way[host]
+        if not done.cancelled():
+            done.exception()  # also if no one waits for it any more

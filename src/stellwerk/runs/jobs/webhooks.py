@@ -22,7 +22,7 @@ from stellwerk.database.port import Database, Row, Transaction
 from stellwerk.errors import Conflict, InvalidField, NotFound, StorageFull, StorageGone
 from stellwerk.ids import Clock
 from stellwerk.metrics import Counter
-from stellwerk.runs.jobs.addresses import AddressRefused, check_url, resolve
+from stellwerk.runs.jobs.addresses import AddressRefused, Resolver, check_url
 from stellwerk.spec.operator import WebhookPolicy
 from stellwerk.tenants.secrets import Secrets
 
@@ -98,6 +98,7 @@ class Webhooks:
         self._secrets = secrets
         self._policy = policy
         self._clock = clock
+        self._names = Resolver()
         self._client: httpx2.AsyncClient | None = None
         self._under_way: set[asyncio.Task[None]] = set()
         self._of_tenant: Tally[str] = Tally()
@@ -194,7 +195,7 @@ class Webhooks:
         url = httpx2.URL(attempt.url)
         try:
             check_url(attempt.url, self._policy)  # the operator may have changed the policy
-            address = await resolve(url, self._policy)
+            address = await self._names.resolve(url, self._policy)
         except (AddressRefused, InvalidField) as error:
             return str(error), "pending"
         headers = {
