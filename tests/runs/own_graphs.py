@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 from langchain_core.messages import AIMessage
 from langgraph.errors import NodeInterrupt
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
 
 from stellwerk.agents.scripted.model import ScriptedModel
 from stellwerk.spec.script import ScriptRule, ScriptStep
@@ -60,6 +61,13 @@ def insist(state: MessagesState) -> dict[str, Any]:
 
 
 insists: Any = StateGraph(MessagesState).add_sequence([insist]).add_edge(START, "insist").compile()
+
+
+def ask_twice(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage(f"{interrupt('First?')} {interrupt('Second?')}")]}
+
+
+asks_twice: Any = StateGraph(MessagesState).add_sequence([ask_twice]).add_edge(START, "ask_twice").compile()
 
 
 def draft(state: MessagesState) -> dict[str, Any]:

@@ -19,7 +19,7 @@ GRAPHS = Path(__file__).parent / "own_graphs.py"
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    own = systems_of([f"{name}={GRAPHS}:{name}" for name in ("memory", "report", "insists")])
+    own = systems_of([f"{name}={GRAPHS}:{name}" for name in ("memory", "report", "insists", "asks_twice")])
     async with running_server(Settings(data=tmp_path), own=own) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
             yield client
@@ -75,14 +75,33 @@ async def test_an_answer_that_waits_for_the_end_is_in_the_conversation_when_the_
     assert (await whole_round(client, sid, "weather"))[-1]["payload"]["result"] == "It is sunny."
 
 
+ANSWERS = {"demo": ["blue"], "insists": ["please", "now"], "asks_twice": ["a", "b"]}
+
+
 @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")  # many graphs still raise it
-async def test_a_question_that_is_asked_again_under_the_same_id_is_answered_again(client: httpx2.AsyncClient) -> None:
-    sid = await begin(client, "insists")
-    await whole_round(client, sid, "hello")
-    for given in ("please", "now"):
+@pytest.mark.parametrize("ending", ["stopped", "answered"])
+@pytest.mark.parametrize("system", ANSWERS)
+async def test_a_late_answer_to_an_old_question_never_answers_a_new_one(
+    client: httpx2.AsyncClient, system: str, ending: str
+) -> None:
+    """Whether its node asked again, or the round was regenerated: each question has an id of its own."""
+    sid = await begin(client, system)
+    await whole_round(client, sid, "ask")
+    for given in ANSWERS[system] if ending == "answered" else ():
         accepted = await answer(client, sid, text=given)
         await rest_of_run(client, sid, accepted["after"])
+    await stop(client, sid)
+    again = (await client.post(f"/sessions/{sid}/regenerate")).json()
+    await rest_of_run(client, sid, again["after"])
+
     log = await events(client, sid)
-    assert len({event["payload"]["ask_id"] for event in log if event["type"] == "ask_user"}) == 1
-    assert [event["seq"] for event in log if event["type"] == "user_answer"] == [1, 2]
-    assert order_problems(log_of(log)) == []
+    *old, new = [event["payload"]["ask_id"] for event in log if event["type"] == "ask_user"]
+    assert len({*old, new}) == len(old) + 1
+    for ask_id in old:
+        late = await client.post(f"/sessions/{sid}/answers", json={"text": "late", "ask_id": ask_id})
+        assert (late.status_code, late.json()["code"]) == (409, "not_asked")
+    assert (await events(client, sid))[-1]["position"] == log[-1]["position"]
+    meant = await client.post(f"/sessions/{sid}/answers", json={"text": ANSWERS[system][0], "ask_id": new})
+    assert meant.status_code == 202
+    await rest_of_run(client, sid, meant.json()["after"])
+    assert order_problems(log_of(await events(client, sid))) == []

@@ -15,6 +15,7 @@ from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.model import CallStart, Envelope, LlmEnd, LlmStart, RunEnd, ToolEnd, ToolStart
 from stellwerk.envelope.payloads import ModelEnded, Payload, ToolEnded
 from stellwerk.envelope.to_json import PAYLOAD_DEPTH, Canonical, canonical, clean_text
+from stellwerk.ids import digest_id
 from stellwerk.stream.facts import StepStarted, Voice
 
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class CallTree:
 
     def __post_init__(self) -> None:
         self.runs.add(self.run_id)
+
+    def question_id(self, given: str) -> str:
+        """Breakpoints and NodeInterrupts have no id; a run asks one of them at a time."""
+        return given or digest_id(self.run_id, "breakpoint")
 
     def open(self, run: str, start: CallStart, namespace: str = "") -> None:
         self.calls[run] = start

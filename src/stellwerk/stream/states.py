@@ -117,8 +117,7 @@ class States:
 
     def interrupted(self, fact: f.Interrupted) -> Iterator[Envelope]:
         """Ask once: the innermost graph reports an interrupt first, those around repeat it."""
-        # A breakpoint has no id, but there is only one at a time.
-        ask_id = fact.ask_id or digest_id(self.tree.run_id, "breakpoint")
+        ask_id = self.tree.question_id(fact.ask_id)
         known = {ask.payload.interrupt_id or id_ for id_, ask in self.asks.items()}
         if ask_id in known or ask_id in self.tree.given_up:
             return

@@ -151,7 +151,7 @@ class ToolCalls:
         if isinstance(start, ToolStart):
             self.tree.paused[start.call_id] = start
             for ask_id in fact.ask_ids:
-                self.tree.asked_by.setdefault(ask_id, start.call_id)
+                self.tree.asked_by.setdefault(self.tree.question_id(ask_id), start.call_id)
         return ()
 
     def _returned(

@@ -43,6 +43,7 @@ MESSAGES = "messages"
 _BREAKPOINT = {"question": BREAKPOINT, "options": [YES, NO], "default": YES}
 ACCEPTED = "validated_agent_output"
 """The state key of a validated answer."""
+_NO_ID = "placeholder-id"
 _SHARED_IDS = not hasattr(_algo, "_interrupt_id")
 """Whether all questions of one node have the same id: so in LangGraph before 1.2.20."""
 SCHEMA_KEY = "stellwerk_schema"
@@ -145,7 +146,12 @@ def voice_of(tags: Sequence[str]) -> facts.Voice:
 
 def ask_ids(error: GraphBubbleUp) -> tuple[str, ...]:
     found = error.args[0] if error.args and isinstance(error.args[0], tuple | list) else ()
-    return tuple(str(asked.id) for asked in found if isinstance(asked, Interrupt))
+    return tuple(_id_of(asked) for asked in found if isinstance(asked, Interrupt))
+
+
+def _id_of(asked: Interrupt) -> str:
+    """The id; nothing for ``NodeInterrupt``, to all of which LangGraph gives the same one."""
+    return "" if asked.id == _NO_ID else str(asked.id)
 
 
 def plain_message(message: BaseMessage) -> dict[str, Any]:
@@ -233,7 +239,7 @@ def _questions(space: str, asked: Sequence[Interrupt], clock: Clock) -> Iterator
             schema = value.pop(SCHEMA_KEY)
         if hasattr(schema, "model_json_schema"):
             schema = schema.model_json_schema()
-        yield facts.Interrupted(clock.now(), str(each.id), value, schema, space)
+        yield facts.Interrupted(clock.now(), _id_of(each), value, schema, space)
 
 
 def asked_next(fact: facts.Interrupted, answered: Collection[str]) -> facts.Interrupted:
