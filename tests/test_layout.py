@@ -88,7 +88,7 @@ MAY_CATCH_ALL = {
     )
 }
 # Modules that are started by their name in a string: workers in child processes.
-NAMED_IN_STRINGS = {"stellwerk.workflows.documents.readers.worker", "stellwerk.agents.isolated.worker"}
+NAMED_IN_STRINGS = {"stellwerk.workflows.documents.readers.worker", "stellwerk.agents.isolated.environment"}
 # Public class names that are still defined more than once, and how often. Names only leave this list.
 DEFINED_MORE_THAN_ONCE: dict[str, int] = {
     "Accepted": 2,

@@ -1,6 +1,7 @@
 """Servers with isolated graphs, and what their clients do."""
 
 import json
+import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from stellwerk.settings import Settings
 from tests.conftest import running_server
 
 GRAPHS = Path(__file__).parent / "graphs.py"
+WORKER_PYTHON = os.environ.get("WORKER_PYTHON")  # noqa: TID251 - of `make floors`, no setting of the server
+"""The environment of all workers, if it is not that of the tests: `make floors`."""
 
 
 def target(name: str) -> str:
@@ -26,6 +29,9 @@ async def server(
     data: Path, *targets: str, isolate: bool = True, config: Path | None = None, parts: Parts = Parts()
 ) -> AsyncIterator[httpx2.AsyncClient]:
     own = systems_of(targets, isolate=isolate)
+    if isolate and config is None and WORKER_PYTHON:
+        config = data.with_name(f"{data.name}.yaml")
+        config.write_text(f"isolate: {{all: {{python: {WORKER_PYTHON}}}}}")
     settings = Settings(data=data, isolate=isolate, config=config)
     async with running_server(settings, own=own, parts=parts) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=120) as client:

@@ -86,10 +86,14 @@ async def test_an_isolated_graph_cannot_be_a_sub_agent(tmp_path: Path) -> None:
     assert "has a process of its own, so it cannot be a sub-agent" in refused.text
 
 
+def packages_of(folder: Path) -> Path:
+    return Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
+
+
 def environment(folder: Path, *packages: str) -> Path:
     """A virtual environment with these packages and what they require, and nothing else."""
     venv.create(folder, with_pip=False, symlinks=True)
-    place = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
+    place = packages_of(folder)
     pending, seen = [*packages], set[str]()
     while pending:
         name = pending.pop().lower().replace("_", "-")
@@ -143,13 +147,17 @@ async def test_a_graph_runs_in_the_virtual_environment_of_its_project_which_has_
     assert end["result"] == f"{folder} []"
 
 
-async def test_an_environment_without_langgraph_is_named_with_what_is_missing(tmp_path: Path) -> None:
-    environment(tmp_path / "env", "pydantic")
+async def test_an_environment_that_lacks_packages_or_has_older_ones_is_named_with_the_remedy(tmp_path: Path) -> None:
+    folder = environment(tmp_path / "env", "pydantic")
+    write(packages_of(folder) / "langgraph-0.6.11.dist-info/METADATA", "Name: langgraph\nVersion: 0.6.11")
     write(tmp_path / "alone.py", ALONE)
     config = write(tmp_path / "operator.yaml", "isolate: {alone: {python: env/bin/python}}")
-    with pytest.raises(BrokenReference, match="No module named 'langchain_core'"):
+    with pytest.raises(BrokenReference) as refused:
         async with server(tmp_path / "data", f"alone={tmp_path}/alone.py:graph", isolate=False, config=config):
             pass
+    assert "langgraph 0.6.11 is too old: a worker needs 1.0.6 or newer; " in str(refused.value)
+    assert "langchain-core is not installed, and a worker needs 1.0 or newer. " in str(refused.value)
+    assert f"Update the environment {folder}: pip install 'langgraph>=1.0.6' " in str(refused.value)
 
 
 async def test_an_interpreter_that_is_not_there_stops_the_start(tmp_path: Path) -> None:

@@ -198,6 +198,8 @@ def _field(name: str, value: Any) -> Any:
 def _model(value: Any) -> Any:
     """Read a model by its ``model_dump``, which knows exclusions; a chat message by main parts."""
     fields = _declared(type(value), "__pydantic_fields__")
+    if fields is UNKNOWN:  # before Pydantic 2.10
+        fields = _declared(type(value), "model_fields")
     if fields is UNKNOWN:
         return value.model_dump()
     if _MESSAGE_FIELDS <= fields.keys():

@@ -172,7 +172,7 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, base.DeltaChannelHistory]:
+    ) -> "Mapping[str, base.DeltaChannelHistory]":
         """One trip to the database; LangGraph's own walk takes one per ancestor."""
         namespace, id_ = self._namespace(config), get_checkpoint_id(config)
         load = self.serde.loads_typed

@@ -15,15 +15,11 @@ from typing import Any, Literal, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
-
-# Private, but the only way to compile a graph with a default error handler twice; a canary test pins it.
-from langgraph.graph.state import _DEFAULT_ERROR_HANDLER_NODE, CompiledStateGraph
+from langgraph.graph import state as graph_state
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-
-# Private, but what a factory written for LangGraph's own server may ask for; a canary test pins it.
-from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
 
 from stellwerk.agents.graphs.import_reference import load_all, load_reference, operator_code
 from stellwerk.agents.graphs.input import Graph
@@ -40,6 +36,10 @@ logger = get_logger(__name__)
 Builder = StateGraph[Any, Any, Any, Any]
 Saver = BaseCheckpointSaver[Any]
 Made = TypeVar("Made")
+
+# Private, but the only way to compile a graph with a default error handler twice; a canary test pins it. LangGraph
+# before 1.2 has none.
+_ERROR_HANDLER = getattr(graph_state, "_DEFAULT_ERROR_HANDLER_NODE", "")
 
 ENTRY_POINTS = "stellwerk.graphs"
 _REFILL = "write the items from a node or tool, to get_store() or runtime.store: that is the server's store"
@@ -235,6 +235,10 @@ class FactoryCall:
     is_run: bool = True
 
     def runtime(self, store: BaseStore) -> Any:
+        # Private, but what a factory written for LangGraph's own server may ask for; a canary test pins it. Not in the
+        # environments of older projects.
+        from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
+
         if not self.is_run:
             return _ReadRuntime(access_context="assistants.read", store=store, user=self.user)
         return _ExecutionRuntime(access_context="threads.create_run", store=store, user=self.user, context=self.context)
@@ -322,7 +326,7 @@ def adopted(
         interrupt_after=_nodes(compiled.interrupt_after_nodes),
         debug=compiled.debug,
         name=name,
-        transformers=compiled.stream_transformers,
+        **_transformers(compiled),
     )
     compiled_again.step_timeout = compiled.step_timeout
     compiled_again.retry_policy = compiled.retry_policy
@@ -359,6 +363,11 @@ def unused_parts(store: BaseStore) -> str:
     return " and ".join(lost)
 
 
+def _transformers(compiled: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, Any]:
+    found = getattr(compiled, "stream_transformers", None)  # LangGraph before 1.2 has none
+    return {"transformers": found} if found else {}
+
+
 def _nodes(names: Any) -> list[str] | Literal["*"]:
     return "*" if names == "*" else list(names)
 
@@ -367,7 +376,7 @@ def _compilable(builder: Builder) -> Builder:
     """A copy without the node of ``set_node_defaults(error_handler=…)``, which compiling adds."""
     fresh = copy.copy(builder)
     fresh.nodes = dict(builder.nodes)
-    fresh.nodes.pop(_DEFAULT_ERROR_HANDLER_NODE, None)
+    fresh.nodes.pop(_ERROR_HANDLER, None)
     return fresh
 
 

@@ -46,7 +46,7 @@ _PRINTED = 10
 _BLOCKED = "await an async client, or asyncio.to_thread(…), or make the node or tool a plain def"
 _LENT = ("msgspec", "structlog")
 """Packages that the worker needs and that a LangGraph project need not have; they have no dependencies."""
-_WORKER = "stellwerk.agents.isolated.worker"
+_WORKER = "stellwerk.agents.isolated.environment"
 _OF_TENANT = {"store", *(f"checkpoints.{each}" for each in ("read", "list", "history", "put", "put_writes"))}
 """Requests of a worker that name a tenant."""
 _numbers = count(1)

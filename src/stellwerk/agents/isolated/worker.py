@@ -20,7 +20,6 @@ from typing import Any, NoReturn, cast
 import msgspec
 import structlog
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import RunControl
 
 import stellwerk
 from stellwerk import threads
@@ -56,6 +55,7 @@ from stellwerk.agents.runtime import graph_state, tracing
 from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.agents.runtime.conversation import RunParameters
 from stellwerk.agents.runtime.images import image_input
+from stellwerk.agents.runtime.langgraph_features import RunControl
 from stellwerk.agents.runtime.runnable import GraphOfRun, RunnableAgent, RunOptions
 from stellwerk.agents.runtime.saved_states import StateUpdate
 from stellwerk.agents.runtime.watchdog import watched_loop

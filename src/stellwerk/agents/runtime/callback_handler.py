@@ -16,15 +16,12 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResult
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
-from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, ParentCommand
+from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 from langgraph.pregel import main as pregel_main
-
-# Private, but what `runtime.emit_output_delta` reads; a canary test pins it.
-from langgraph.pregel._tools import ToolCallWriter, _tool_call_writer
-from langgraph.runtime import RunControl
 
 from stellwerk.agents.runtime import shapes
 from stellwerk.agents.runtime.context import run_context
+from stellwerk.agents.runtime.langgraph_features import GraphDrained, RunControl, ToolCallWriter, _tool_call_writer
 from stellwerk.ids import Clock, digest_id
 from stellwerk.stream import facts
 from stellwerk.stream.facts import Fact, ModelToken, ToolArgsDelta

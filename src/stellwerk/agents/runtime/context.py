@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
-from langgraph.runtime import RunControl
 
 from stellwerk.agents.graphs.input import field_types
 from stellwerk.agents.graphs.state_types import hints_of
+from stellwerk.agents.runtime.langgraph_features import RunControl
 from stellwerk.agents.runtime.session_user import USER_KEYS
 from stellwerk.database.port import Database, Operation
 from stellwerk.documents.store import DocumentStore

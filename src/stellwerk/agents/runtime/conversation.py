@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
-from langgraph.runtime import RunControl
 from langgraph.types import Command
 from msgspec import Struct
 
+from stellwerk.agents.runtime.langgraph_features import RunControl
 from stellwerk.envelope.model import Message
 from stellwerk.envelope.payloads import ATTACHED, FilePart, TextPart
 from stellwerk.spec.model import ChatMessage

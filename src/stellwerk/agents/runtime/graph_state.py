@@ -4,8 +4,9 @@ Reducers and edges are the graph's own. An update is only prepared here: the row
 store are collected, and the caller commits them together with the envelopes that record it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -124,7 +125,19 @@ def _check_keys(graph: Graph, node: str, values: Any) -> None:
 async def _last_node(graph: Graph, config: RunnableConfig) -> str | None:
     """The node that ``update_state`` takes by default. Private there; a test pins it."""
     saved = await graph.checkpointer.aget_tuple(config)  # type: ignore[union-attr]
-    return graph._infer_as_node({} if saved is None else saved.checkpoint["versions_seen"])
+    seen = {} if saved is None else saved.checkpoint["versions_seen"]
+    infer = getattr(graph, "_infer_as_node", None) or partial(_infer_as_node, graph)
+    node: str | None = infer(seen)
+    return node
+
+
+def _infer_as_node(graph: Graph, seen: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The same for LangGraph before 1.2, which has no such function."""
+    newest = sorted((version, node) for node in seen.keys() & graph.nodes.keys() for version in seen[node].values())
+    if not newest or len(graph.nodes) == 1:
+        return next(iter(graph.nodes))
+    is_alone = len(newest) == 1 or newest[-1][0] != newest[-2][0]
+    return newest[-1][1] if is_alone else None
 
 
 def _saved_state(found: StateSnapshot) -> SavedState:

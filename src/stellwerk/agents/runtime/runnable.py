@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.errors import GraphDrained
 from langgraph.pregel._loop import PregelLoop
 from langgraph.types import Command, StreamMode
 
@@ -37,6 +36,7 @@ from stellwerk.agents.runtime.conversation import (
     text_of,
 )
 from stellwerk.agents.runtime.images import NOT_SHOWN, ImageInput, message_with_images
+from stellwerk.agents.runtime.langgraph_features import CAN_DRAIN, HAS_PARTS, GraphDrained, as_part
 from stellwerk.agents.runtime.library_run import LibraryRun, QuestionAnswer
 from stellwerk.agents.runtime.run_config import RunOrigin, effective, factory_call, run_config
 from stellwerk.agents.runtime.saved_states import StatesElsewhere
@@ -412,16 +412,18 @@ class RunnableAgent:
         self, turn: Turn, given: Any, config: RunnableConfig, handler: RunCallbackHandler, clock: Clock
     ) -> AsyncGenerator[Fact, None]:
         options: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
-        if turn.pause is not None:
+        if turn.pause is not None and CAN_DRAIN:
             options["control"] = turn.pause
+        if HAS_PARTS:
+            options["version"] = "v2"
         given_context = turn.parameters.context
         if (graph_context := context.graph_context(self.graph, config, given_context)) is not None:
             options["context"] = graph_context
         modes = cast(list[StreamMode], list(shapes.MODES))
-        parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, version="v2", **options)
+        parts = self.graph.astream(given, config, stream_mode=modes, subgraphs=True, **options)
         async with aclosing(cast(AsyncGenerator[Any, None], parts)):
             async for part in parts:
-                for fact in shapes.facts_of(part, clock, self.name, self._messages_key):
+                for fact in shapes.facts_of(as_part(part), clock, self.name, self._messages_key):
                     if isinstance(fact, Interrupted):
                         fact = shapes.asked_next(fact, turn.answers)
                     if isinstance(fact, MessageReturned) and fact.message_id not in handler.model_messages:

@@ -22,7 +22,7 @@ from langgraph.types import Command, Interrupt
 
 from stellwerk.agents.runtime.conversation import DOCUMENTS, STEP, TASK
 from stellwerk.agents.runtime.images import without_data
-from stellwerk.agents.tools.registry import ARTIFACT_KEY
+from stellwerk.agents.tools.spec import ARTIFACT_KEY
 from stellwerk.ids import Clock
 from stellwerk.stream import facts
 from stellwerk.stream.model_calls import message_id_of

@@ -15,7 +15,7 @@ from typing import Any
 from stellwerk.agents.runtime.callback_handler import LoopCallbacks
 from stellwerk.agents.runtime.context import RunContext, run_context
 from stellwerk.agents.runtime.shapes import agent_behind
-from stellwerk.agents.tools.registry import ARTIFACT_KEY
+from stellwerk.agents.tools.spec import ARTIFACT_KEY
 from stellwerk.logs import get_logger
 
 logger = get_logger(__name__)

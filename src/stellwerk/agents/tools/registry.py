@@ -15,13 +15,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from stellwerk.agents.graphs.import_reference import load_all, load_reference, operator_code
 from stellwerk.agents.tools.builtin import BUILTIN_TOOLS, ask_user
-from stellwerk.agents.tools.spec import DescribedTool, ToolSpec, tool
+from stellwerk.agents.tools.spec import ARTIFACT_KEY, DescribedTool, ToolSpec, tool
 from stellwerk.errors import BrokenReference, InvalidTool, UnknownTool
 
 __all__ = ["ARTIFACT_KEY", "ToolSpec", "Tools", "discover", "tool"]
 
-ARTIFACT_KEY = "stellwerk"
-"""Marks an artifact of a tool message that holds a typed result."""
 ENTRY_POINT_GROUP = "stellwerk.tools"
 _REMEDY = "name a function decorated with @stellwerk.tool, a list of them, or a module that has some"
 

@@ -25,6 +25,8 @@ Effects = Literal["read", "write", "external"]
 RunsIn = Literal["loop", "thread", "process"]
 Function = Callable[..., Any]
 
+ARTIFACT_KEY = "stellwerk"
+"""Marks an artifact of a tool message that holds a typed result."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _RESERVED_BY_LANGCHAIN = ("config", "callbacks", "run_manager")
 _RUNTIME = "runtime"
