@@ -95,6 +95,11 @@ export class Client {
     return this.#send("POST", `/sessions/${segment(sid)}/stop`, { reason });
   }
 
+  /** Takes an enqueued message back before its round starts. */
+  withdraw(sid: string, messageId: string): Promise<api.Withdrawn> {
+    return this.#json(`/sessions/${segment(sid)}/inbox/${segment(messageId)}`, { method: "DELETE" });
+  }
+
   regenerate(sid: string): Promise<api.Accepted> {
     return this.#json(`/sessions/${segment(sid)}/regenerate`, { method: "POST" });
   }

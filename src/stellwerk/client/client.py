@@ -28,6 +28,7 @@ from stellwerk.client.responses import (
     SessionDefaults,
     SessionPage,
     Stopped,
+    Withdrawn,
 )
 from stellwerk.envelope.model import Envelope
 from stellwerk.envelope.ndjson import LineBuffer, LineTooLong
@@ -210,6 +211,10 @@ class Client:
     async def stop(self, session_id: str, *, reason: str | None = None) -> Stopped:
         path = f"/sessions/{part(session_id)}/stop"
         return await self.ask(Stopped, "POST", path, json={"reason": reason})
+
+    async def withdraw(self, session_id: str, message_id: str) -> Withdrawn:
+        """Withdraw an enqueued message, before its round starts."""
+        return await self.ask(Withdrawn, "DELETE", f"/sessions/{part(session_id)}/inbox/{part(message_id)}")
 
     async def state(self, session_id: str, *, checkpoint_id: str | None = None) -> GraphState:
         """The state of the session's graph, now or at a checkpoint."""

@@ -19,6 +19,7 @@ from stellwerk.log.log import Lease
 from stellwerk.log.transactions import unknown_session
 from stellwerk.runs import commands, transactions
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, RunCommand, Send, Stop
+from stellwerk.runs.inbox import removal
 from stellwerk.runs.transactions import BegunRun, ClaimedRun
 from stellwerk.tenants.quotas import count_rows, refuse_another_run
 from stellwerk.tenants.tenants import refuse_locked
@@ -197,7 +198,9 @@ def _stop(tx: Transaction, stop: Stop) -> StopResult:
     tx.run("empty_inbox", stop.session_id, stop.tenant)
     enqueued = [decode(body) for (body,) in rows]
     waiting = [commands.withdrawn_from(each) for each in enqueued if isinstance(each, Message)]
-    removals: list[Envelope] = [_withdrawal(tx, stop, each.message_id) for each in waiting]
+    removals: list[Envelope] = [
+        removal(tx, stop.tenant, stop.session_id, each.message_id, at=stop.at) for each in waiting
+    ]
     match _state_of(status):
         case "running":
             request = commands.stop_envelope(stop, trace_id=status.trace_id, run_id=status.run_id or "")
@@ -213,13 +216,6 @@ def _stop(tx: Transaction, stop: Stop) -> StopResult:
         case _:
             stored = _note(tx, stop, removals).stored if removals else []
             return StopResult(status, None, stored, waiting)
-
-
-def _withdrawal(tx: Transaction, command: Command, message_id: str) -> Message:
-    """The message will start nothing, so the same request must not get the answer that it was accepted."""
-    key = commands.key_of_message(message_id)
-    tx.run("forget_answer", command.tenant, command.session_id, f"input {key}")
-    return commands.withdrawal(message_id, at=command.at)
 
 
 def _start(command: Command, status: Status, trigger: Any, **details: Any) -> RunStart:

@@ -37,7 +37,9 @@ from stellwerk.runs.commands import (
     key_of_message,
 )
 from stellwerk.runs.fork import Fork, fork_many
+from stellwerk.runs.inbox import Withdraw, withdraw_many
 from stellwerk.runs.look_up import InputRequest, SessionContext, files_of, known_files, look_up, session_context
+from stellwerk.runs.run_info import RunInfo, find_run, list_runs
 from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.session_defaults import ChangeDefaults, change_defaults_many, encoded_defaults, stored_defaults
 from stellwerk.runs.systems import Systems
@@ -392,6 +394,26 @@ class Sessions:
             asked=await self._log.redacted(tenant, StopAsked(by="user", reason=reason)),
         )
         return await self._scheduler.stop(stop)
+
+    async def withdraw(self, tenant: str, session_id: str, *, message_id: str = "", run_id: str = "") -> Withdrawn:
+        """Withdraw one enqueued message, by its id or by that of the run that it would start.
+
+        Raises:
+            Conflict: it is not waiting any more.
+            NotFound: there is no such session, message or run.
+        """
+        item = Withdraw(
+            tenant=tenant, session_id=session_id, at=self._clock.now(), message_id=message_id, run_id=run_id
+        )
+        return (await self._log.commit(withdraw_many, item, session_id, lambda done: done.stored)).withdrawn
+
+    async def run(self, tenant: str, session_id: str, run_id: str) -> RunInfo:
+        """Raises NotFound if there is no such session, or no such run in it."""
+        return await self._database.read(lambda tx: find_run(tx, tenant, session_id, run_id))
+
+    async def runs(self, tenant: str, session_id: str, *, limit: int = 20, offset: int = 0) -> list[RunInfo]:
+        """The runs of a session, the newest first; enqueued messages come before all others."""
+        return await self._database.read(lambda tx: list_runs(tx, tenant, session_id, limit=limit, offset=offset))
 
     async def find(self, tenant: str, session_id: str, *, titled: bool = False) -> Session:
         statement = "session_shown" if titled else "session_standing"  # only the log has the title

@@ -16,7 +16,7 @@ from stellwerk.api.http.problems import FORBIDDEN
 from stellwerk.database.port import Operation
 from stellwerk.documents import store as documents
 from stellwerk.log import transactions as log
-from stellwerk.runs import accept, graph_states, session_defaults, systems
+from stellwerk.runs import accept, graph_states, inbox, session_defaults, systems
 from stellwerk.runs import fork as forking
 from stellwerk.runs.jobs import crons, webhooks
 from stellwerk.tenants import keys, quotas, secrets, store_writes, tenants
@@ -31,6 +31,7 @@ RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     log.delete_many: None,
     accept.accept_many: None,
     accept.stop_many: None,
+    inbox.withdraw_many: None,
     graph_states.change_state_many: None,
     session_defaults.change_defaults_many: None,
     forking.fork_many: lambda fork: fork.new_id,

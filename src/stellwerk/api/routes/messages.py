@@ -3,14 +3,18 @@
 The WebSocket does the same by the same functions.
 """
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
 
 from stellwerk.api.http.auth import RequireRun
 from stellwerk.api.schema import openapi
 from stellwerk.api.schema.openapi import BODY, BUSY, STORED, documented_router, returns
 from stellwerk.api.schema.shared import IdempotencyKey, Json, NewAnswer, NewMessage, SessionId, StopOptions
 from stellwerk.api.services import Services
-from stellwerk.runs.commands import Accepted, Stopped
+from stellwerk.runs.commands import Accepted, Stopped, Withdrawn
+
+EnqueuedId = Annotated[str, Path(description="the id of an enqueued message", max_length=200)]
 
 
 def routes(services: Services) -> APIRouter:
@@ -73,6 +77,16 @@ def routes(services: Services) -> APIRouter:
         """
         reason = body.clean_reason() if body else None
         return Json(await sessions.stop(who.tenant, sid, reason=reason))
+
+    taken_back = returns(200, Withdrawn, "Withdrawn", "unknown_session", "unknown_message", "not_waiting", *STORED)
+
+    @router.delete("/inbox/{message_id:path}", **taken_back)
+    async def withdraw(who: RequireRun, sid: SessionId, message_id: EnqueuedId) -> Response:
+        """Withdraw an enqueued message, before its round starts.
+
+        The response has its text and files, so that it can be edited and sent again, with a new id.
+        """
+        return Json(await sessions.withdraw(who.tenant, sid, message_id=message_id))
 
     return router
 

@@ -120,6 +120,44 @@ SELECT position, message_id, run_id, system, version, start_at, webhook FROM inb
 SELECT event.body FROM inbox JOIN event ON event.session_id = inbox.session_id AND event.position = inbox.position
 WHERE inbox.session_id = ? AND inbox.tenant = ? ORDER BY inbox.position;
 
+-- name: enqueued_message
+SELECT inbox.position, event.body FROM inbox
+JOIN event ON event.session_id = inbox.session_id AND event.position = inbox.position
+WHERE inbox.session_id = ?1 AND inbox.tenant = ?2 AND (inbox.message_id = ?3 OR inbox.run_id = ?4);
+
+-- The runs that enqueued messages will start, the last one first.
+-- name: enqueued_runs
+SELECT inbox.run_id, inbox.system, inbox.position, inbox.start_at, event.body FROM inbox
+JOIN event ON event.session_id = inbox.session_id AND event.position = inbox.position
+WHERE inbox.session_id = ? AND inbox.tenant = ? ORDER BY inbox.position DESC;
+
+-- Its end is the last one in front of the next run, which is found from behind: a run may have thousands of events.
+-- name: run_of_session
+SELECT id, trace_id, state, position, start_at, start, end_position,
+    (SELECT body FROM event WHERE session_id = ?1 AND position = end_position)
+FROM (
+    SELECT run.*, event.body AS start, CASE state WHEN 'ended' THEN (
+        SELECT position FROM event WHERE session_id = ?1 AND type = 'run_end' AND position > run.position AND position <
+            coalesce((SELECT position FROM run AS next WHERE session_id = ?1 AND next.round = run.round + 1), 9e18)
+        ORDER BY position DESC LIMIT 1
+    ) END AS end_position
+    FROM run JOIN event ON event.session_id = run.session_id AND event.position = run.position
+    WHERE run.id = ?3 AND run.session_id = ?1 AND run.tenant = ?2
+);
+
+-- name: runs_of_session
+SELECT id, trace_id, state, position, start_at, start, end_position,
+    (SELECT body FROM event WHERE session_id = ?1 AND position = end_position)
+FROM (
+    SELECT run.*, event.body AS start, CASE state WHEN 'ended' THEN (
+        SELECT position FROM event WHERE session_id = ?1 AND type = 'run_end' AND position > run.position AND position <
+            coalesce((SELECT position FROM run AS next WHERE session_id = ?1 AND next.round = run.round + 1), 9e18)
+        ORDER BY position DESC LIMIT 1
+    ) END AS end_position
+    FROM run JOIN event ON event.session_id = run.session_id AND event.position = run.position
+    WHERE run.session_id = ?1 AND run.tenant = ?2 ORDER BY run.round DESC LIMIT ?3 OFFSET ?4
+) ORDER BY round DESC;
+
 -- name: empty_inbox
 DELETE FROM inbox WHERE session_id = ? AND tenant = ?;
 
