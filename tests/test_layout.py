@@ -50,7 +50,7 @@ PACKAGE_CAPS = {
     "processes": 450,
     "protocols": 2900,
     "redaction": 379,
-    "runs": 4700,
+    "runs": 5000,
     "spec": 2542,
     "stream": 2178,
     "tenants": 1708,
