@@ -13,7 +13,7 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 import stellwerk
-from stellwerk.cli import administration, inspect, sessions, shared
+from stellwerk.cli import administration, inspect, jobs, sessions, shared
 from stellwerk.cli.shared import (
     Config,
     GraphInput,
@@ -173,6 +173,9 @@ def run(  # noqa: PLR0913 - each is an option of the command line
 app.add_typer(inspect.commands)
 app.add_typer(administration.data_commands)
 app.add_typer(sessions.commands)
+app.add_typer(jobs.commands)
+app.add_typer(jobs.cron_commands, name="crons")
+app.add_typer(jobs.webhook_commands, name="webhooks")
 app.add_typer(administration.tenant_commands, name="tenants")
 app.add_typer(administration.key_commands, name="keys")
 app.add_typer(administration.secret_commands, name="secrets")

@@ -325,7 +325,7 @@ def _ask(url: str | None, method: str, path: str, **more: Any) -> Fields:
 
 def _do(url: str | None, method: str, *path: str, done: str, **more: Any) -> None:
     """Send a request, and print a line if it succeeds."""
-    from stellwerk.client.client import part
+    from stellwerk.client.paths import part
 
     place = "".join(f"/{part(each)}" for each in path)
     talk(url, lambda client: client.request(method, place, **more))

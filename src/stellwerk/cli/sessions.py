@@ -132,7 +132,8 @@ def _may_name(words: Sequence[str], given: Mapping[str, Any]) -> bool:
 
 
 async def _is_system(client: "Client", name: str) -> bool:
-    from stellwerk.client.client import Problem, part
+    from stellwerk.client.client import Problem
+    from stellwerk.client.paths import part
 
     if name in ("", ".", ".."):  # which no path can name
         return False

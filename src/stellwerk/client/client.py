@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack
-from urllib.parse import quote
 
 import httpx2
 import msgspec
 from msgspec import Struct
 
+from stellwerk.client.jobs import JobRequests
+from stellwerk.client.paths import part
 from stellwerk.client.responses import (
     Accepted,
     ChangedGraphState,
@@ -32,7 +33,7 @@ from stellwerk.client.responses import (
 )
 from stellwerk.envelope.model import Envelope
 from stellwerk.envelope.ndjson import LineBuffer, LineTooLong
-from stellwerk.errors import InvalidInput, StellwerkError
+from stellwerk.errors import StellwerkError
 
 URL = "http://127.0.0.1:8000"
 Profile = Literal["user", "debug"]
@@ -113,7 +114,7 @@ Lost = Callable[[Unreachable | Problem], None]
 """Called for every attempt to reconnect that fails."""
 
 
-class Client:
+class Client(JobRequests):
     """Sessions of the server at ``url``; to be used as ``async with Client() as client``.
 
     ``key`` is sent as a bearer token, to a server that asks for one. ``first_pause`` is how long a
@@ -302,13 +303,6 @@ class Client:
         if not response.is_success:
             raise problem_of(response)
         return response
-
-
-def part(text: str) -> str:
-    """Quote one part of a path. Raises ``InvalidInput`` if the path would name something else."""
-    if text in ("", ".", ".."):
-        raise InvalidInput(f"{text!r} names nothing; say the id or the name of what you mean")
-    return quote(text, safe="")
 
 
 @dataclass(slots=True)
