@@ -5,16 +5,18 @@ from typing import Literal
 
 from stellwerk.dialects import chunks, events
 from stellwerk.dialects.agui import dialect as agui
+from stellwerk.dialects.ai_sdk import stream as ai_sdk
 from stellwerk.dialects.base import Dialect
 from stellwerk.dialects.langgraph import runs, threads
 
-DialectName = Literal["chunks", "chunks-live", "events", "ag-ui", "langgraph", "langgraph-threads"]
+DialectName = Literal["chunks", "chunks-live", "events", "ag-ui", "ai-sdk", "langgraph", "langgraph-threads"]
 
 DIALECTS: Mapping[str, Dialect] = {
     "chunks": chunks.DIALECT,
     "chunks-live": chunks.LIVE,
     "events": events.DIALECT,
     "ag-ui": agui.DIALECT,
+    "ai-sdk": ai_sdk.DIALECT,
     "langgraph": runs.DIALECT,
     "langgraph-threads": threads.DIALECT,
 }

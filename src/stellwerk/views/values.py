@@ -172,7 +172,7 @@ class Values:
 
     def snapshot(self) -> Json:
         """Return the whole state; later envelopes do not change it."""
-        derived = {} if "todos" in self._keys else _todos(self._keys.get("checklist"))
+        derived = {} if "todos" in self._keys else todos_of(self._keys.get("checklist"))
         return {"messages": list(self._messages.values()), **derived, **self._keys}
 
     def assign(self, message_id: str, task: str) -> None:
@@ -424,7 +424,7 @@ def _review(together: Sequence[p.Asked]) -> Any:
     return {"action_requests": requests, "review_configs": configs}
 
 
-def _todos(checklist: Any) -> Json:
+def todos_of(checklist: Any) -> Json:
     """Return a checklist as the to-do list of deep-agents-ui."""
     if not isinstance(checklist, dict):
         return {}
