@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from stellwerk.api.services import PluginRouters, ServerPlugin, Services
+from stellwerk.protocols import ai_sdk
 from stellwerk.protocols.openai import chat_completions
 from stellwerk.protocols.protocol import BODY_LIMIT, Protocol
 from stellwerk.runs import client_threads
 
-PROTOCOLS: Sequence[Protocol] = (chat_completions.PROTOCOL,)
+PROTOCOLS: Sequence[Protocol] = (ai_sdk.PROTOCOL, chat_completions.PROTOCOL)
 
 
 @asynccontextmanager

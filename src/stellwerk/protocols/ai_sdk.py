@@ -1,0 +1,290 @@
+"""/ai-sdk: agent systems as chat endpoints of the AI SDK (``useChat``), with resumable streams and history.
+
+A chat is a session. Of the messages that a client sends, its whole list, only the last one is read: a
+message of the user, or one of the assistant whose questions and approvals the client has answered.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+from starlette.responses import PlainTextResponse
+
+from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
+from stellwerk.api.schema.shared import TEXT_LIMIT, Json
+from stellwerk.api.services import Services
+from stellwerk.dialects.ai_sdk.messages import UIMessages
+from stellwerk.dialects.ai_sdk.stream import DIALECT, Options
+from stellwerk.dialects.base import Dialect, translate
+from stellwerk.envelope.model import Envelope, RunEnd, RunStart
+from stellwerk.envelope.payloads import Answered
+from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError
+from stellwerk.protocols.protocol import Protocol
+from stellwerk.protocols.requests import body_of, store_data_url
+from stellwerk.protocols.run_streams import FollowedRun, run_of, stream_of_run
+from stellwerk.protocols.threads import find_thread, open_thread
+from stellwerk.runs.commands import Accepted
+from stellwerk.tenants.principals import Principal
+
+HEADERS = {"x-vercel-ai-ui-message-stream": "v1", "Cache-Control": "no-cache"}
+RESUMABLE = 600
+"""Seconds after its end in which a message can still be resumed: a client that lost its connection does not
+know whether what it has is the whole."""
+
+_Range = Sequence[tuple[int, Envelope]]
+
+
+class Approval(msgspec.Struct):
+    id: str
+    approved: bool | None = None
+    reason: str | None = None
+
+
+class Part(msgspec.Struct):
+    """Of a message; which fields it has depends on its type."""
+
+    type: str
+    text: str = ""
+    url: str = ""
+    media_type: str = msgspec.field(default="", name="mediaType")
+    filename: str | None = None
+    tool_call_id: str = msgspec.field(default="", name="toolCallId")
+    state: str = ""
+    output: Any = None
+    error_text: str | None = msgspec.field(default=None, name="errorText")
+    approval: Approval | None = None
+
+
+class Message(msgspec.Struct):
+    id: str
+    role: Literal["system", "user", "assistant"]
+    parts: list[Part] = []
+
+
+class Chat(msgspec.Struct):
+    id: str
+    messages: list[msgspec.Raw] = []
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message_id: str | None = msgspec.field(default=None, name="messageId")
+    decisions: dict[str, Any] = {}
+    """Beside approvals: another decision than yes or no, by approval id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The message of the assistant that a session has last, as far as it is stored."""
+
+    session_id: str
+    envelopes: _Range
+    run: RunStart | None
+    """Its last run."""
+    end: RunEnd | None
+    """Of that run."""
+
+    @property
+    def start(self) -> int:
+        """The position of its last run."""
+        return max((position for position, each in self.envelopes if each is self.run), default=0)
+
+
+def routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix="/ai-sdk/{system}/chat", include_in_schema=False)
+    _add_commands(router, services)
+    _add_reads(router, services)
+    return router
+
+
+def _add_commands(router: APIRouter, services: Services) -> None:
+    @router.post("")
+    async def chat(who: RequireRunTolerant, request: Request, system: str) -> Response:
+        body = await body_of(request, Chat)
+        message = _last(body)
+        dialect = _dialect(request)
+        if body.trigger == "regenerate-message":
+            return await _regenerated(services, who, system, body, dialect)
+        if message.role == "assistant":
+            return await _answered(services, who, system, body, message, dialect)
+        run, is_answer = await _sent(services, who, system, body, message)
+        if is_answer:
+            trace = await _trace(services, who, run.session_id)
+            return await _whole(services, who, trace, dialect)
+        return await stream_of_run(services, run, dialect, headers=HEADERS)
+
+    @router.post("/{chat_id}/stop")
+    async def stop(who: RequireRunTolerant, system: str, chat_id: str) -> Response:
+        session_id = await _session(services, who, system, chat_id)
+        stopped = await services.sessions.stop(who.tenant, session_id)
+        return Json({"status": stopped.status})
+
+
+def _add_reads(router: APIRouter, services: Services) -> None:
+    @router.get("/{chat_id}/stream")
+    async def resume(who: RequireReadTolerant, request: Request, system: str, chat_id: str) -> Response:
+        try:
+            session_id = await _session(services, who, system, chat_id)
+        except NotFound:
+            return Response(status_code=204)  # a new chat: nothing has been sent yet
+        trace = await _trace(services, who, session_id)
+        if trace.run is None or (trace.end is not None and trace.end.ts < services.clock.now() - RESUMABLE):
+            return Response(status_code=204)
+        return await _whole(services, who, trace, _dialect(request))
+
+    @router.get("/{chat_id}")
+    async def history(who: RequireReadTolerant, request: Request, system: str, chat_id: str) -> Response:
+        session_id = await _session(services, who, system, chat_id)
+        messages = UIMessages(_options(request))
+        for position, envelope in enumerate(await services.log.envelopes(who.tenant, session_id), 1):
+            messages.feed(position, envelope)
+        return Json(messages.messages())
+
+
+def problem(error: StellwerkError) -> Response:
+    """An error as text: front ends show the body as it is."""
+    return PlainTextResponse(error.message, error.status)
+
+
+def _options(request: Request) -> Options:
+    return Options(files=f"{request.base_url}files/")
+
+
+def _dialect(request: Request) -> Dialect:
+    return replace(DIALECT, options=_options(request))
+
+
+def _last(body: Chat) -> Message:
+    if not body.messages:
+        raise InvalidField("messages: it is empty; send the messages of the chat", field="messages")
+    try:
+        return msgspec.json.decode(body.messages[-1], type=Message)
+    except msgspec.ValidationError as error:
+        raise InvalidField(f"messages: the last one: {error}", field="messages") from error
+
+
+async def _session(services: Services, who: Principal, system: str, chat_id: str) -> str:
+    """
+    Raises:
+        NotFound: there is no such chat with this agent system.
+    """
+    found = await find_thread(services, who, chat_id)
+    if found.session.agent_system_id != system:
+        raise NotFound("chat", chat_id, remedy="it begins with its first message")
+    return found.session.id
+
+
+async def _sent(
+    services: Services, who: Principal, system: str, body: Chat, message: Message
+) -> tuple[FollowedRun, bool]:
+    """The run of a message of the user, and whether the message answers a question."""
+    text = "\n".join(part.text for part in message.parts if part.type == "text" and part.text)
+    if len(text) > TEXT_LIMIT:
+        raise InvalidField(f"messages: a text has at most {TEXT_LIMIT} characters; send a file", field="messages")
+    async with open_thread(services, who, body.id, system) as thread:
+        files = [part for part in message.parts if part.type == "file"]
+        documents = [await store_data_url(services, who, part.url, part.filename) for part in files]
+        accepted: Accepted = await services.sessions.send(
+            who.tenant,
+            thread.session.id,
+            text,
+            documents=documents,
+            if_busy="enqueue" if thread.session.status == "running" else "reject",
+            message_id=message.id,
+        )
+    if accepted.status == "noted":
+        raise Conflict("other questions are open: answer each one in its own part", code="which_question")
+    run = FollowedRun(who, thread.session.id, run_of(accepted), accepted.after)
+    return run, accepted.ask_id is not msgspec.UNSET
+
+
+async def _regenerated(services: Services, who: Principal, system: str, body: Chat, dialect: Dialect) -> Response:
+    session_id = await _session(services, who, system, body.id)
+    accepted = await services.sessions.regenerate(who.tenant, session_id)
+    run = FollowedRun(who, session_id, accepted.run_id, accepted.after)
+    return await stream_of_run(services, run, dialect, headers=HEADERS)
+
+
+async def _answered(
+    services: Services, who: Principal, system: str, body: Chat, message: Message, dialect: Dialect
+) -> Response:
+    """Answers to open questions, then the rest of the message; the client has its beginning."""
+    session_id = await _session(services, who, system, body.id)
+    trace = await _trace(services, who, session_id)
+    answers = list(_answers(trace, message, body.decisions))
+    accepted: Accepted | None = None
+    for answer in answers:
+        accepted = await services.sessions.answer(who.tenant, session_id, answer)
+    if accepted is not None and accepted.status != "noted":
+        run = FollowedRun(who, session_id, accepted.run_id, accepted.after)
+        return await stream_of_run(services, run, dialect, headers=HEADERS)
+    if accepted is not None or (trace.run is not None and trace.end is None):
+        return await _whole(services, who, await _trace(services, who, session_id), dialect)
+    raise Conflict("this message answers no open question; send a message of the user", code="not_asked")
+
+
+def _answers(trace: Trace, message: Message, decisions: dict[str, Any]) -> list[Answered]:
+    seen = UIMessages()
+    for position, envelope in trace.envelopes:
+        seen.feed(position, envelope)
+    parts = {part.tool_call_id: part for part in message.parts}
+    found = [_answer(ask_id, parts.get(part_id), decisions) for part_id, ask_id in seen.questions.items()]
+    return [answer for answer in found if answer is not None]
+
+
+def _answer(ask_id: str, part: Part | None, decisions: dict[str, Any]) -> Answered | None:
+    """What a part says to its question; None if it is still open."""
+    if part is None:
+        return None
+    if part.state == "approval-responded" and part.approval is not None:
+        if part.approval.approved and ask_id in decisions:
+            return Answered(ask_id=ask_id, data=decisions[ask_id])
+        if part.approval.approved:
+            return Answered(ask_id=ask_id, data={"type": "approve"})
+        return Answered(ask_id=ask_id, refused=True, text=part.approval.reason)
+    if part.state == "output-error":
+        return Answered(ask_id=ask_id, refused=True, text=part.error_text)
+    if part.state != "output-available":
+        return None
+    if isinstance(part.output, str):
+        return Answered(ask_id=ask_id, text=part.output)
+    return Answered(ask_id=ask_id, data=part.output)
+
+
+async def _trace(services: Services, who: Principal, session_id: str) -> Trace:
+    head = await services.log.head(who.tenant, session_id)
+    row = await services.database.read(lambda tx: tx.row("start_of_trace", session_id, who.tenant, head.position))
+    if row is None or row[0] is None:
+        return Trace(session_id, [], None, None)
+    stored = await services.log.envelopes(who.tenant, session_id, after=row[0] - 1)
+    run: RunStart | None = None
+    end: RunEnd | None = None
+    for envelope in stored:
+        if isinstance(envelope, RunStart):
+            run, end = envelope, None
+        elif isinstance(envelope, RunEnd):
+            end = envelope
+    return Trace(session_id, list(enumerate(stored, row[0])), run, end)
+
+
+async def _whole(services: Services, who: Principal, trace: Trace, dialect: Dialect) -> Response:
+    """The last message from its first chunk on, and then what comes: the client builds it once more."""
+    start = trace.start
+    is_over = trace.end is not None
+    known = [(position, each) for position, each in trace.envelopes if is_over or position < start]
+    frames = [dialect.frame(*each) for each in translate(dialect.translator(trace.session_id), known)]
+    if is_over or trace.run is None:
+        return Response(b"".join([*frames, dialect.closing]), headers=HEADERS, media_type=dialect.media_type)
+    run = FollowedRun(who, trace.session_id, trace.run.call_id, start - 1)
+    response: Any = await stream_of_run(services, run, dialect, headers=HEADERS)
+    response.body_iterator = _joined(b"".join(frames), response.body_iterator)
+    return response  # type: ignore[no-any-return]
+
+
+async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if first:
+        yield first
+    async for chunk in rest:
+        yield chunk
+
+
+PROTOCOL = Protocol(prefix="/ai-sdk", routes=routes, problem=problem)
