@@ -16,7 +16,7 @@ from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
 from stellwerk.api.schema.shared import TEXT_LIMIT, Json
 from stellwerk.api.services import Services
 from stellwerk.dialects.ai_sdk.messages import UIMessages
-from stellwerk.dialects.ai_sdk.stream import DIALECT, Options
+from stellwerk.dialects.ai_sdk.stream import DIALECT, UIStreamOptions
 from stellwerk.dialects.base import Dialect, translate
 from stellwerk.envelope.model import Envelope, RunEnd, RunStart
 from stellwerk.envelope.payloads import Answered
@@ -42,7 +42,7 @@ class Approval(msgspec.Struct):
     reason: str | None = None
 
 
-class Part(msgspec.Struct):
+class UIPart(msgspec.Struct):
     """Of a message; which fields it has depends on its type."""
 
     type: str
@@ -57,13 +57,13 @@ class Part(msgspec.Struct):
     approval: Approval | None = None
 
 
-class Message(msgspec.Struct):
+class UIMessage(msgspec.Struct):
     id: str
     role: Literal["system", "user", "assistant"]
-    parts: list[Part] = []
+    parts: list[UIPart] = []
 
 
-class Chat(msgspec.Struct):
+class ChatRequest(msgspec.Struct):
     id: str
     messages: list[msgspec.Raw] = []
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
@@ -99,7 +99,7 @@ def routes(services: Services) -> APIRouter:
 def _add_commands(router: APIRouter, services: Services) -> None:
     @router.post("")
     async def chat(who: RequireRunTolerant, request: Request, system: str) -> Response:
-        body = await body_of(request, Chat)
+        body = await body_of(request, ChatRequest)
         message = _last(body)
         dialect = _dialect(request)
         if body.trigger == "regenerate-message":
@@ -145,19 +145,19 @@ def problem(error: StellwerkError) -> Response:
     return PlainTextResponse(error.message, error.status)
 
 
-def _options(request: Request) -> Options:
-    return Options(files=f"{request.base_url}files/")
+def _options(request: Request) -> UIStreamOptions:
+    return UIStreamOptions(files=f"{request.base_url}files/")
 
 
 def _dialect(request: Request) -> Dialect:
     return replace(DIALECT, options=_options(request))
 
 
-def _last(body: Chat) -> Message:
+def _last(body: ChatRequest) -> UIMessage:
     if not body.messages:
         raise InvalidField("messages: it is empty; send the messages of the chat", field="messages")
     try:
-        return msgspec.json.decode(body.messages[-1], type=Message)
+        return msgspec.json.decode(body.messages[-1], type=UIMessage)
     except msgspec.ValidationError as error:
         raise InvalidField(f"messages: the last one: {error}", field="messages") from error
 
@@ -174,7 +174,7 @@ async def _session(services: Services, who: Principal, system: str, chat_id: str
 
 
 async def _sent(
-    services: Services, who: Principal, system: str, body: Chat, message: Message
+    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage
 ) -> tuple[FollowedRun, bool]:
     """The run of a message of the user, and whether the message answers a question."""
     text = "\n".join(part.text for part in message.parts if part.type == "text" and part.text)
@@ -197,7 +197,9 @@ async def _sent(
     return run, accepted.ask_id is not msgspec.UNSET
 
 
-async def _regenerated(services: Services, who: Principal, system: str, body: Chat, dialect: Dialect) -> Response:
+async def _regenerated(
+    services: Services, who: Principal, system: str, body: ChatRequest, dialect: Dialect
+) -> Response:
     session_id = await _session(services, who, system, body.id)
     accepted = await services.sessions.regenerate(who.tenant, session_id)
     run = FollowedRun(who, session_id, accepted.run_id, accepted.after)
@@ -205,7 +207,7 @@ async def _regenerated(services: Services, who: Principal, system: str, body: Ch
 
 
 async def _answered(
-    services: Services, who: Principal, system: str, body: Chat, message: Message, dialect: Dialect
+    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage, dialect: Dialect
 ) -> Response:
     """Answers to open questions, then the rest of the message; the client has its beginning."""
     session_id = await _session(services, who, system, body.id)
@@ -222,7 +224,7 @@ async def _answered(
     raise Conflict("this message answers no open question; send a message of the user", code="not_asked")
 
 
-def _answers(trace: Trace, message: Message, decisions: dict[str, Any]) -> list[Answered]:
+def _answers(trace: Trace, message: UIMessage, decisions: dict[str, Any]) -> list[Answered]:
     seen = UIMessages()
     for position, envelope in trace.envelopes:
         seen.feed(position, envelope)
@@ -231,7 +233,7 @@ def _answers(trace: Trace, message: Message, decisions: dict[str, Any]) -> list[
     return [answer for answer in found if answer is not None]
 
 
-def _answer(ask_id: str, part: Part | None, decisions: dict[str, Any]) -> Answered | None:
+def _answer(ask_id: str, part: UIPart | None, decisions: dict[str, Any]) -> Answered | None:
     """What a part says to its question; None if it is still open."""
     if part is None:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from stellwerk.dialects.ai_sdk.stream import AiSdkTranslator, Options
+from stellwerk.dialects.ai_sdk.stream import AiSdkTranslator, UIStreamOptions
 from stellwerk.dialects.ai_sdk.texts import message_of
 from stellwerk.dialects.base import Chunk
 from stellwerk.envelope import model as m
@@ -127,7 +127,7 @@ class _Round:
 class UIMessages:
     """The messages of a session, from its start."""
 
-    options: Options = field(default_factory=Options)
+    options: UIStreamOptions = field(default_factory=UIStreamOptions)
     _rounds: list[_Round] = field(default_factory=list)
     _waiting: dict[str, Chunk] = field(default_factory=dict)
     """Messages that no run has started with yet."""

@@ -311,7 +311,7 @@ class _Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class UIStreamOptions:
     files: str = "/files/"
     """The URL of documents, without their ids."""
 
@@ -320,7 +320,7 @@ class Options:
 class AiSdkTranslator:
     """Translates a session, from the run_start of any trace on."""
 
-    options: Options
+    options: UIStreamOptions
     message: _Message | None = None
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
@@ -347,10 +347,16 @@ def frame(cursor: Cursor, chunk: Chunk) -> bytes:
     return b"data: %b\n\n" % one_line(msgspec.json.encode(chunk))
 
 
-def new_translator(session_id: str, options: Options | None) -> AiSdkTranslator:
-    return AiSdkTranslator(options or Options())
+def new_translator(session_id: str, options: UIStreamOptions | None) -> AiSdkTranslator:
+    return AiSdkTranslator(options or UIStreamOptions())
 
 
 DIALECT = Dialect(
-    "ai-sdk", "text/event-stream", new_translator, frame, memory="trace", options=Options(), closing=b"data: [DONE]\n\n"
+    "ai-sdk",
+    "text/event-stream",
+    new_translator,
+    frame,
+    memory="trace",
+    options=UIStreamOptions(),
+    closing=b"data: [DONE]\n\n",
 )
