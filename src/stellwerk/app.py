@@ -363,7 +363,7 @@ async def _credentials(
 
 def _isolation(settings: Settings, operator: Operator, own: Mapping[str, str]) -> Isolation:
     projects = own.projects if isinstance(own, serve_targets.ServedSystems) else {}
-    return Isolation(operator, settings.isolate, projects)
+    return Isolation(operator, settings.isolate, projects, settings.window)
 
 
 def _tenant_resources(
@@ -374,7 +374,7 @@ def _tenant_resources(
     named = {**operator.graphs, **own}
     graph_settings = registry.GraphSettings.of(operator)
     found_graphs = registry.discover(named, graph_settings, worker_of=isolation.worker_of)
-    workers = Workers(storage.timings)
+    workers = Workers(storage.timings, window=isolation.window)
     opened.push_async_callback(workers.close)
     try:
         found_tools = tools.discover(operator.tools)

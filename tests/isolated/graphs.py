@@ -151,6 +151,9 @@ def first(state: Trouble) -> dict[str, Any]:
 async def trouble(state: Trouble) -> dict[str, Any]:
     """Does to its process what the message says: a second word is a file, if it is there nothing is done."""
     wish, _, mark = str(state["messages"][-1].text).partition(" ")
+    if wish == "wait":
+        await asyncio.to_thread(Path(mark).read_bytes)
+        return {"messages": [AIMessage(f"pid {os.getpid()}")]}
     if mark and _was_here(Path(mark)):
         return {"steps": ["second"], "messages": [AIMessage("gone on")]}
     _misbehave(wish)

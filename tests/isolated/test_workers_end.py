@@ -1,5 +1,6 @@
 """The process of an isolated graph dies, hangs, eats memory or multiplies: only its own run notices."""
 
+import asyncio
 import os
 import signal
 import time
@@ -13,6 +14,13 @@ from stellwerk.agents.isolated import limits
 from tests.crash.process import server_process
 from tests.crash.waiting import eventually
 from tests.isolated.serving import alive, begin, descendants, events, said, server, target
+
+
+def alone(folder: Path) -> Path:
+    """An operator's file by which no two runs share a process."""
+    config = folder / "operator.yaml"
+    config.write_text("isolate: {all: {runs: 1}}")
+    return config
 
 
 async def beside(client: httpx2.AsyncClient, trouble: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -64,7 +72,7 @@ async def test_a_run_that_wants_more_memory_than_its_process_may_have_fails_alon
 async def test_a_node_that_blocks_its_event_loop_blocks_no_other_run_and_is_stopped_within_a_second(
     tmp_path: Path,
 ) -> None:
-    async with server(tmp_path, target("troubled"), target("other")) as client:
+    async with server(tmp_path / "data", target("troubled"), target("other"), config=alone(tmp_path)) as client:
         session = await begin(client, "troubled", "sleep")
         others = [await said(client, "troubled", "nothing"), await said(client, "other", "hello")]
         asked = time.monotonic()
@@ -94,10 +102,10 @@ async def test_a_fork_bomb_is_bounded_and_all_of_it_is_gone_with_the_server(tmp_
     await eventually(lambda: not alive(bombs), within=60, what="a process is left")
 
 
-async def test_runs_at_the_same_time_have_processes_of_their_own_and_the_next_run_has_one_of_them(
+async def test_with_one_run_per_process_runs_have_processes_of_their_own_and_the_next_run_has_one_of_them(
     tmp_path: Path,
 ) -> None:
-    async with server(tmp_path, target("troubled")) as client:
+    async with server(tmp_path / "data", target("troubled"), config=alone(tmp_path)) as client:
         session = await begin(client, "troubled", "sleep")
         ends = [await said(client, "troubled", "nothing") for _ in range(2)]
         await client.post(f"/sessions/{session}/stop")
@@ -106,10 +114,30 @@ async def test_runs_at_the_same_time_have_processes_of_their_own_and_the_next_ru
     assert first != f"pid {os.getpid()}"
 
 
+async def test_runs_share_a_process_until_one_was_lost(tmp_path: Path) -> None:
+    async def pids(mark: Path) -> list[str]:
+        """Of a run that waits for a pipe, and of one that began and ended meanwhile."""
+        os.mkfifo(mark)
+        session = await begin(client, "troubled", f"wait {mark}")
+        second = await said(client, "troubled", "nothing")
+        await asyncio.to_thread(mark.write_bytes, b"go on")
+        return [(await events(client, session))[-1]["payload"]["result"], second["result"]]
+
+    async with server(tmp_path / "data", target("troubled")) as client:
+        before = await pids(tmp_path / "first")
+        lost = await said(client, "troubled", f"kill {tmp_path / 'once'}")
+        after = await pids(tmp_path / "second")
+    assert len(set(before)) == 1
+    assert lost["result"] == "gone on"
+    assert len({*before, *after}) == 3
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 async def test_no_process_outlives_the_server(how: signal.Signals, tmp_path: Path) -> None:
     serves = [target("troubled"), target("other")]
-    with server_process(tmp_path / "data", errors=tmp_path / "errors", serves=serves, isolate="true") as process:
+    with server_process(
+        tmp_path / "data", errors=tmp_path / "errors", serves=serves, config=alone(tmp_path)
+    ) as process:
         async with httpx2.AsyncClient(base_url=process.address, timeout=60) as client:
             await begin(client, "troubled", "sleep")
             await said(client, "other", "hello")

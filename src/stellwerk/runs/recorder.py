@@ -99,13 +99,15 @@ class Recorder:
         self.failure: BaseException | None = None
         """Why ``lost`` was called."""
         self._over = False
+        self.lag = 0.0
+        """Seconds that envelopes have waited before they are fed, such as those of a graph in another process."""
 
     def feed(self, envelope: Envelope) -> None:
         if self._over:  # a thread of the run may still work
             return
         if isinstance(envelope, AskUser):
             self._questions[envelope.payload.ask_id] = envelope
-        elif self._coalescer.feed(envelope, self._tick.now()):
+        elif self._coalescer.feed(envelope, self._tick.now() - self.lag):
             self._schedule()
 
     def merge_within(self, window: float) -> None:

@@ -113,6 +113,7 @@ class Runner:
             run.non_idempotent_nodes = agent.options.non_idempotent_nodes
             if agent.options.window is not None:
                 run.recorder.merge_within(agent.options.window)
+            run.recorder.lag = agent.lag
             await self._resume(run, agent)
             turn = await self._turn(run, agent)
             documents = SessionDocuments(storage.database, storage.documents, lease.tenant, lease.session_id)

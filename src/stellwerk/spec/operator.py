@@ -208,7 +208,9 @@ class GraphProcess(Closed):
     memory: Annotated[str | None, Field(pattern=r"^[1-9][0-9]{0,5}[mg]$")] = None
     """The most that one process may have: 512m, 2g. By default there is no limit."""
     processes: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Processes at one time; runs share one only if all are busy."""
+    """Processes at one time; if all of them have as many runs as they should, further runs share them."""
+    runs: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Runs that share a process before the next one is started; 1 for graphs that crash or block their process."""
 
     @property
     def memory_bytes(self) -> int | None:

@@ -17,6 +17,8 @@ class Isolation:
     every: bool = False
     projects: Mapping[str, LanggraphProject] = field(default_factory=dict)
     """The LangGraph projects of graphs, by their names."""
+    window: float = 0
+    """That of the recorders, in seconds: at its end they take what processes have sent."""
 
     def worker_of(self, name: str, origin: str) -> WorkerSettings | None:
         """The settings for a graph; None if it runs in the server's process."""
@@ -28,7 +30,11 @@ class Isolation:
         folder = str(Path(place).expanduser().resolve().parent) if place.endswith(".py") else ""
         project = self.projects.get(name)
         settings = WorkerSettings(
-            python=chosen.python, memory=chosen.memory_bytes, processes=chosen.processes, project=folder
+            python=chosen.python,
+            memory=chosen.memory_bytes,
+            processes=chosen.processes,
+            runs=chosen.runs,
+            project=folder,
         )
         if project is None:
             return settings

@@ -12,7 +12,9 @@ class WorkerSettings:
     memory: int | None = None
     """Bytes that each process may have."""
     processes: int = 4
-    """Workers at one time. Runs share them only if all are busy."""
+    """Workers at one time."""
+    runs: int = 8
+    """Runs that share a worker before the next one is started."""
     folders: tuple[str, ...] = ()
     """Folders of the project's modules."""
     is_apart: bool = False

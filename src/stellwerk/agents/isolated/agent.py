@@ -63,6 +63,7 @@ class IsolatedAgent(RunnableAgent):
         self._described, self._pool, self._spec = described, pool, spec
         self._own_saver = saver
         self.elsewhere = self
+        self.lag = pool.window / 2  # they wait for the end of a window, half of it on average
 
     @property
     def _saver(self) -> DurableSaver:

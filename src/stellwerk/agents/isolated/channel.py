@@ -1,10 +1,13 @@
 """Channel: requests, answers, notifications and facts between the server and a worker, on one socket.
 
-Facts are sent in batches: the first one after a pause at once, those that follow at the end of a
-short window. Everything else takes along what waits, so the order is always kept.
+A process that wakes up costs more than what it is sent, so facts wake up the server only once in a
+window: it reads, stops reading until the windows of all recorders end, and then reads what all workers
+have sent. The worker sends facts as they come and wakes up for none. Everything else is announced on a
+second socket, the bell, which the server always reads: so it waits for no window, and the order is kept.
 """
 
 import asyncio
+from math import floor
 from typing import Any, Protocol, cast
 
 import structlog
@@ -14,9 +17,6 @@ from stellwerk.errors import WorkerLost
 from stellwerk.stream.facts import Fact
 
 logger = structlog.get_logger(__name__)
-
-WINDOW = 0.025
-"""Seconds in which facts are gathered; the log merges tokens in a longer window anyway."""
 
 
 class Peer(Protocol):
@@ -33,20 +33,27 @@ class Peer(Protocol):
 
 
 class WorkerChannel(asyncio.Protocol):
-    def __init__(self, peer: Peer, *, largest: int | None = None) -> None:
-        """``largest`` is the limit of a frame that is received; None if the other end is trusted."""
+    def __init__(self, peer: Peer, *, largest: int | None = None, window: float = 0) -> None:
+        """``largest`` is the limit of a frame that is received; None if the other end is trusted.
+
+        With a ``window`` this end reads at the ends of windows, and when the other end rings.
+        """
         self._peer = peer
         self._largest = largest
+        self._window = window
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
         self._waiting: list[bytes] = []
-        self._flush_at: asyncio.Handle | None = None
-        self._flushed = 0.0
+        self._read_at: asyncio.Handle | None = None
+        """Set while nothing is read."""
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self.connected = asyncio.Event()
+        self.bell: asyncio.WriteTransport | None = None
+        """Rung at the other end with all that is not a fact."""
+        self.sockets: list[asyncio.BaseTransport] = []
+        """Closed with this one."""
 
     # Sending.
 
@@ -71,24 +78,18 @@ class WorkerChannel(asyncio.Protocol):
         self._send_now(wire.pack(["note", method, given]))
 
     def send_fact(self, scope: int, fact: Fact) -> None:
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
         self._waiting.append(wire.packed_fact(scope, fact))
-        if self._flush_at is None:
-            left = self._flushed + WINDOW - self._loop.time()
-            if left > 0:
-                self._flush_at = self._loop.call_later(left, self._flush)
-            else:
-                self._flush_at = self._loop.call_soon(self._flush)
 
     def _send_now(self, packed: bytes) -> None:
         self._waiting.append(packed)
         self._flush()
+        if self.bell is not None and not self.bell.is_closing():
+            self.bell.write(b"!")
 
     def _flush(self) -> None:
-        if self._flush_at is not None:
-            self._flush_at.cancel()
-            self._flush_at = None
         waiting, self._waiting = self._waiting, []
-        self._flushed = self._loop.time()
         if waiting and self._transport is not None and not self._transport.is_closing():
             self._transport.write(wire.frame(waiting))
 
@@ -96,7 +97,6 @@ class WorkerChannel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
-        self.connected.set()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.close()
@@ -106,6 +106,10 @@ class WorkerChannel(asyncio.Protocol):
         """Nothing more is sent or received; calls that wait for an answer get an error."""
         if self._transport is not None:
             self._transport.close()
+        for each in self.sockets:
+            each.close()
+        if self._read_at is not None:
+            self._read_at.cancel()
         for answer in self._calls.values():
             if not answer.done():
                 answer.set_exception(WorkerLost("it has ended"))
@@ -134,6 +138,21 @@ class WorkerChannel(asyncio.Protocol):
             begin = end
         if begin:
             del received[:begin]
+        if self._window and not received:
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing() and self._read_at is None:
+            self._transport.pause_reading()
+            end = (floor(self._loop.time() / self._window) + 1) * self._window
+            self._read_at = self._loop.call_at(end, self.read_now)
+
+    def read_now(self) -> None:
+        """Read what the other end has sent, and what it sends next."""
+        if self._read_at is not None and self._transport is not None and not self._transport.is_closing():
+            self._read_at.cancel()
+            self._read_at = None
+            self._transport.resume_reading()
 
     def _take(self, message: list[Any]) -> None:
         match message:
@@ -162,3 +181,16 @@ class WorkerChannel(asyncio.Protocol):
             self._send_now(wire.pack(["error", number, wire.packed_error(error)]))
         else:
             self._send_now(wire.pack(["answer", number, value]))
+
+
+class Bell(asyncio.Protocol):
+    """The server's end of the second socket."""
+
+    def __init__(self, channel: WorkerChannel) -> None:
+        self._channel = channel
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._channel.sockets.append(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._channel.read_now()

@@ -1,7 +1,8 @@
-"""Pools of workers: one for each project, with a worker for each run as long as there are enough.
+"""Pools of workers: one for each project.
 
-A run has a worker of its own unless all of them are busy: what it does to its process, it does to
-itself. A worker is kept for the next run, because to import a project takes seconds.
+A few runs share a worker before the next one is started, because most of what a token costs is that a
+process wakes up for it. Once a worker was lost or blocked, each run has one of its own for a while, as
+long as there are enough. A worker is kept for the next run: to import a project takes seconds.
 """
 
 import asyncio
@@ -16,12 +17,21 @@ _IDLE = 60.0
 """Seconds after which a worker that has nothing to do is ended, if it is not the only one."""
 
 
+_ALONE = 600.0
+"""Seconds after trouble in which no run is added to another one."""
+
+
 class WorkerPool:
     """The workers of one project."""
 
-    def __init__(self, settings: WorkerSettings, tenants: dict[str, TenantState], timings: Timings) -> None:
+    def __init__(
+        self, settings: WorkerSettings, tenants: dict[str, TenantState], timings: Timings, window: float
+    ) -> None:
         self._settings, self._tenants, self._timings = settings, tenants, timings
+        self.window = window
+        """That of the recorders, in seconds."""
         self._workers: list[WorkerProcess] = []
+        self._alone_until = 0.0
         self._ending: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -34,12 +44,20 @@ class WorkerPool:
             yield chosen
 
     def _chosen(self) -> WorkerProcess:
-        by_load = sorted(self._workers, key=lambda each: each.load)
-        if by_load and (not by_load[0].load or len(by_load) >= self._settings.processes):
-            return by_load[0]
-        made = WorkerProcess(self._settings, self._tenants, self._timings, lambda: self._forget(made))
+        is_alone = asyncio.get_running_loop().time() < self._alone_until
+        most = 1 if is_alone else self._settings.runs
+        if with_room := [each for each in self._workers if each.load < most]:
+            return max(with_room, key=lambda each: each.load)
+        if len(self._workers) >= self._settings.processes:
+            return min(self._workers, key=lambda each: each.load)
+        given = (self._settings, self._tenants, self._timings)
+        made = WorkerProcess(*given, lambda: self._forget(made), window=self.window)
+        made.in_trouble = self._part_runs
         self._workers.append(made)
         return made
+
+    def _part_runs(self) -> None:
+        self._alone_until = asyncio.get_running_loop().time() + _ALONE
 
     def _forget(self, worker: WorkerProcess) -> None:
         """The worker has ended, or is about to: it gets no more work."""
@@ -73,8 +91,9 @@ class WorkerPool:
 class Workers:
     """The pools of all projects of a server."""
 
-    def __init__(self, timings: Timings) -> None:
-        self._timings = timings
+    def __init__(self, timings: Timings, *, window: float = 0) -> None:
+        """``window`` is that of the recorders, in seconds."""
+        self._timings, self._window = timings, window
         self._pools: dict[WorkerSettings, WorkerPool] = {}
         self._tenants: dict[str, TenantState] = {}
 
@@ -83,7 +102,7 @@ class Workers:
 
     def pool(self, settings: WorkerSettings) -> WorkerPool:
         if settings not in self._pools:
-            self._pools[settings] = WorkerPool(settings, self._tenants, self._timings)
+            self._pools[settings] = WorkerPool(settings, self._tenants, self._timings, self._window)
         return self._pools[settings]
 
     async def close(self) -> None:

@@ -21,10 +21,11 @@ from langgraph.store.base import BaseStore
 import stellwerk
 from stellwerk.agents.graphs.worker_settings import WorkerSettings
 from stellwerk.agents.isolated import limits
-from stellwerk.agents.isolated.channel import WorkerChannel
+from stellwerk.agents.isolated.channel import Bell, WorkerChannel
 from stellwerk.agents.isolated.store_wire import op_of, packed_result
 from stellwerk.agents.isolated.wire import LARGEST, LOG_LINE
 from stellwerk.agents.runtime.context import RunContext, running_in
+from stellwerk.agents.runtime.watchdog import LOOP_BLOCKED
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
 from stellwerk.errors import Fenced, Forbidden, QuotaExceeded, WorkerLost
@@ -73,15 +74,24 @@ class WorkerProcess:
     """One worker: started, called, and ended with everything that it has started."""
 
     def __init__(
-        self, settings: WorkerSettings, tenants: Mapping[str, TenantState], timings: Timings, gone: Callable[[], None]
+        self,
+        settings: WorkerSettings,
+        tenants: Mapping[str, TenantState],
+        timings: Timings,
+        gone: Callable[[], None],
+        *,
+        window: float = 0,
     ) -> None:
+        """``window`` is that of the recorders, in seconds."""
         self.settings = settings
-        self.channel = WorkerChannel(self, largest=LARGEST)
+        self.channel = WorkerChannel(self, largest=LARGEST, window=window)
         self.load = self.used = 0
         """Requests that it works on, and all that it has worked on."""
         self.works_for: set[str] = set()
         """The tenants of those requests; it gets nothing of others."""
         self.is_over = False
+        self.in_trouble: Callable[[], None] = lambda: None
+        """Called when it is lost, or its event loop is blocked: runs that share it suffer as well."""
         self._tenants, self._timings, self._gone = tenants, timings, gone
         self._process: SupervisedProcess | None = None
         self._folder = TemporaryDirectory(prefix="stellwerk-worker-")
@@ -101,7 +111,8 @@ class WorkerProcess:
 
     async def _start(self) -> None:
         socket = str(Path(self._folder.name, "socket"))
-        listening = await asyncio.get_running_loop().create_unix_server(lambda: self.channel, socket)
+        ends = iter([self.channel])
+        listening = await asyncio.get_running_loop().create_unix_server(lambda: next(ends, Bell(self.channel)), socket)
         is_started = False
         try:
             self._cgroup = limits.make_cgroup(next(_numbers))
@@ -152,7 +163,8 @@ class WorkerProcess:
         while line := await _line(process.stderr):
             text = line.decode(errors="replace").rstrip()
             if text.startswith(LOG_LINE):
-                _log_again(text)
+                if _log_again(text) == LOOP_BLOCKED:
+                    self.in_trouble()
             elif text:
                 self._printed = [*self._printed, text][-_PRINTED:]
                 logger.info("worker_printed", project=self.settings.project, text=text[:_LONGEST_LINE])
@@ -162,6 +174,7 @@ class WorkerProcess:
                 await self._hung_up.wait()
         if self._ending is None:
             logger.warning("worker_ended", project=self.settings.project, how=how, printed=self._printed)
+            self.in_trouble()
             self.end(how)
 
     def end(self, how: str = "it was ended") -> None:
@@ -188,6 +201,7 @@ class WorkerProcess:
     def end_if_full(self) -> None:
         """End a worker whose runs have left so many processes behind that it can start no more."""
         if limits.is_full(self._cgroup):
+            self.in_trouble()
             self.end("it had too many processes")
 
     async def ended(self) -> None:
@@ -223,6 +237,7 @@ class WorkerProcess:
                     await self.channel.call("cancel", number)
             except TimeoutError:
                 logger.warning("worker_blocked", project=self.settings.project, remedy=_BLOCKED)
+                self.in_trouble()
                 self.end("it was ended: a node blocks its event loop, and its run was stopped")
             except WorkerLost:
                 return
@@ -319,15 +334,17 @@ async def _line(pipe: asyncio.StreamReader) -> bytes:
         return await pipe.read(max(error.consumed, 1))
 
 
-def _log_again(text: str) -> None:
-    """A line of the worker's log in the server's log. A project may print lines that look like one."""
+def _log_again(text: str) -> str | None:
+    """Write a line of the worker's log to the server's log, and return its event. A project may print such lines."""
     try:
         event = json.loads(text.removeprefix(LOG_LINE))
         name, level = event.pop("event"), event.pop("level")
         if level in ("debug", "info", "warning", "error"):
             getattr(logger, level)(name, **event)
+            return str(name)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return
+        pass
+    return None
 
 
 def _ending_of(code: int) -> str:

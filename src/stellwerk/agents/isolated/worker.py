@@ -98,7 +98,10 @@ async def _serve(request: Mapping[str, Any]) -> None:
     async with AsyncExitStack() as resources:
         worker = _Worker(resources)
         transport, _ = await loop.create_unix_connection(lambda: worker.channel, request["socket"])
-        _keep_from_children(transport.get_extra_info("socket").fileno())
+        bell, _ = await loop.create_unix_connection(asyncio.Protocol, request["socket"])
+        for each in (transport, bell):
+            _keep_from_children(each.get_extra_info("socket").fileno())
+        worker.channel.bell = bell
         worker.channel.notify("hello", stellwerk.__version__)
         with watched_loop(request["watchdog"]):
             await worker.over.wait()

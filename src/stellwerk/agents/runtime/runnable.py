@@ -121,6 +121,8 @@ class RunnableAgent:
         self.graph = cast(Graph, graph)
         """Of an agent in another process there is none here, and ``elsewhere`` is asked."""
         self.elsewhere: StatesElsewhere | None = None
+        self.lag = 0.0
+        """Seconds that its facts wait on their way from another process."""
         self.initial_state: Mapping[str, Any] = initial_state or {}
         self.options = options or RunOptions()
         self._as_tool = as_tool

@@ -25,6 +25,7 @@ from stellwerk.threads import context_in
 
 logger = get_logger(__name__)
 
+LOOP_BLOCKED = "loop_blocked"
 _REMEDY = "await an async client, or asyncio.to_thread(…), or make the node or tool a plain def"
 _LIBRARIES = (
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
@@ -68,7 +69,7 @@ class _Watchdog:
 
     def _log(self) -> None:
         frame = sys._current_frames().get(self._thread)
-        logger.warning("loop_blocked", seconds=self._after, **_step(self._loop, frame), **_place(frame), remedy=_REMEDY)
+        logger.warning(LOOP_BLOCKED, seconds=self._after, **_step(self._loop, frame), **_place(frame), remedy=_REMEDY)
 
 
 def _step(loop: asyncio.AbstractEventLoop, frame: FrameType | None) -> dict[str, Any]:
