@@ -38,6 +38,8 @@ async def connected(folder: Path, peer: Peer, *, window: float) -> tuple[WorkerC
     await loop.create_unix_connection(lambda: there, str(folder / "socket"))
     there.bell, _ = await loop.create_unix_connection(asyncio.Protocol, str(folder / "socket"))
     there.sockets.append(there.bell)
+    assert await there.call("hello") == []
+    assert await peer.seen.get() == "hello"  # so both are accepted
     listening.close()
     return here, there
 
