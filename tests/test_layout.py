@@ -38,7 +38,7 @@ PACKAGE_CAPS = {
     "api/http": 1440,
     "api/routes": 2175,
     "api/schema": 620,
-    "api/streams": 640,
+    "api/streams": 700,
     "cli": 2677,
     "client": 610,
     "database": 591,
