@@ -40,22 +40,30 @@ class ManualReader:
     log: list[Stored]
     translations: SharedTranslations
     tail_bytes: int
+    after: int = 0
     translation: SharedTranslation = field(init=False)
     position: int = 0
     seen: list[Frame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.translation = SharedTranslation(KEY, 0, tail_bytes=self.tail_bytes)
+        self.translation = self._private()
+
+    def _private(self) -> SharedTranslation:
+        return SharedTranslation(KEY, 0, tail_bytes=self.tail_bytes, skip=self._last)
+
+    @property
+    def _last(self) -> Cursor:
+        return self.seen[-1][0] if self.seen else (self.after, WHOLE)
 
     def read_next(self, count: int) -> None:
         batch = self.log[self.position : self.position + count]
         frames = self.translation.translate(batch) if batch else []
         if frames is None:
             self.translations.leave(self.translation)
-            self.translation = SharedTranslation(KEY, 0, tail_bytes=self.tail_bytes)
+            self.translation = self._private()
             self.position = 0
             return
-        last: Cursor = self.seen[-1][0] if self.seen else (0, -1)
+        last = self._last
         self.seen += [frame for frame in frames if frame[0] > last]
         self.position += len(batch)
         self.translation = self.translations.join(self.translation)
@@ -70,15 +78,19 @@ class ManualReader:
     name=st.sampled_from(sorted(BY_NAME)),
     turns=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 12)), max_size=40),
     tail=st.sampled_from([0, 300, 2_000, 100_000]),
+    cursors=st.tuples(st.just(0), st.integers(0, 20), st.integers(0, 60)),
 )
-def test_a_reader_that_shares_sees_what_it_would_see_alone(name: str, turns: list[tuple[int, int]], tail: int) -> None:
+def test_a_reader_that_shares_sees_what_it_would_see_alone(
+    name: str, turns: list[tuple[int, int]], tail: int, cursors: tuple[int, ...]
+) -> None:
     log, translations = log_of(name), SharedTranslations()
-    readers = [ManualReader(log, translations, tail) for _ in range(3)]
+    readers = [ManualReader(log, translations, tail, after) for after in cursors]
     for who, count in turns:
         readers[who].read_next(count)
     for reader in readers:
         reader.finish()
-    assert [reader.seen for reader in readers] == [alone(log)] * 3
+    whole = alone(log)
+    assert [reader.seen for reader in readers] == [[f for f in whole if f[0][0] > after] for after in cursors]
     assert translations == SharedTranslations()
 
 
@@ -96,7 +108,7 @@ def test_a_shared_stream_is_translated_once() -> None:
     for stored in log:
         for translation in following:
             translation.translate([stored])
-    assert made == [cursor for cursor, _ in alone(log)]
+    assert made == [cursor for cursor, *_ in alone(log)]
 
 
 def test_the_tail_is_bounded_and_only_kept_for_several() -> None:
@@ -108,7 +120,7 @@ def test_the_tail_is_bounded_and_only_kept_for_several() -> None:
     shared.translate(log)
     assert shared.reaches(len(log)) and not shared.reaches(0)
     back = next(n for n in range(len(log)) if shared.reaches(n))
-    assert sum(len(frame) for _, frame in shared.translate(log[back:]) or []) <= 1_000
+    assert sum(len(frame) for *_, frame in shared.translate(log[back:]) or []) <= 1_000
 
 
 async def read(services: Services, key: StreamKey, after: Cursor = (0, 0)) -> bytes:
@@ -147,13 +159,13 @@ async def cut_anywhere(services: Services, key: StreamKey, after: int) -> None:
     second = [frame for frame in SharedTranslation(key, 0).translate(log) or [] if frame[0][0] > after]
     assert second
     for seen in range(0, len(second), 9):
-        rest = b"".join(frame for _, frame in second[seen + 1 :])
+        rest = b"".join(frame for *_, frame in second[seen + 1 :])
         assert await read(services, key, second[seen][0]) == rest, key.dialect
 
 
 async def whole(services: Services, key: StreamKey) -> bytes:
     log = await services.log.read(LOCAL_TENANT, key.session_id, after=0, limit=1000)
-    return b"".join(frame for _, frame in SharedTranslation(key, 0).translate(log) or [])
+    return b"".join(frame for *_, frame in SharedTranslation(key, 0).translate(log) or [])
 
 
 class ShortPages(DurableLog):

@@ -51,6 +51,12 @@ class StreamFormat:
     frame: Callable[[str, Stored, Origin], bytes] = frames.ndjson
     """An envelope; a dialect has frames of its own."""
     farewell: bytes = b""
+    cut: bool = False
+    """A stream that the server ends early is cut off, because its clients take a clean end for the end of a run."""
+
+
+class StreamCut(Exception):
+    """Ends a response without its last chunk: what the client has is incomplete."""
 
 
 _FAREWELL = b": the server is going down; come back with your last id\n"
@@ -245,17 +251,18 @@ class TimedStream(StreamingResponse):
         with SlowClientTimeout(self._timings.reader_check) as timeout:
             start = {"status": self.status_code, "headers": self.raw_headers}
             await send({"type": "http.response.start", **start})
-            async for chunk in self.body_iterator:
-                if self._is_valid is not None and not self._is_valid():
-                    logger.info("reader_turned_away")
-                    return
-                if not chunk and not timeout.silent:
-                    continue
-                timeout.sending = True
-                body = chunk or self._heartbeat
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-                timeout.taken()
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            with suppress(StreamCut):
+                async for chunk in self.body_iterator:
+                    if self._is_valid is not None and not self._is_valid():
+                        logger.info("reader_turned_away")
+                        return
+                    if not chunk and not timeout.silent:
+                        continue
+                    timeout.sending = True
+                    body = chunk or self._heartbeat
+                    await send({"type": "http.response.body", "body": body, "more_body": True})
+                    timeout.taken()
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class EventStream(TimedStream):

@@ -6,17 +6,19 @@ waits and never reads the log: batches come in, frames go out.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
-from stellwerk.dialects.base import Cursor, Dialect, Translator, translate
+from stellwerk.dialects.base import Cursor, Dialect, RecallingTranslator, Translator, translate
 from stellwerk.dialects.native import Profile, trimmed
 from stellwerk.envelope.frames import Stored
-from stellwerk.envelope.model import decode
+from stellwerk.envelope.model import Envelope, decode
 
 TAIL_BYTES = 256 * 1024
 
-Frame = tuple[Cursor, bytes]
+Frame = tuple[Cursor, Any, bytes]
+"""With the tag of its chunk between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class SharedTranslation:
     position: int  # the last position that was translated
     readers: int = 1
     tail_bytes: int = TAIL_BYTES
+    skip: Cursor = (0, -1)  # chunks up to here are translated, because that changes the translator, but not encoded
     _translator: Translator = field(init=False)
     _tail: deque[Frame] = field(default_factory=deque)
     _since: int = field(init=False)  # all frames behind this position are in the tail
@@ -42,6 +45,16 @@ class SharedTranslation:
     def __post_init__(self) -> None:
         self._translator = self.key.dialect.translator(self.key.session_id)
         self._since = self.position
+
+    def recall(self, envelopes: Iterable[Envelope]) -> None:
+        """Give a new translator what its dialect wants to know of earlier traces."""
+        translator = cast(RecallingTranslator, self._translator)
+        for envelope in envelopes:
+            translator.recall(envelope)
+
+    @property
+    def skips(self) -> bool:
+        return self.position < self.skip[0]
 
     def reaches(self, position: int) -> bool:
         """Whether a reader at this position can continue here."""
@@ -59,10 +72,12 @@ class SharedTranslation:
         return found
 
     def _feed(self, stored: Stored) -> None:
+        dialect = self.key.dialect
         for cursor, chunk in translate(self._translator, [(stored.position, decode(stored.body))]):
-            frame = self.key.dialect.frame(cursor, chunk)
-            self._tail.append((cursor, frame))
-            self._bytes += len(frame)
+            if cursor > self.skip:
+                frame = dialect.frame(cursor, chunk)
+                self._tail.append((cursor, dialect.tag and dialect.tag(chunk), frame))
+                self._bytes += len(frame)
         self.position = stored.position
 
     def _found(self, first: int, last: int) -> Iterator[Frame]:
@@ -79,7 +94,7 @@ class SharedTranslation:
         """Drop frames up to ``since`` and beyond the bound; frames of one envelope go together."""
         self._since = since
         while self._tail and (self._bytes > self.tail_bytes or self._tail[0][0][0] <= self._since):
-            (position, _), frame = self._tail.popleft()
+            (position, _), _, frame = self._tail.popleft()
             self._since = max(self._since, position)
             self._bytes -= len(frame)
 
@@ -91,7 +106,12 @@ class SharedTranslations:
     _shared: dict[StreamKey, SharedTranslation] = field(default_factory=dict)
 
     def join(self, own: SharedTranslation) -> SharedTranslation:
-        """The shared translation if it reaches where ``own`` is, else ``own``. The first one is shared."""
+        """The shared translation if it reaches where ``own`` is, else ``own``. The first one is shared.
+
+        One that still skips stays private: it lacks frames that others need.
+        """
+        if own.skips:
+            return own
         shared = self._shared.setdefault(own.key, own)
         if shared is own or not shared.reaches(own.position):
             return own

@@ -32,6 +32,12 @@ SELECT min(position) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id
     SELECT trace_id FROM run WHERE session_id = ?1 AND tenant = ?2 AND position <= ?3 ORDER BY round DESC LIMIT 1
 );
 
+-- Where a run began, or the message that waits for it.
+-- name: place_of_run
+SELECT position, NULL FROM run WHERE id = ?1 AND session_id = ?2 AND tenant = ?3
+UNION ALL
+SELECT NULL, message_id FROM inbox WHERE run_id = ?1 AND session_id = ?2 AND tenant = ?3;
+
 -- name: count_waiting
 SELECT count(*) FROM run WHERE state <> 'ended' AND tenant = ? AND state = 'waiting';
 
