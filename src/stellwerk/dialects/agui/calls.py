@@ -57,6 +57,10 @@ class ModelMessages:
     _open: dict[str, _Model] = field(default_factory=dict)
     _sent: set[str] = field(default_factory=set)
     """Messages whose text was sent; a resumed graph returns the earlier ones again."""
+    is_textless: bool = False
+    """Streamed text is left out; the client has it under the id that its call began with."""
+    _shown_ids: dict[str, str] = field(default_factory=dict)
+    """Of such messages that their provider renamed."""
 
     def started(self, start: m.LlmStart, owner: str | None) -> None:
         self._open[start.call_id] = _Model(start.payload.message_id, owner)
@@ -83,6 +87,14 @@ class ModelMessages:
         if model.has_text:
             yield event("TEXT_MESSAGE_END", end, model.owner, messageId=model.message_id)
             self._sent |= {model.message_id, end.payload.message_id}  # the provider may rename it
+        elif self.is_textless and model.message_id != end.payload.message_id:
+            self._shown_ids[end.payload.message_id] = model.message_id
+
+    def shown_id(self, message_id: str) -> str:
+        return self._shown_ids.get(message_id, message_id)
+
+    def recall(self, message_id: str) -> None:
+        self._sent.add(message_id)
 
     def was_sent(self, message_id: str) -> bool:
         return message_id in self._sent
@@ -152,6 +164,8 @@ class _Call:
 
 @dataclass
 class ToolCallEvents:
+    only_text: bool = False
+    """Results have no parts."""
     _open: dict[str, _Call] = field(default_factory=dict)
     """Including those of earlier runs that wait for the user."""
     _active: dict[str, None] = field(default_factory=dict)
@@ -167,6 +181,17 @@ class ToolCallEvents:
     """
     _used: set[str] = field(default_factory=set)
     """Ids in use; a client merges calls of the same id."""
+
+    def recall(self, envelope: m.ToolStart | m.ToolEnd | m.AskUser) -> None:
+        """Take a call of an earlier trace: its id is used, and while it is open it may be a sub-agent."""
+        match envelope:
+            case m.ToolStart(payload=called):
+                id_ = self._fresh(called.tool_call_id, envelope.call_id)
+                self._open[envelope.call_id] = _Call(envelope, id_, self.owner(envelope.parent_id), None)
+            case m.ToolEnd():
+                self._open.pop(envelope.call_id, None)
+            case m.AskUser(payload=asked):
+                self._used |= {asked.tool_call_id or ""}
 
     def owner(self, parent_id: str | None) -> str | None:
         """Return the sub-agent of an envelope, by its parent call."""
@@ -252,7 +277,7 @@ class ToolCallEvents:
             del self._active[end.call_id]
             yield _subagent_ended(end)
         if call.start.payload.kind != "graph":
-            content = result_content(end.payload)
+            content = result_content(end.payload, only_text=self.only_text)
             yield _result(end, call.owner, call.id, content, end.payload.status, end.call_id)
 
     def asked(self, ask: m.AskUser) -> tuple[str | None, list[Chunk]]:

@@ -72,15 +72,22 @@ class MessageList:
         """Drop a message with the results of its calls; return False if there is none."""
         return self._messages.pop(message_id, None) is not None
 
-    def drop_answer(self, run_id: str) -> bool:
-        """Drop all messages of a run except the user's."""
+    def drop_rounds(self, run_id: str, *, kept: str | None) -> bool:
+        """Drop all messages of a run and of the runs after it, except for the one that is answered again."""
         before = len(self._messages)
+        runs = list(dict.fromkeys(message.run_id for message in self._messages.values()))
+        replaced = set(runs[runs.index(run_id) :]) if run_id in runs else set()
+        replaced.discard(self._run_id)
         self._messages = {
             message_id: message
             for message_id, message in self._messages.items()
-            if message.run_id != run_id or message.fields["role"] == "user"
+            if message.run_id not in replaced or message_id == kept
         }
         return len(self._messages) < before
+
+    def put_before(self, earlier: "MessageList") -> None:
+        self._messages = earlier._messages | self._messages
+        self._holders = earlier._holders | self._holders
 
     def snapshot(self) -> list[Chunk]:
         return [whole for message in self._messages.values() for whole in message.whole()]

@@ -1,14 +1,14 @@
 """AG-UI 1.x: the protocol of CopilotKit, assistant-ui and other AG-UI clients.
 
-Feed it from the start of the session: a run shares the state of earlier runs and
-may resume their calls. Every log in valid order gives a stream in valid order;
-``docs/reference/ag-ui.md`` has the mapping.
+It is fed from the start of a trace and recalls what was before: a run shares the state
+of earlier runs, and a snapshot of the messages holds the whole conversation. Every log
+in valid order gives a stream in valid order; ``docs/reference/ag-ui.md`` has the mapping.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -20,12 +20,41 @@ from stellwerk.dialects.base import Chunk, Dialect, sse
 from stellwerk.envelope import model as m
 
 PROTOCOL_VERSION = "1.0"
+RECALLED = (
+    "run_start",
+    "run_end",
+    "message",
+    "llm_start",
+    "llm_end",
+    "tool_start",
+    "tool_end",
+    "state",
+    "document",
+    "ask_user",
+    "user_answer",
+)
+"""All that a client has is made of these. Streamed text is not among them: messages have it, too."""
 _Call = m.LlmStart | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd
+
+
+@dataclass(frozen=True, slots=True)
+class AguiOptions:
+    """What differs between clients."""
+
+    thread_id: str | None = None
+    """The name by which the client knows the session."""
+    run: tuple[str, str] | None = None
+    """The id of a run, and the one that the client gave to it."""
+    known: frozenset[str] | None = None
+    """The messages that the client of this run has; it gets a snapshot if it lacks others."""
+    is_before_1: bool = False
+    """The client has an older protocol version: results are text, and to be stopped is an error."""
 
 
 @dataclass
 class AguiTranslator:
     session_id: str
+    options: AguiOptions = AguiOptions()
     _running: bool = False
     _starting: m.RunStart | None = None
     """A run whose RUN_STARTED waits for its input."""
@@ -46,10 +75,43 @@ class AguiTranslator:
     otherwise the client keeps the partial text.
     """
     _drafts: Drafts = field(default_factory=Drafts)
-    _calls: ToolCallEvents = field(default_factory=ToolCallEvents)
+    _calls: ToolCallEvents = field(init=False)
     _models: ModelMessages = field(default_factory=ModelMessages)
     _state: SharedState = field(default_factory=SharedState)
     _messages_sent: MessageList = field(default_factory=MessageList)
+    _removed: bool = False
+    """A message was removed since the last recalled run."""
+    _recalled: list[m.Envelope] = field(default_factory=list)
+    """What happened before the trace; the messages of it are added to the others when a snapshot needs them."""
+
+    def __post_init__(self) -> None:
+        self._calls = ToolCallEvents(only_text=self.options.is_before_1)
+
+    def recall(self, envelope: m.Envelope) -> None:
+        self._recalled.append(envelope)
+        match envelope:
+            case m.ToolStart() | m.ToolEnd() | m.AskUser():
+                self._calls.recall(envelope)
+            case m.Message():
+                self._recall_message(envelope)
+            case m.State():
+                list(self._state.feed(envelope, self._calls.owner(envelope.parent_id)))
+            case m.Document(run_id=None):
+                self._later += self._happened(envelope)
+            case m.RunStart():
+                self._earlier, self._later, self._removed = [], [], False
+                for id_ in _input_ids(envelope):
+                    self._given.pop(id_, None)
+
+    def _recall_message(self, message: m.Message) -> None:
+        said = message.payload
+        if said.action == "removed":
+            was_waiting = self._given.pop(said.message_id, None) is not None
+            self._removed |= message.run_id is None and not was_waiting
+        elif message.run_id is None:
+            self._take_input(message)
+        else:
+            self._models.recall(said.message_id)
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         for chunk in self._translated(envelope):
@@ -150,7 +212,7 @@ class AguiTranslator:
     def _run_starts(self, start: m.RunStart) -> Iterator[Chunk]:
         self._running = True
         self._broken.clear()
-        ids = {"threadId": self.session_id, "runId": start.call_id}
+        ids = self._ids(start)
         named = dict.fromkeys([*_input_ids(start), *self._own])
         given = self._earlier + [self._given.pop(id_) for id_ in named if id_ in self._given]
         self._earlier, self._own = [], []
@@ -161,10 +223,14 @@ class AguiTranslator:
             repeated["resume"] = answers
         about = {**ids, "protocolVersion": PROTOCOL_VERSION}
         yield event("RUN_STARTED", start, **about, input=repeated if given else None)
+        yield from self._history(start)
         yield from self._state.run_starts(start)
         yield from self._calls.run_starts(start)
         replaced = start.payload.replaces
-        if replaced is not None and self._messages_sent.drop_answer(replaced):
+        if replaced is not None:
+            self._removed |= self._all_messages().drop_rounds(replaced, kept=start.payload.message_id)
+        if self._removed:
+            self._removed = False
             yield self._messages(start)
         later, self._later = self._later, []
         yield from later
@@ -180,16 +246,40 @@ class AguiTranslator:
         yield self._last(end, asks)
         self._running = False
 
+    def _ids(self, cause: m.RunStart | m.RunEnd) -> dict[str, str]:
+        ours, given = self.options.run or ("", "")
+        run_id = given if cause.call_id == ours else cause.call_id
+        return {"threadId": self.options.thread_id or self.session_id, "runId": run_id}
+
+    def _history(self, start: m.RunStart) -> Iterator[Chunk]:
+        """Send the messages to a client that lacks some.
+
+        It leaves those that it has where they are and appends the others. So the first snapshot makes
+        it drop what belongs behind them, and the second one appends that again.
+        """
+        if self.options.known is None or self.options.run is None or self.options.run[0] != start.call_id:
+            return
+        messages = self._all_messages().snapshot()
+        missing = [number for number, each in enumerate(messages) if each["id"] not in self.options.known]
+        if not missing:
+            return
+        is_one_piece = missing[-1] - missing[0] == len(missing) - 1
+        first = messages[: missing[-1] + 1 if is_one_piece else missing[0]]
+        if len(first) < len(messages):
+            yield event("MESSAGES_SNAPSHOT", start, messages=first)
+        yield event("MESSAGES_SNAPSHOT", start, messages=messages)
+
     def _last(self, end: m.RunEnd, asks: list[Chunk]) -> Chunk:
         done, usage = end.payload, events.usage_entries(end.payload.usage)
+        if done.status == "stopped" and self.options.is_before_1:
+            return event("RUN_ERROR", end, message="The run was stopped.", code="cancelled", usage=usage)
         if done.status == "failed":
             message = done.reason or "The run failed."
             return event("RUN_ERROR", end, message=message, code=done.code, usage=usage)
         outcome: Chunk = {"type": "cancelled" if done.status == "stopped" else "success"}
         if done.status == "awaiting_user" and asks:
             outcome = {"type": "interrupt", "interrupts": asks}
-        ids = {"threadId": self.session_id, "runId": end.call_id}
-        return event("RUN_FINISHED", end, **ids, outcome=outcome, result=done.result, usage=usage)
+        return event("RUN_FINISHED", end, **self._ids(end), outcome=outcome, result=done.result, usage=usage)
 
     def _model_ends(self, end: m.LlmEnd) -> Iterator[Chunk]:
         done = end.payload
@@ -209,7 +299,7 @@ class AguiTranslator:
             yield from self._retract([said.message_id], message)
         elif said.role != "tool" and text and not self._models.was_sent(said.message_id):
             # A node returned it without a model call, or an operator wrote it.
-            id_ = said.message_id
+            id_ = self._models.shown_id(said.message_id)
             yield event("TEXT_MESSAGE_START", message, owner, messageId=id_, role=said.role)
             yield event("TEXT_MESSAGE_CONTENT", message, owner, messageId=id_, delta=text)
             yield event("TEXT_MESSAGE_END", message, owner, messageId=id_)
@@ -217,12 +307,23 @@ class AguiTranslator:
             yield event("CUSTOM", message, owner, name="output", value=said.output)
 
     def _retract(self, message_ids: list[str], cause: m.Envelope) -> Iterator[Chunk]:
-        gone = [message_id for message_id in message_ids if self._messages_sent.drop(message_id)]
+        gone = [message_id for message_id in message_ids if self._all_messages().drop(message_id)]
         if gone:
             yield self._messages(cause)
 
     def _messages(self, cause: m.Envelope) -> Chunk:
-        return event("MESSAGES_SNAPSHOT", cause, messages=self._messages_sent.snapshot())
+        return event("MESSAGES_SNAPSHOT", cause, messages=self._all_messages().snapshot())
+
+    def _all_messages(self) -> MessageList:
+        if self._recalled:
+            earlier = AguiTranslator(self.session_id, AguiOptions(is_before_1=self.options.is_before_1))
+            earlier._models.is_textless = True
+            for envelope in self._recalled:
+                for _ in earlier.feed(0, envelope):
+                    pass
+            self._messages_sent.put_before(earlier._messages_sent)
+            self._recalled = []
+        return self._messages_sent
 
 
 def _remark(envelope: m.Log | m.Warning | m.Error, owner: str | None) -> Iterator[Chunk]:
@@ -237,4 +338,8 @@ def _input_ids(start: m.RunStart) -> list[str]:
     return given.ask_ids or ([given.message_id] if given.message_id is not None else [])
 
 
-DIALECT = Dialect("ag-ui", "text/event-stream", lambda session_id, _: AguiTranslator(session_id), sse)
+def _translator(session_id: str, options: Any) -> AguiTranslator:
+    return AguiTranslator(session_id, options or AguiOptions())
+
+
+DIALECT = Dialect("ag-ui", "text/event-stream", _translator, sse, memory="trace", recalls=RECALLED)

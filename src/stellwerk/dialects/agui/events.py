@@ -47,14 +47,14 @@ def _part(part: TextPart | FilePart | FileRef) -> Chunk:
     }
 
 
-def result_content(ended: ToolEnded) -> str | list[Chunk]:
+def result_content(ended: ToolEnded, *, only_text: bool) -> str | list[Chunk]:
     """Return the content of a tool message: text, JSON as text, or a file part."""
     result = ended.result
     if ended.error is not None:
         return ended.error.message
     if result is None:
         return CUT_OFF if ended.status == "abandoned" else ""
-    if isinstance(result, FileRef):
+    if isinstance(result, FileRef) and not only_text:
         return [_part(result)]
     return msgspec.json.encode(result).decode() if isinstance(result, Table) else result.as_text()
 
