@@ -100,9 +100,10 @@ async def test_the_stream_of_a_run_has_its_frames_and_ends_with_it(services: Ser
         key = StreamKey(session_id, dialect, "user")
         for run_id in runs:
             expected = frames_between(key, log, *span(log, run_id))
-            assert await read(services, key, run_id) == b"".join(frame for *_, frame in expected), dialect.name
+            whole = b"".join(frame for *_, frame in expected) + dialect.closing
+            assert await read(services, key, run_id) == whole, dialect.name
             middle = expected[len(expected) // 2][0]
-            rest = b"".join(frame for cursor, _, frame in expected if cursor > middle)
+            rest = b"".join(frame for cursor, _, frame in expected if cursor > middle) + dialect.closing
             assert await read(services, key, run_id, middle) == rest, dialect.name
     for run_id in runs:  # everything of it was read, whatever came after it
         for dialect in (TYPES, replace(TYPES, memory="trace")):
