@@ -1,8 +1,8 @@
 """Runs as responses: the stream of one run in a dialect, and the wait for the end of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import Response
 
@@ -11,7 +11,6 @@ from stellwerk.api.streams.reader import WHOLE, EventStream, StreamFormat
 from stellwerk.api.streams.shared_translation import StreamKey
 from stellwerk.api.streams.translated import TranslatedReader
 from stellwerk.dialects.base import Cursor, Dialect
-from stellwerk.dialects.native import Profile
 from stellwerk.envelope.model import RunEnd, decode
 from stellwerk.errors import StorageGone
 from stellwerk.runs.commands import Accepted
@@ -43,14 +42,14 @@ async def stream_of_run(
     *,
     cursor: Cursor | None = None,
     headers: Mapping[str, str] | None = None,
-    profile: Profile = "user",
+    keep: Callable[[Any], bool] | None = None,
 ) -> Response:
     """The run up to its end, then the end of the response; cut off if the server goes down before.
 
-    A reader that reconnects names the last frame it has by its ``cursor``.
+    A reader that reconnects names the last frame it has by its ``cursor``, or chooses frames by their tags.
     """
     place = services.quotas.stream(run.who.tenant, run.session_id)
-    reader = TranslatedReader(services.streams, run.who, StreamKey(run.session_id, dialect, profile), EVENTS)
+    reader = TranslatedReader(services.streams, run.who, StreamKey(run.session_id, dialect, "user"), EVENTS, keep)
     head = await services.log.head(run.who.tenant, run.session_id)
     chunks = reader.stream(after=cursor or (run.after, WHOLE), head=head.position, until_run_end=True)
     response = EventStream(chunks, EVENTS, place, services.streams.timings)

@@ -227,6 +227,9 @@ WHERE id = ?2 AND tenant = ?3;
 SELECT min(position), min(round) FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id =
     (SELECT trace_id FROM run WHERE id = ?3 AND tenant = ?2);
 
+-- name: session_of_run
+SELECT session_id, position FROM run WHERE id = ? AND tenant = ?;
+
 -- Messages up to a position in which an id occurs, the newest first.
 -- name: messages_naming
 SELECT body FROM event WHERE session_id = ?1 AND type = 'message' AND position <= ?2 AND instr(body, ?3) > 0

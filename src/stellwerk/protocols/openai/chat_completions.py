@@ -5,25 +5,22 @@ session. With the header ``X-Session-Id`` the session keeps them, and only the l
 """
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from fastapi import APIRouter, Header, Request, Response
 
 from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
-from stellwerk.api.schema.shared import TEXT_LIMIT, Json
+from stellwerk.api.schema.shared import IdempotencyKey, Json
 from stellwerk.api.services import Services
 from stellwerk.dialects import completions
 from stellwerk.envelope.model import AskUser
 from stellwerk.envelope.payloads import Usage
 from stellwerk.errors import Conflict, InvalidField
-from stellwerk.protocols.openai.problems import problem
-from stellwerk.protocols.protocol import Protocol
-from stellwerk.protocols.requests import body_of, store_data_url
-from stellwerk.protocols.run_streams import FollowedRun, end_of_run, run_of, stream_of_run
+from stellwerk.protocols.openai.sent import SentMessage, check_messages, send_last
+from stellwerk.protocols.requests import body_of
+from stellwerk.protocols.run_streams import FollowedRun, end_of_run, stream_of_run
 from stellwerk.protocols.threads import open_thread
-from stellwerk.runs.commands import Accepted
-from stellwerk.spec.model import ChatMessage
 from stellwerk.tenants.principals import Principal
 
 SESSION = "X-Session-Id"
@@ -33,26 +30,11 @@ SessionHeader = Annotated[str | None, Header(alias=SESSION)]
 TaskHeader = Annotated[str | None, Header(alias=TASK)]
 
 
-class SentUrl(msgspec.Struct):
-    url: str
+class _Chosen(NamedTuple):
+    """What the headers of a request say."""
 
-
-class SentPart(msgspec.Struct):
-    type: str
-    text: str = ""
-    image_url: SentUrl | None = None
-    file: dict[str, Any] | None = None
-
-
-class SentMessage(msgspec.Struct):
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[SentPart] | None = None
-
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content if part.type == "text")
-        return self.content or ""
+    session_id: str | None
+    key: str | None
 
 
 class StreamOptions(msgspec.Struct):
@@ -69,9 +51,7 @@ class CompletionRequest(msgspec.Struct):
     user: str | None = None
 
 
-def routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix="/v1", include_in_schema=False)
-
+def add_routes(router: APIRouter, services: Services) -> None:
     @router.get("/models")
     async def models(who: RequireReadTolerant) -> Response:
         systems = await services.systems.list(who.tenant, after="", limit=_MOST_MODELS)
@@ -85,22 +65,24 @@ def routes(services: Services) -> APIRouter:
 
     @router.post("/chat/completions")
     async def complete(
-        who: RequireRunTolerant, request: Request, session: SessionHeader = None, task: TaskHeader = None
+        who: RequireRunTolerant,
+        request: Request,
+        session: SessionHeader = None,
+        task: TaskHeader = None,
+        key: IdempotencyKey = None,
     ) -> Response:
         body = await body_of(request, CompletionRequest)
         _check(body)
         if task:
             said = "this server answers no housekeeping tasks (titles, tags, queries): choose another task model"
             raise InvalidField(f"{TASK}: {said}", field=TASK)
-        run = await _started(services, who, body, session or None)
+        run = await _started(services, who, body, _Chosen(session or None, key))
         headers = {SESSION: run.session_id}
         if body.stream:
             wants_usage = body.stream_options is not None and body.stream_options.include_usage
             dialect = replace(completions.DIALECT, options=completions.Options(include_usage=wants_usage))
             return await stream_of_run(services, run, dialect, headers=headers)
         return await _whole(services, run, body.model, headers)
-
-    return router
 
 
 def _model(name: str, created_at: float) -> dict[str, Any]:
@@ -113,41 +95,12 @@ def _check(body: CompletionRequest) -> None:
         raise InvalidField(f"tools: {said}", field="tools")
     if body.n not in (None, 1):
         raise InvalidField("n: there is one answer to a message; leave n out", field="n")
-    if not body.messages or body.messages[-1].role != "user":
-        raise InvalidField("messages: the last message must be the user's", field="messages")
-    if len(body.messages[-1].text) > TEXT_LIMIT:
-        raise InvalidField(f"messages: a text has at most {TEXT_LIMIT} characters; send a file", field="messages")
+    check_messages(body.messages, field="messages")
 
 
-async def _started(services: Services, who: Principal, body: CompletionRequest, session_id: str | None) -> FollowedRun:
-    last = body.messages[-1]
-    async with open_thread(services, who, session_id, body.model, user=body.user) as thread:
-        documents = [await store_data_url(services, who, url, name) for url, name in _files(last)]
-        accepted: Accepted
-        if thread.is_new and len(body.messages) > 1 and not documents:
-            accepted = await services.sessions.send_conversation(who.tenant, thread.session.id, _conversation(body))
-        else:
-            accepted = await services.sessions.send(who.tenant, thread.session.id, last.text, documents=documents)
-        if accepted.status == "noted":
-            raise Conflict("several questions are open; answer them in the console or natively", code="which_question")
-    return FollowedRun(who, thread.session.id, run_of(accepted), accepted.after)
-
-
-def _files(message: SentMessage) -> list[tuple[str, str | None]]:
-    """Files and images of a message: data URLs, with their names."""
-    found: list[tuple[str, str | None]] = []
-    for part in message.content if isinstance(message.content, list) else ():
-        if part.image_url is not None:
-            found.append((part.image_url.url, None))
-        elif part.file is not None:
-            found.append((str(part.file.get("file_data", "")), part.file.get("filename")))
-    return found
-
-
-def _conversation(body: CompletionRequest) -> list[ChatMessage]:
-    """The messages of users and assistants, of which the last is answered. The agent has instructions of its own."""
-    said = [message for message in body.messages if message.role in ("user", "assistant") and message.text]
-    return [ChatMessage(role="user" if each.role == "user" else "assistant", content=each.text) for each in said]
+async def _started(services: Services, who: Principal, body: CompletionRequest, chosen: _Chosen) -> FollowedRun:
+    async with open_thread(services, who, chosen.session_id, body.model, user=body.user) as thread:
+        return await send_last(services, who, thread, body.messages, key=chosen.key)
 
 
 async def _whole(services: Services, run: FollowedRun, model: str, headers: dict[str, str]) -> Response:
@@ -172,6 +125,3 @@ async def _whole(services: Services, run: FollowedRun, model: str, headers: dict
         "usage": completions.usage_of(used),
     }
     return Json(answer, 200, headers)
-
-
-PROTOCOL = Protocol(prefix="/v1", routes=routes, problem=problem)

@@ -1,0 +1,92 @@
+"""What clients of OpenAI's API send: the text and the files of a message."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from stellwerk.api.schema.shared import TEXT_LIMIT
+from stellwerk.api.services import Services
+from stellwerk.errors import Conflict, InvalidField
+from stellwerk.protocols.requests import store_data_url
+from stellwerk.protocols.run_streams import FollowedRun, run_of
+from stellwerk.protocols.threads import OpenThread
+from stellwerk.spec.model import ChatMessage
+from stellwerk.tenants.principals import Principal
+
+_TEXTS = ("text", "input_text", "output_text")
+
+
+class SentPart(msgspec.Struct):
+    """A part of a message, in the form of chat completions or of responses."""
+
+    type: str
+    text: str = ""
+    image_url: str | dict[str, Any] | None = None
+    file: dict[str, Any] | None = None
+    file_data: str | None = None
+    filename: str | None = None
+
+    @property
+    def url(self) -> tuple[str, str | None] | None:
+        """The data URL of a file, and its name."""
+        if self.image_url is not None:
+            url = self.image_url if isinstance(self.image_url, str) else self.image_url.get("url")
+            return str(url), None
+        if self.file is not None:
+            return str(self.file.get("file_data")), self.file.get("filename")
+        return None if self.file_data is None else (self.file_data, self.filename)
+
+
+class SentMessage(msgspec.Struct):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"] = "user"
+    content: str | list[SentPart] | None = None
+    type: str = "message"
+    """Other items, such as the calls of tools, are not messages."""
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content if part.type in _TEXTS)
+        return self.content or ""
+
+    @property
+    def urls(self) -> list[tuple[str, str | None]]:
+        parts = self.content if isinstance(self.content, list) else []
+        return [part.url for part in parts if part.url is not None]
+
+
+def check_messages(messages: list[SentMessage], *, field: str) -> None:
+    """Raises ``InvalidField`` if the last message cannot be answered."""
+    if not messages or messages[-1].role != "user":
+        raise InvalidField(f"{field}: the last message must be the user's", field=field)
+    if len(messages[-1].text) > TEXT_LIMIT:
+        said = f"a text has at most {TEXT_LIMIT} characters; send a file in place of a longer one"
+        raise InvalidField(f"{field}: {said}", field=field)
+    if not messages[-1].text.strip() and not messages[-1].urls:
+        raise InvalidField(f"{field}: the last message must not be empty", field=field)
+
+
+async def send_last(
+    services: Services, who: Principal, thread: OpenThread, messages: list[SentMessage], *, key: str | None
+) -> FollowedRun:
+    """Send the last message; those before it are kept only if the session has just begun.
+
+    Raises:
+        Conflict: several questions are open.
+    """
+    sid, last = thread.session.id, messages[-1]
+    documents = [await store_data_url(services, who, *each) for each in last.urls]
+    if thread.is_new and len(messages) > 1 and not documents:
+        accepted = await services.sessions.send_conversation(who.tenant, sid, _conversation(messages))
+    else:
+        accepted = await services.sessions.send(who.tenant, sid, last.text, documents=documents, key=key)
+    if accepted.status == "noted":
+        said = "the session waits for answers to several questions; answer them in the console"
+        raise Conflict(said, code="which_question")
+    return FollowedRun(who, sid, run_of(accepted), accepted.after)
+
+
+def _conversation(messages: list[SentMessage]) -> list[ChatMessage]:
+    """Messages of users and assistants; agents have instructions of their own."""
+    said = [each for each in messages if each.role in ("user", "assistant") and each.text]
+    return [ChatMessage(role="user" if each.role == "user" else "assistant", content=each.text) for each in said]
