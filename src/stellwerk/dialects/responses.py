@@ -18,6 +18,8 @@ from stellwerk.envelope.to_json import one_line
 
 _STATUS = {"completed": "completed", "awaiting_user": "completed", "failed": "failed", "stopped": "cancelled"}
 _ENDS = {"completed": "response.completed", "failed": "response.failed", "cancelled": "response.incomplete"}
+_PREFIX = {"message": "msg", "reasoning": "rs"}
+"""Of the ids of items, by kind."""
 
 
 def response_id(run_id: str) -> str:
@@ -109,7 +111,7 @@ class Responses:
             yield from self._close(call, None)
             item = None
         if item is None:
-            item = _Item(f"{kind[:3]}_{self._calls[call]}_{self._count}", self._count, kind)
+            item = _Item(f"{_PREFIX[kind]}_{self._calls[call]}_{self._count}", self._count, kind)
             yield from self._begin(call, item)
         item.text += said.text
         place = {"item_id": item.id, "output_index": item.index}
@@ -150,7 +152,7 @@ class Responses:
 
     def _message(self, message_id: str, text: str) -> Iterator[tuple[str, Chunk]]:
         """A message that was not streamed."""
-        item = _Item(f"mes_{message_id}_{self._count}", self._count, "message")
+        item = _Item(f"{_PREFIX['message']}_{message_id}_{self._count}", self._count, "message")
         yield from self._begin(message_id, item)
         item.text = text
         place = {"item_id": item.id, "output_index": item.index, "content_index": 0}

@@ -17,12 +17,12 @@ from stellwerk.runs.commands import Accepted
 from stellwerk.tenants.principals import Principal
 
 _RUN_END = b'{"type":"run_end"'
-EVENTS = StreamFormat("text/event-stream", b": ping\n")
+EVENTS = StreamFormat("text/event-stream", b": ping\n", cut=True)
 
 
 def run_of(accepted: Accepted) -> str:
     """The run that a message or an answer leads to, also if it is enqueued."""
-    queued = getattr(accepted, "queued_run_id", None)
+    queued = accepted.queued_run_id
     return queued if isinstance(queued, str) else accepted.run_id
 
 
@@ -51,7 +51,7 @@ async def stream_of_run(
     place = services.quotas.stream(run.who.tenant, run.session_id)
     reader = TranslatedReader(services.streams, run.who, StreamKey(run.session_id, dialect, "user"), EVENTS, keep)
     head = await services.log.head(run.who.tenant, run.session_id)
-    chunks = reader.stream(after=cursor or (run.after, WHOLE), head=head.position, until_run_end=True)
+    chunks = reader.stream(after=cursor or (run.after, WHOLE), head=head.position, run_id=run.run_id)
     response = EventStream(chunks, EVENTS, place, services.streams.timings)
     response.headers.update(headers or {})
     return response

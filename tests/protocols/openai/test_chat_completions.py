@@ -9,6 +9,7 @@ from openai import AsyncOpenAI
 
 from stellwerk.app import Parts
 from tests.conftest import without_pauses
+from tests.protocols.openai.clients import async_client_of
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def parts() -> Parts:
 
 @pytest.fixture
 async def client(shared_address: str) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=f"{shared_address}/v1", api_key="none", max_retries=0) as made:
+    async with async_client_of(shared_address) as made:
         yield made
 
 
