@@ -50,6 +50,12 @@ def close_door(address: str, data: Path) -> None:
     _environment.setenv("STELLWERK_KEY", _made[data])
 
 
+def headers(address: str) -> dict[str, str]:
+    """What clients show that are not of this process."""
+    shown = _shown.get(urlsplit(address).netloc)
+    return {} if shown is None else {"Authorization": shown}
+
+
 def _first_key(address: str) -> str:
     with httpx2.Client(base_url=address, timeout=60) as anybody:
         made = anybody.post("/keys", json={"name": "tests", "role": "admin"})

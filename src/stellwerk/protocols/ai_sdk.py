@@ -4,7 +4,8 @@ A chat is a session. Of the messages that a client sends, its whole list, only t
 message of the user, or one of the assistant whose questions and approvals the client has answered.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,9 +16,11 @@ from starlette.responses import PlainTextResponse
 from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
 from stellwerk.api.schema.shared import TEXT_LIMIT, Json
 from stellwerk.api.services import Services
+from stellwerk.api.streams.reader import WHOLE
 from stellwerk.dialects.ai_sdk.messages import UIMessages
 from stellwerk.dialects.ai_sdk.stream import DIALECT, UIStreamOptions
-from stellwerk.dialects.base import Dialect, translate
+from stellwerk.dialects.ai_sdk.texts import message_of, text_end
+from stellwerk.dialects.base import Cursor, Dialect, translate
 from stellwerk.envelope.model import Envelope, RunEnd, RunStart
 from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError
@@ -34,6 +37,8 @@ RESUMABLE = 600
 know whether what it has is the whole."""
 
 _Range = Sequence[tuple[int, Envelope]]
+_ENDS = ("text-end", "reasoning-end")
+_TEXTS = ("text-start", "text-delta", "reasoning-start", "reasoning-delta")
 
 
 class Approval(msgspec.Struct):
@@ -84,9 +89,9 @@ class Trace:
     """Of that run."""
 
     @property
-    def start(self) -> int:
-        """The position of its last run."""
-        return max((position for position, each in self.envelopes if each is self.run), default=0)
+    def head(self) -> int:
+        """The position that it reaches to."""
+        return self.envelopes[-1][0] if self.envelopes else 0
 
 
 def routes(services: Services) -> APIRouter:
@@ -180,8 +185,10 @@ async def _sent(
     text = "\n".join(part.text for part in message.parts if part.type == "text" and part.text)
     if len(text) > TEXT_LIMIT:
         raise InvalidField(f"messages: a text has at most {TEXT_LIMIT} characters; send a file", field="messages")
+    files = [part for part in message.parts if part.type == "file"]
+    if not text and not files:
+        raise InvalidField("messages: the last one has neither text nor a file", field="messages")
     async with open_thread(services, who, body.id, system) as thread:
-        files = [part for part in message.parts if part.type == "file"]
         documents = [await store_data_url(services, who, part.url, part.filename) for part in files]
         accepted: Accepted = await services.sessions.send(
             who.tenant,
@@ -269,24 +276,58 @@ async def _trace(services: Services, who: Principal, session_id: str) -> Trace:
 
 
 async def _whole(services: Services, who: Principal, trace: Trace, dialect: Dialect) -> Response:
-    """The last message from its first chunk on, and then what comes: the client builds it once more."""
-    start = trace.start
-    is_over = trace.end is not None
-    known = [(position, each) for position, each in trace.envelopes if is_over or position < start]
-    frames = [dialect.frame(*each) for each in translate(dialect.translator(trace.session_id), known)]
-    if is_over or trace.run is None:
-        return Response(b"".join([*frames, dialect.closing]), headers=HEADERS, media_type=dialect.media_type)
-    run = FollowedRun(who, trace.session_id, trace.run.call_id, start - 1)
-    response: Any = await stream_of_run(services, run, dialect, headers=HEADERS)
-    response.body_iterator = _joined(b"".join(frames), response.body_iterator)
+    """The last message from its first chunk on, and then what comes: the client builds it once more.
+
+    Without what does not count any more, which a client that has seen it cannot drop.
+    """
+    chunks = list(translate(dialect.translator(trace.session_id), trace.envelopes))
+    gone = {_subject(chunk["data"]) for _, chunk in chunks if chunk["type"] == "data-retracted"}
+    if trace.end is None:  # the run repeats what was cut off
+        gone |= {message_of(chunk["id"]) for _, chunk in chunks if "providerMetadata" in chunk}
+    left = [(cursor, chunk) for cursor, chunk in chunks if _subject(chunk) not in gone]
+    if trace.run is None or trace.end is not None:
+        known = b"".join(dialect.frame(*each) for each in left)
+        return Response(known + dialect.closing, headers=HEADERS, media_type=dialect.media_type)
+    run = FollowedRun(who, trace.session_id, trace.run.call_id)
+    response: Any = await stream_of_run(services, run, dialect, cursor=(trace.head, WHOLE), headers=HEADERS)
+    response.body_iterator = _continued(left, dialect, response.body_iterator)
     return response  # type: ignore[no-any-return]
 
 
-async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    if first:
-        yield first
-    async for chunk in rest:
-        yield chunk
+def _subject(chunk: dict[str, Any]) -> str:
+    """The model call or the tool call of a chunk, or of the data of ``data-retracted``."""
+    subject: str = chunk.get("toolCallId") or chunk.get("messageId") or message_of(chunk.get("id", ""))
+    return subject
+
+
+async def _continued(
+    known: Sequence[tuple[Cursor, dict[str, Any]]], dialect: Dialect, rest: AsyncGenerator[bytes]
+) -> AsyncIterator[bytes]:
+    """Chunks that are known, and the stream that follows.
+
+    A text that is open is held back until it is known whether it goes on, or was cut off with the server.
+    """
+    ended = {chunk["id"] for _, chunk in known if chunk["type"] in _ENDS}
+    is_open = [chunk["type"] in _TEXTS and chunk["id"] not in ended for _, chunk in known]
+    frames = [(dialect.frame(*each), waits) for each, waits in zip(known, is_open, strict=True)]
+    cuts = {_cut_off(dialect, chunk) for (_, chunk), waits in zip(known, is_open, strict=True) if waits}
+    held = b"".join(frame for frame, waits in frames if waits)
+    async with aclosing(rest):
+        yield b"".join(frame for frame, waits in frames if not waits)
+        async for chunk in rest:
+            if held and b"data:" in chunk:
+                for cut in cuts:
+                    held, chunk = (b"", chunk.replace(cut, b"")) if cut in chunk else (held, chunk)
+                yield held
+                held = b""
+            yield chunk
+        yield held
+
+
+def _cut_off(dialect: Dialect, chunk: dict[str, Any]) -> bytes:
+    """The end of an open text, if its model call is abandoned."""
+    kind = chunk["type"].partition("-")[0]
+    return dialect.frame((0, 0), text_end(kind, chunk["id"], "abandoned"))
 
 
 PROTOCOL = Protocol(prefix="/ai-sdk", routes=routes, problem=problem)

@@ -105,7 +105,9 @@ class Answer:
 
     def _data_part(self, chunk: Chunk) -> None:
         if chunk["type"] == "data-retracted":
-            self.retract(chunk["data"]["messageId"])
+            self.retract(chunk["data"].get("messageId", ""))
+            gone = self._tools.pop(chunk["data"].get("toolCallId", ""), None)
+            self.parts = [part for part in self.parts if part is not gone]
         if chunk.get("transient"):
             return
         known = self._data.setdefault((chunk["type"], chunk["id"]), chunk)

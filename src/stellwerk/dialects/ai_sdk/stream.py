@@ -67,6 +67,9 @@ class _Message:
     _agents: AgentParts = field(default_factory=AgentParts)
     _drafts: Drafts = field(default_factory=Drafts)
     _in_step: bool = False
+    _approving: bool = False
+    """The step is of approvals of sub-agents: clients wait until all calls in the last step are complete, and those of
+    the sub-agents are not."""
     _sent: dict[str, str] = field(default_factory=dict)
     """The id that the client has, by message id: the provider may rename a message."""
     _broken: dict[str | None, list[str]] = field(default_factory=dict)
@@ -179,6 +182,9 @@ class _Message:
             case m.AskUser(payload=asked):
                 self._inputs.add(asked.ask_id)
                 self._drafts.called(asked.tool_call_id)
+                if asked.kind == "approval" and place != "" and not self._approving:
+                    self._approving = True
+                    yield from self._end_step()
                 yield from self._in_a_step(self.tools.asked(envelope, at_root=place == ""))
             case m.State() if not self._places.is_inner_graph(envelope.parent_id):
                 yield from self._state(envelope.payload, place)
@@ -242,7 +248,7 @@ class _Message:
         yield {"type": "data-log", "data": data, "transient": True}
 
     def _run_starts(self, start: m.RunStart) -> Iterator[Chunk]:
-        self._fatal = None
+        self._fatal, self._approving = None, False
         if start.payload.message_id is not None:
             self._inputs.add(start.payload.message_id)
         metadata = {"runId": start.call_id, "startedAt": round(start.ts * 1000)}

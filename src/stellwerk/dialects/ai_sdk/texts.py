@@ -35,9 +35,7 @@ class Texts:
 
     def end(self, status: CallStatus = "ok") -> Iterator[Chunk]:
         if self._open:
-            end: Chunk = {"type": f"{self._kind}-end", "id": self._open}
-            if status != "ok":
-                end["providerMetadata"] = {"stellwerk": {"status": status}}
+            end = text_end(self._kind, self._open, status)
             self._open = ""
             yield end
 
@@ -47,6 +45,11 @@ class Texts:
         self._parts += 1
         self.has_text = self.has_text or kind == "text"
         return {"type": f"{kind}-start", "id": self._open}
+
+
+def text_end(kind: str, id_: str, status: CallStatus) -> Chunk:
+    end: Chunk = {"type": f"{kind}-end", "id": id_}
+    return end if status == "ok" else {**end, "providerMetadata": {"stellwerk": {"status": status}}}
 
 
 def whole(message_id: str, text: str) -> Iterator[Chunk]:

@@ -100,6 +100,7 @@ class ToolParts:
                 yield part.available(named[key].args or {})
             else:
                 yield part.failed(NEVER)
+                yield {"type": "data-retracted", "data": {"toolCallId": part.id}, "transient": True}
 
     def started(self, start: m.ToolStart) -> Iterator[Chunk]:
         called = start.payload
