@@ -7,11 +7,12 @@ from fastapi import FastAPI
 
 from stellwerk.api.services import PluginRouters, ServerPlugin, Services
 from stellwerk.protocols import ai_sdk
+from stellwerk.protocols.langgraph import protocol as langgraph
 from stellwerk.protocols.openai import routes as openai
 from stellwerk.protocols.protocol import BODY_LIMIT, Protocol
 from stellwerk.runs import client_threads
 
-PROTOCOLS: Sequence[Protocol] = (ai_sdk.PROTOCOL, openai.PROTOCOL)
+PROTOCOLS: Sequence[Protocol] = (ai_sdk.PROTOCOL, openai.PROTOCOL, langgraph.PROTOCOL)
 
 
 @asynccontextmanager
