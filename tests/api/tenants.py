@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 
+from stellwerk.app import Parts
 from stellwerk.settings import Settings
 from tests.conftest import running_server
 
@@ -39,8 +40,8 @@ def using(address: str, token: str) -> httpx2.AsyncClient:
 
 
 @asynccontextmanager
-async def shared_server(data: Path, **settings: Any) -> AsyncIterator[Shared]:
-    async with running_server(Settings(data=data, **settings)) as address:
+async def shared_server(data: Path, *, parts: Parts = Parts(), **settings: Any) -> AsyncIterator[Shared]:
+    async with running_server(Settings(data=data, **settings), parts=parts) as address:
         async with httpx2.AsyncClient(base_url=address) as anybody:
             first = (await anybody.post("/keys", json={"name": "operator", "role": "admin"})).json()
         async with using(address, first["token"]) as operator:
