@@ -69,6 +69,9 @@ async def opened(app: FastAPI, services: Services) -> AsyncIterator[PluginRouter
     async def page() -> None:
         raise HTTPException(403, "not this page", headers={"X-Reason": "theirs"})
 
+    inner = APIRouter(prefix="/nested")
+    inner.get("/x")(lambda: {"nested": True})
+    router.include_router(inner)
     yield PluginRouters(others=[router])
 
 
@@ -193,3 +196,9 @@ async def test_a_request_of_a_plugin_is_audited_once_whatever_its_success_is_cal
     for status in (202, 409):
         await client.post(f"/their/nothing/{status}")
     assert await recorded("nothing") == [202, 409]
+
+
+async def test_a_route_of_a_router_inside_of_a_router_has_our_policy(client: httpx2.AsyncClient) -> None:
+    answer = await client.get("/their/nested/x")
+    assert answer.json() == {"nested": True}
+    assert "default-src 'none'" in answer.headers["content-security-policy"]

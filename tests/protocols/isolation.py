@@ -23,6 +23,7 @@ IDS: Mapping[str, str] = {
     "system": "{system_id}",
     "name": "{system_id}",
     "model": "{system_id}",
+    "response_id": "resp_{run_id}",
 }
 """By the name of a parameter: how ids are spelled there. Those of agent systems are ``{system_id}``."""
 _USER = {"role": "user", "content": "weather"}
@@ -42,6 +43,11 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example({"model": "{model}", "messages": [_USER]}, headers={"X-Session-Id": "{sid}"}),
         Example({"model": "{model}", "messages": [_USER], "stream": True}, headers={"X-Session-Id": "{sid}"}),
     ],
+    "POST /v1/responses": [
+        Example({"model": "{model}", "input": "weather", "conversation": "{sid}"}),
+        Example({"model": "{model}", "input": "weather", "previous_response_id": "{response_id}"}),
+    ],
+    "POST /v1/responses/{response_id}/cancel": [Example()],
 }
 STAYS_OPEN: Collection[str] = ()
 """Streams that do not end: they are read until the server goes down."""

@@ -43,7 +43,14 @@ _PREFLIGHT = {
 
 def endpoints(routes: Iterable[BaseRoute]) -> frozenset[int]:
     """The identities of functions and of mounted apps, which need not be hashable."""
-    return frozenset(id(getattr(route, "endpoint", None) or getattr(route, "app", None)) for route in routes)
+    found = set[int]()
+    for route in routes:
+        inner = getattr(route, "original_router", None)  # a router inside of a router, in newer versions of FastAPI
+        if inner is None:
+            found.add(id(getattr(route, "endpoint", None) or getattr(route, "app", None)))
+        else:
+            found |= endpoints(inner.routes)
+    return frozenset(found)
 
 
 class CorsMiddleware:
