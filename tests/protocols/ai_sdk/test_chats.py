@@ -1,30 +1,17 @@
 """Chats of the AI SDK, unchanged and of both versions, against a running server: what a user of a front end sees."""
 
-from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from stellwerk.app import Parts
-from stellwerk.settings import Settings
 from tests import keyed
-from tests.conftest import server_beside, without_pauses
 from tests.protocols.ai_sdk.test_every_log import plain
 from tests.protocols.node import Node
 
 Json = dict[str, Any]
-CHATS = Path(__file__).with_name("chats.yaml")
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    settings = Settings(data=tmp_path_factory.mktemp("chats") / "data")
-    with server_beside(settings, own={"chats": str(CHATS)}, parts=Parts(demo_systems=without_pauses)) as found:
-        yield found
 
 
 class Tab:
