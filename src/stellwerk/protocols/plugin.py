@@ -6,13 +6,19 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from stellwerk.api.services import PluginRouters, ServerPlugin, Services
-from stellwerk.protocols import ai_sdk
+from stellwerk.protocols import agui, ai_sdk, copilotkit
 from stellwerk.protocols.langgraph import protocol as langgraph
 from stellwerk.protocols.openai import routes as openai
 from stellwerk.protocols.protocol import BODY_LIMIT, Protocol
 from stellwerk.runs import client_threads
 
-PROTOCOLS: Sequence[Protocol] = (ai_sdk.PROTOCOL, openai.PROTOCOL, langgraph.PROTOCOL)
+PROTOCOLS: Sequence[Protocol] = (
+    agui.PROTOCOL,
+    ai_sdk.PROTOCOL,
+    copilotkit.PROTOCOL,
+    openai.PROTOCOL,
+    langgraph.PROTOCOL,
+)
 
 
 @asynccontextmanager

@@ -7,13 +7,18 @@ from typing import Any, NamedTuple
 from fastapi import Response
 
 from stellwerk.api.services import Services
+from stellwerk.api.streams.ends import AllUntil
 from stellwerk.api.streams.reader import WHOLE, EventStream, StreamFormat
 from stellwerk.api.streams.shared_translation import StreamKey
 from stellwerk.api.streams.translated import TranslatedReader
+from stellwerk.database.port import Transaction
 from stellwerk.dialects.base import Cursor, Dialect
 from stellwerk.envelope.model import RunEnd, decode
 from stellwerk.errors import StorageGone
+from stellwerk.log.log import Head
+from stellwerk.log.transactions import unknown_session
 from stellwerk.runs.commands import Accepted
+from stellwerk.runs.transactions import status_of
 from stellwerk.tenants.principals import Principal
 
 _RUN_END = b'{"type":"run_end"'
@@ -43,7 +48,7 @@ async def stream_of_run(
     cursor: Cursor | None = None,
     headers: Mapping[str, str] | None = None,
     keep: Callable[[Any], bool] | None = None,
-) -> Response:
+) -> EventStream:
     """The run up to its end, then the end of the response; cut off if the server goes down before.
 
     A reader that reconnects names the last frame it has by its ``cursor``, or chooses frames by their tags.
@@ -55,6 +60,26 @@ async def stream_of_run(
     response = EventStream(chunks, EVENTS, place, services.streams.timings)
     response.headers.update(headers or {})
     return response
+
+
+async def stream_of_session(services: Services, who: Principal, session_id: str, dialect: Dialect) -> Response:
+    """All runs, up to the end of the one under way; cut off if the server goes down before."""
+    end = await services.database.read(lambda tx: _end_of_session(tx, who.tenant, session_id))
+    if not end.position:
+        return Response(dialect.closing, media_type=dialect.media_type)
+    place = services.quotas.stream(who.tenant, session_id)
+    reader = TranslatedReader(services.streams, who, StreamKey(session_id, dialect, "user"), EVENTS)
+    chunks = reader.stream(after=(0, WHOLE), head=end.position, until=end)
+    return EventStream(chunks, EVENTS, place, services.streams.timings)
+
+
+def _end_of_session(tx: Transaction, tenant: str, session_id: str) -> AllUntil:
+    row = tx.row("head", session_id, tenant)
+    if row is None:
+        raise unknown_session(session_id)
+    status = status_of(tx, tenant, session_id)
+    is_under_way = status.status == "running" and not status.awaiting_user_input
+    return AllUntil(Head(*row).position, status.run_id if is_under_way else None)
 
 
 async def end_of_run(services: Services, run: FollowedRun) -> RunEnd | None:

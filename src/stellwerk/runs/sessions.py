@@ -229,13 +229,17 @@ class Sessions:
         messages: Sequence[ChatMessage],
         *,
         parameters: RunParameters = NO_PARAMETERS,
-        run: JobOptions = NO_OPTIONS,
+        **options: Unpack[SendOptions],
     ) -> Accepted:
         """Send the first message of a session, together with the messages from before it.
 
         There may be none if the parameters have an input.
         """
-        request = InputRequest(tenant, session_id, None, "", options=run)
+        documents, key, message_id = options.get("documents", ()), options.get("key"), options.get("message_id")
+        if message_id is not None:
+            check_message_id(message_id)
+        run = options.get("run", NO_OPTIONS)
+        request = InputRequest(tenant, session_id, key, "", documents, run, message_id)
         text = messages[-1].content if messages else ""
         return await self._send(request, text, "reject", messages[:-1], parameters)
 

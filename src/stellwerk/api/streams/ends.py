@@ -1,4 +1,4 @@
-"""Where the stream of a reader ends: never, with the next end of a run, or with one run."""
+"""Where the stream of a reader ends: never, with the next end of a run, with one run, or with all there is."""
 
 from dataclasses import dataclass
 
@@ -36,6 +36,23 @@ class UntilRunEnd(StreamEnd):
 
     def found(self, batch: list[Stored]) -> int | None:
         return end_of_run(batch, after=self.known)
+
+
+@dataclass
+class AllUntil(StreamEnd):
+    """Everything up to a position; if a run is under way there, up to its end."""
+
+    position: int
+    run_id: str | None
+
+    def found(self, batch: list[Stored]) -> int | None:
+        for count, stored in enumerate(batch, 1):
+            if self.run_id is None:
+                if stored.position >= self.position:
+                    return count
+            elif stored.body.startswith(_ENDS) and decode(stored.body).run_id == self.run_id:
+                return count
+        return None
 
 
 class OneRun(StreamEnd):

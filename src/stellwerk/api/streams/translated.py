@@ -51,17 +51,24 @@ class TranslatedReader:
     """Chooses frames by the tags that the dialect gives them."""
 
     async def stream(
-        self, *, after: Cursor, head: int, until_run_end: bool = False, run_id: str | None = None
+        self,
+        *,
+        after: Cursor,
+        head: int,
+        until_run_end: bool = False,
+        run_id: str | None = None,
+        until: StreamEnd | None = None,
     ) -> AsyncIterator[bytes]:
         """The frames behind ``after``, then the live ones; with ``until_run_end`` up to the next end of a run.
 
         A cursor beyond ``head``, the end of the log, has not seen the next end of a run. With ``run_id`` the
         frames of that run only, up to its end; a run that is enqueued is waited for until it is withdrawn.
+        ``until`` is any other end.
 
         Raises:
             StreamCut: before its end, where the form asks for it.
         """
-        end = await self._end(after, head, until_run_end=until_run_end, run_id=run_id)
+        end = until or await self._end(after, head, until_run_end=until_run_end, run_id=run_id)
         if end is not None:
             skip = max(min(after, (head, WHOLE)), end.skip)
             async with aclosing(self._batches(after[0] if end.start is None else end.start, skip)) as batches:

@@ -140,6 +140,8 @@ class AguiTranslator:
             case m.Message(payload=said) if said.role == "user" and said.action == "added":
                 self._given[said.message_id] = events.whole_message(said)
                 self._own += [said.message_id] * (envelope.run_id is not None)
+            case m.Document() if self._starting is not None and self._lacks_input(self._starting):
+                self._later += self._happened(envelope)  # a file of the message, which comes next
             case m.UserAnswer(payload=answered):
                 self._given[answered.ask_id] = events.resume_entry(answered)
                 self._asks.pop(answered.ask_id, None)
