@@ -24,10 +24,24 @@ IDS: Mapping[str, str] = {
     "name": "{system_id}",
     "model": "{system_id}",
     "response_id": "resp_{run_id}",
+    "thread_id": "{sid}",
 }
 """By the name of a parameter: how ids are spelled there. Those of agent systems are ``{system_id}``."""
 _USER = {"role": "user", "content": "weather"}
+_AGUI = {"threadId": "{sid}", "runId": "r1", "messages": [{"id": "m1", **_USER}]}
+_RESUME = {**_AGUI, "resume": [{"interruptId": "{ask_id}", "status": "resolved", "payload": "red"}]}
+_TARGET = {"agentId": "{system_id}", "threadId": "{sid}"}
 EXAMPLES: Mapping[str, Sequence[Example]] = {
+    "POST /ag-ui/{system}": [Example(_AGUI), Example(_RESUME)],
+    "POST /copilotkit/agent/{system}/run": [Example(_AGUI), Example(_RESUME)],
+    "POST /copilotkit/agent/{system}/connect": [Example(_AGUI)],
+    "POST /copilotkit/agent/{system}/stop/{thread_id}": [Example(), Example({"runId": "r1"})],
+    "POST /copilotkit": [
+        Example({"method": "agent/run", "params": _TARGET, "body": _AGUI}),
+        Example({"method": "agent/connect", "params": {"agentId": "demo"}, "body": _AGUI}),
+        Example({"method": "agent/stop", "params": _TARGET}),
+    ],
+    "POST /copilotkit/": [Example({"method": "agent/stop", "params": _TARGET, "body": {"runId": "r1"}})],
     "POST /ai-sdk/{system}/chat": [
         Example(
             {
