@@ -34,6 +34,7 @@ UNKNOWN = {
     "message_id": "0" * 22,
     "ask_id": "ask_none",
     "document_id": "0" * 64,
+    "checkpoint_id": "00000000-0000-6000-8000-000000000000",
     "system_id": "unheard-of",
 }
 _PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
@@ -165,10 +166,12 @@ async def furnished(shared: Shared) -> Ids:
         accepted = (await acme.post(f"/sessions/{sid}/messages", json=body)).json()
         await acme.get(f"/sessions/{sid}/stream", params={"until": "run_end", "after": accepted["after"]})
     state = (await acme.get(f"/sessions/{sid}/state")).json()
-    log = (await acme.get(f"/sessions/{sid}/events")).json()["events"]
+    log = (await acme.get(f"/sessions/{sid}/events", params={"profile": "debug"})).json()["events"]
+    checkpoint = next(each["payload"]["checkpoint_id"] for each in log if each["type"] == "subgraph_checkpoint")
     message = next(each["payload"]["message_id"] for each in log if each["type"] == "message")
     last = log[-1]
     made = {"sid": sid, "run_id": last["run_id"], "trace_id": last["trace_id"], "message_id": message}
+    made["checkpoint_id"] = checkpoint
     return {**made, "ask_id": state["questions"][0]["ask_id"], "document_id": file, "system_id": "secretive"}
 
 

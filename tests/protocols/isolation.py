@@ -16,7 +16,7 @@ class Example(NamedTuple):
     query: Mapping[str, str] = {}
 
 
-NATIVE = ("sid", "run_id", "trace_id", "message_id", "ask_id", "document_id", "system_id")
+NATIVE = ("sid", "run_id", "trace_id", "message_id", "ask_id", "document_id", "checkpoint_id", "system_id")
 """What can be named in the patterns of ``IDS``."""
 IDS: Mapping[str, str] = {
     "chat_id": "{sid}",
@@ -25,13 +25,62 @@ IDS: Mapping[str, str] = {
     "model": "{system_id}",
     "response_id": "resp_{run_id}",
     "thread_id": "{sid}",
+    "assistant_id": "{system_id}",
+    "cron_id": "{sid}",
+    "namespace": "none",
 }
 """By the name of a parameter: how ids are spelled there. Those of agent systems are ``{system_id}``."""
 _USER = {"role": "user", "content": "weather"}
 _AGUI = {"threadId": "{sid}", "runId": "r1", "messages": [{"id": "m1", **_USER}]}
 _RESUME = {**_AGUI, "resume": [{"interruptId": "{ask_id}", "status": "resolved", "payload": "red"}]}
 _TARGET = {"agentId": "{system_id}", "threadId": "{sid}"}
+_INPUT = {"messages": [{"type": "human", "content": "weather"}]}
+_RUN = {"assistant_id": "{assistant_id}", "input": _INPUT}
+_RUNS = [
+    Example(_RUN),
+    Example({**_RUN, "command": {"resume": "red"}}),
+    Example({**_RUN, "checkpoint_id": "{checkpoint_id}"}),
+]
+_COMMANDS = {
+    "run.start": _RUN,
+    "input.respond": {"interrupt_id": "{ask_id}", "namespace": [], "response": "red"},
+}
+_NOT_SERVED = (
+    *(f"POST /langgraph/assistants{path}" for path in ("", "/{assistant_id}/latest", "/{assistant_id}/versions")),
+    "PATCH /langgraph/assistants/{assistant_id}",
+    *(f"POST /langgraph/runs/{path}" for path in ("batch", "cancel", "crons", "crons/count", "crons/search")),
+    "PATCH /langgraph/runs/crons/{cron_id}",
+    "POST /langgraph/threads/prune",
+    "POST /langgraph/threads/{thread_id}/runs/crons",
+)
+_LANGGRAPH = {
+    **dict.fromkeys(_NOT_SERVED, [Example({})]),
+    **{f"POST /langgraph/assistants/{path}": [Example({"graph_id": "{system_id}"})] for path in ("search", "count")},
+    **{f"POST /langgraph/runs{path}": [Example(_RUN)] for path in ("", "/wait", "/stream")},
+    "POST /langgraph/threads": [
+        Example({"thread_id": "{sid}"}),
+        Example({"thread_id": "{sid}", "if_exists": "do_nothing"}),
+    ],
+    **{f"POST /langgraph/threads/{path}": [Example({"ids": ["{sid}"]})] for path in ("search", "count")},
+    "PATCH /langgraph/threads/{thread_id}": [Example({"metadata": {"a": 1}})],
+    "POST /langgraph/threads/{thread_id}/copy": [Example({})],
+    "POST /langgraph/threads/{thread_id}/history": [Example({}), Example({"before": "{checkpoint_id}"})],
+    "POST /langgraph/threads/{thread_id}/state": [
+        Example({"values": {"files": {}}}),
+        Example({"checkpoint_id": "{checkpoint_id}"}),
+    ],
+    "POST /langgraph/threads/{thread_id}/state/checkpoint": [
+        Example({"checkpoint": {"checkpoint_id": "{checkpoint_id}"}})
+    ],
+    **{f"POST /langgraph/threads/{{thread_id}}/runs{path}": _RUNS for path in ("", "/wait", "/stream")},
+    "POST /langgraph/threads/{thread_id}/runs/{run_id}/cancel": [Example({})],
+    "POST /langgraph/threads/{thread_id}/commands": [
+        Example({"id": 1, "method": method, "params": params}) for method, params in _COMMANDS.items()
+    ],
+    "POST /langgraph/threads/{thread_id}/stream/events": [Example({"channels": ["messages", "values", "lifecycle"]})],
+}
 EXAMPLES: Mapping[str, Sequence[Example]] = {
+    **_LANGGRAPH,
     "POST /ag-ui/{system}": [Example(_AGUI), Example(_RESUME)],
     "POST /copilotkit/agent/{system}/run": [Example(_AGUI), Example(_RESUME)],
     "POST /copilotkit/agent/{system}/connect": [Example(_AGUI)],
@@ -63,5 +112,5 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
     ],
     "POST /v1/responses/{response_id}/cancel": [Example()],
 }
-STAYS_OPEN: Collection[str] = ()
+STAYS_OPEN: Collection[str] = {"POST /langgraph/threads/{thread_id}/stream/events"}
 """Streams that do not end: they are read until the server goes down."""
