@@ -20,7 +20,7 @@ from stellwerk.spec.model import ChatMessage
 _NULL = msgspec.Raw(b"null")
 
 
-class Source(msgspec.Struct, rename="camel"):
+class FileSource(msgspec.Struct, rename="camel"):
     type: str = ""
     value: str = ""
     mime_type: str | None = None
@@ -31,7 +31,7 @@ class Part(msgspec.Struct, rename="camel"):
 
     type: str = ""
     text: str = ""
-    source: Source | None = None
+    source: FileSource | None = None
     mime_type: str | None = None
     id: str | None = None
     url: str | None = None
@@ -47,7 +47,7 @@ class Part(msgspec.Struct, rename="camel"):
     @property
     def address(self) -> str:
         """Its bytes as a data URL, or the address of a stored file."""
-        source = self.source or Source(type="data", value=self.data or "", mime_type=self.mime_type)
+        source = self.source or FileSource(type="data", value=self.data or "", mime_type=self.mime_type)
         if self.source is None and (self.url or self.id):
             return self.url or f"/files/{self.id}"
         if source.type == "data":
