@@ -23,7 +23,8 @@ _numbers = count(1)
 def node() -> Iterator[Node]:
     with running(CLIENTS / "agui.mjs") as node:
         yield node
-        assert node.unhandled == []
+        # The client reports a broken connection, and leaves a rejected promise of it behind as well.
+        assert [error for error in node.unhandled if "TypeError: terminated" not in error] == []
 
 
 @pytest.fixture(scope="module")
