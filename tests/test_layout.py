@@ -53,7 +53,7 @@ PACKAGE_CAPS = {
     "runs": 5003,
     "spec": 2544,
     "stream": 2178,
-    "tenants": 1708,
+    "tenants": 1717,
     "testing": 162,
     "views": 1720,
     "workflows": 5090,
