@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from stellwerk.api.services import PluginRouters, ServerPlugin, Services
 from stellwerk.protocols import agui, ai_sdk, copilotkit
 from stellwerk.protocols.langgraph import protocol as langgraph
+from stellwerk.protocols.mcp_server import routes as mcp_server
 from stellwerk.protocols.openai import routes as openai
 from stellwerk.protocols.protocol import BODY_LIMIT, Protocol
 from stellwerk.runs import client_threads
@@ -18,6 +19,7 @@ PROTOCOLS: Sequence[Protocol] = (
     copilotkit.PROTOCOL,
     openai.PROTOCOL,
     langgraph.PROTOCOL,
+    mcp_server.PROTOCOL,
 )
 
 

@@ -5,6 +5,7 @@ that an encrypted value names its key.
 """
 
 import hashlib
+import hmac
 import os
 import secrets
 import shlex
@@ -56,6 +57,10 @@ class MasterKeys:
             return AESGCM(known).decrypt(sealed[:_NONCE], sealed[_NONCE:], about).decode()
         except (InvalidTag, ValueError) as error:
             raise Unopened("it was changed, or belongs elsewhere") from error
+
+    def derived(self, purpose: str) -> list[bytes]:
+        """A key for another purpose, from each of them, the first one to seal with."""
+        return [hmac.digest(key, f"stellwerk {purpose}".encode(), "sha256") for key in self.keys]
 
 
 def name_of(key: bytes) -> str:

@@ -100,6 +100,10 @@ class Secrets:
         for tenant in {place.tenant for place in self._values}:
             self._redact(tenant)
 
+    def derived_keys(self, purpose: str) -> Sequence[bytes]:
+        """Keys that are the same after a restart; the first one seals."""
+        return self._keys.derived(purpose)
+
     def find(self, tenant: str, system: str, name: str) -> str | None:
         """That of the system, or else that of the tenant."""
         for place in (SecretName(tenant, system, name), SecretName(tenant, "", name)):

@@ -1,0 +1,1 @@
+"""An MCP server: each agent system is a tool. Its modules but ``routes`` need the extra ``mcp``."""
