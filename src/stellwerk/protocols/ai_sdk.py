@@ -89,6 +89,13 @@ class Trace:
     """Of that run."""
 
     @property
+    def runs(self) -> set[str]:
+        """Its runs but the first, whose id it has itself."""
+        return {each.call_id for _, each in self.envelopes if isinstance(each, RunStart)} - {
+            self.envelopes[0][1].trace_id
+        }
+
+    @property
     def head(self) -> int:
         """The position that it reaches to."""
         return self.envelopes[-1][0] if self.envelopes else 0
@@ -113,8 +120,7 @@ def _add_commands(router: APIRouter, services: Services) -> None:
             return await _answered(services, who, system, body, message, dialect)
         run, is_answer = await _sent(services, who, system, body, message)
         if is_answer:
-            trace = await _trace(services, who, run.session_id)
-            return await _whole(services, who, trace, dialect)
+            dialect = _dialect_apart(dialect, run.run_id)
         return await stream_of_run(services, run, dialect, headers=HEADERS)
 
     @router.post("/{chat_id}/stop")
@@ -158,6 +164,10 @@ def _dialect(request: Request) -> Dialect:
     return replace(DIALECT, options=_options(request))
 
 
+def _dialect_apart(dialect: Dialect, run_id: str) -> Dialect:
+    return replace(dialect, options=replace(dialect.options, apart=run_id))
+
+
 def _last(body: ChatRequest) -> UIMessage:
     if not body.messages:
         raise InvalidField("messages: it is empty; send the messages of the chat", field="messages")
@@ -189,13 +199,14 @@ async def _sent(
     if not text and not files:
         raise InvalidField("messages: the last one has neither text nor a file", field="messages")
     async with open_thread(services, who, body.id, system) as thread:
+        is_busy = thread.session.status == "running" and not thread.session.awaiting_user_input
         documents = [await store_data_url(services, who, part.url, part.filename) for part in files]
         accepted: Accepted = await services.sessions.send(
             who.tenant,
             thread.session.id,
             text,
             documents=documents,
-            if_busy="enqueue" if thread.session.status == "running" else "reject",
+            if_busy="enqueue" if is_busy else "reject",
             message_id=message.id,
         )
     if accepted.status == "noted":
@@ -208,9 +219,22 @@ async def _regenerated(
     services: Services, who: Principal, system: str, body: ChatRequest, dialect: Dialect
 ) -> Response:
     session_id = await _session(services, who, system, body.id)
+    await _check_is_last(services, who, session_id, body)
     accepted = await services.sessions.regenerate(who.tenant, session_id)
     run = FollowedRun(who, session_id, accepted.run_id, accepted.after)
     return await stream_of_run(services, run, dialect, headers=HEADERS)
+
+
+async def _check_is_last(services: Services, who: Principal, session_id: str, body: ChatRequest) -> None:
+    """
+    Raises:
+        Conflict: the client wants an earlier answer than the last once more.
+    """
+    wanted = _last(body)
+    trace = await _trace(services, who, session_id)
+    last = {each.payload.message_id for _, each in trace.envelopes if isinstance(each, RunStart)}
+    if wanted.role == "user" and wanted.id not in last:
+        raise Conflict("only the last answer can be made once more", code="not_the_last")
 
 
 async def _answered(
@@ -224,6 +248,8 @@ async def _answered(
     for answer in answers:
         accepted = await services.sessions.answer(who.tenant, session_id, answer)
     if accepted is not None and accepted.status != "noted":
+        if message.id in trace.runs:  # it began with the answer of a user who wrote a message
+            dialect = _dialect_apart(dialect, message.id)
         run = FollowedRun(who, session_id, accepted.run_id, accepted.after)
         return await stream_of_run(services, run, dialect, headers=HEADERS)
     if accepted is not None or (trace.run is not None and trace.end is None):

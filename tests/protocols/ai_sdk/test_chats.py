@@ -97,6 +97,32 @@ def test_a_question_is_a_tool_call_that_the_client_answers(sdk: Node, server: st
     assert tab.text.endswith("You answered: blue") and len(tab.view["messages"]) == 2
 
 
+def test_a_message_is_the_answer_to_an_open_question(tab: Tab) -> None:
+    tab.send("clerk, ask").send("Ulm")
+    assert (tab.view["status"], tab.view["error"]) == ("ready", None)
+    assert [message["role"] for message in tab.view["messages"]] == ["user", "assistant"] * 2
+    assert tab.text == "The clerk said: They want Ulm."
+    (_, stored) = tab.stored
+    assert stored["id"] == tab.view["messages"][1]["id"]
+    assert [part["output"] for part in stored["parts"] if part.get("toolName") == "ask_user"] == ["Ulm"]
+
+
+def test_after_an_answer_by_message_the_next_question_is_one_of_the_new_message(tab: Tab) -> None:
+    asked = tab.send("twice").send("Ulm").tools[-1]
+    assert asked["input"]["question"] == "And then?"
+    tab("answer", output={"tool": "ask_user", "toolCallId": asked["toolCallId"], "output": "home"})
+    assert (tab.view["status"], tab.view["error"]) == ("ready", None)
+    assert [message["role"] for message in tab.view["messages"]] == ["user", "assistant"] * 2
+    assert tab.text == "You said: home"
+
+
+def test_an_earlier_answer_is_not_replaced_by_accident(tab: Tab) -> None:
+    first = tab.send("one").view["messages"][-1]["id"]
+    tab.send("two")
+    tab("regenerate", messageId=first)
+    assert tab.view["status"] == "error" and len(tab.stored) == 4
+
+
 def test_two_questions_are_answered_together(tab: Tab) -> None:
     for part, said in zip(tab.send("both").tools, ("red", "Ulm"), strict=True):
         tab("answer", output={"tool": "ask_user", "toolCallId": part["toolCallId"], "output": said})

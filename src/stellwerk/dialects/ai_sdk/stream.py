@@ -320,6 +320,9 @@ class _Message:
 class UIStreamOptions:
     files: str = "/files/"
     """The URL of documents, without their ids."""
+    apart: str | None = None
+    """The run from which on a trace is another message, with the id of this run: it has the answer of a user who wrote
+    a message, and the client shows that behind the question."""
 
 
 @dataclass
@@ -328,13 +331,28 @@ class AiSdkTranslator:
 
     options: UIStreamOptions
     message: _Message | None = None
+    _apart: bool = False
+    _own: set[str] = field(default_factory=set)
+    """The tool parts of a message apart."""
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         message = self.message
         if isinstance(envelope, m.RunStart) and (message is None or message.trace_id != envelope.trace_id):
             message = self.message = _Message(envelope.trace_id, self.options.files)
-        if message is not None:
-            yield from message.feed(envelope)
+        if message is None:
+            return
+        self._apart = self._apart or (envelope.call_id == self.options.apart and isinstance(envelope, m.RunStart))
+        yield from self._of_this_message(message.feed(envelope)) if self._apart else message.feed(envelope)
+
+    def _of_this_message(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Leave out what belongs to tool parts of the message before."""
+        for chunk in chunks:
+            if chunk["type"] == "start":
+                chunk["messageId"] = self.options.apart
+            if chunk["type"] in ("tool-input-start", "tool-input-available"):
+                self._own.add(chunk["toolCallId"])
+            if not chunk["type"].startswith("tool-") or chunk["toolCallId"] in self._own:
+                yield chunk
 
 
 def _entry(name: str, operation: Chunk) -> Chunk:
