@@ -27,7 +27,7 @@ PACKAGE_CAPS = {
     "agents/build": 1325,
     "agents/checkpoints": 1500,
     "agents/graphs": 2268,
-    "agents/isolated": 1797,
+    "agents/isolated": 1821,
     "agents/mcp": 1049,
     "agents/middleware": 978,
     "agents/recorded": 705,
