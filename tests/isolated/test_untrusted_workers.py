@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from langgraph.store.memory import InMemoryStore
 
@@ -11,7 +12,7 @@ from stellwerk.agents.isolated import wire
 from stellwerk.agents.isolated.channel import WorkerChannel
 from stellwerk.agents.isolated.process import Scope, TenantState, WorkerProcess, _log_again
 from stellwerk.agents.runtime.context import RunContext
-from stellwerk.errors import Forbidden, WorkerLost
+from stellwerk.errors import Fenced, Forbidden, InvalidInput, WorkerLost
 from stellwerk.timings import Timings
 
 
@@ -70,6 +71,34 @@ async def test_a_worker_gets_only_what_belongs_to_the_tenant_that_it_works_for()
             for method in ("read", "list", "history", "put", "put_writes"):
                 with pytest.raises(Forbidden):
                     await worker.answer(f"checkpoints.{method}", [scope, tenant, ("thread", "", None)])
+    finally:
+        await worker.ended()
+
+
+class Calls:
+    """What the server answers to the graph of one run."""
+
+    async def answer(self, method: str, path: tuple[str, ...], given: dict[str, Any]) -> Any:
+        return [method, path, given]
+
+
+async def test_a_worker_calls_the_server_only_for_its_own_runs_and_only_with_json() -> None:
+    worker = NotStarted(WorkerSettings(), {}, Timings(), lambda: None)
+    run = worker.open_scope(Scope("a", RunContext(server=Calls())))
+    update = worker.open_scope(Scope("a", RunContext()))
+    try:
+        given = ["POST", ["runs"], b'{"assistant_id": "x"}']
+        assert await worker.answer("server", [run, *given]) == b'["POST",["runs"],{"assistant_id":"x"}]'
+        for scope in (None, update):
+            with pytest.raises(InvalidInput):
+                await worker.answer("server", [scope, *given])
+        for wrong in (b'{"after_seconds": NaN}', b"[]", b"\xff", {"assistant_id": b"x"}):
+            with pytest.raises((msgspec.DecodeError, TypeError)):
+                await worker.answer("server", [run, "POST", ["runs"], wrong])
+        worker.close_scope(run)
+        for scope in (run, update + 1):
+            with pytest.raises(Fenced):
+                await worker.answer("server", [scope, *given])
     finally:
         await worker.ended()
 

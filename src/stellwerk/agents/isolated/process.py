@@ -25,6 +25,7 @@ from stellwerk.agents.isolated.channel import Bell, WorkerChannel
 from stellwerk.agents.isolated.store_wire import op_of, packed_result
 from stellwerk.agents.isolated.wire import LARGEST, LOG_LINE
 from stellwerk.agents.runtime.context import RunContext, running_in
+from stellwerk.agents.runtime.loopback import not_answered
 from stellwerk.agents.runtime.watchdog import LOOP_BLOCKED
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
@@ -300,6 +301,13 @@ class WorkerProcess:
     async def _document(self, context: RunContext, document_id: str) -> bytes | None:
         return None if context.documents is None else await context.documents.original(document_id)
 
+    async def _server(self, context: RunContext, method: str, path: list[str], given: bytes) -> bytes:
+        """A call of LangGraph's SDK: JSON, as from a graph in this process, so that nothing else can get in."""
+        if context.server is None:
+            raise not_answered(method, tuple(path))
+        plain = msgspec.json.decode(given, type=dict[str, Any])
+        return msgspec.json.encode(await context.server.answer(method, tuple(path), plain))
+
     async def _store(self, _context: RunContext, tenant: str, graph: str, ops: list[Any]) -> list[Any]:
         found = await self._tenants[tenant].store_of(graph).abatch([op_of(name, fields) for name, fields in ops])
         return [packed_result(each) for each in found]
@@ -315,6 +323,7 @@ class WorkerProcess:
         "keep": _keep,
         "document_size": _document_size,
         "document": _document,
+        "server": _server,
         "store": _store,
         "checkpoints.read": partial(_checkpoint, method="read_packed"),
         "checkpoints.list": partial(_checkpoint, method="list_packed"),

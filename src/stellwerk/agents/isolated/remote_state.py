@@ -233,6 +233,17 @@ class RemoteDocuments:
         return found
 
 
+class RemoteCalls:
+    """The server's answers to calls of LangGraph's SDK that are made in a run."""
+
+    def __init__(self, channel: WorkerChannel, number: int) -> None:
+        self._channel, self._scope = channel, number
+
+    async def answer(self, method: str, path: tuple[str, ...], given: dict[str, Any]) -> Any:
+        found: bytes = await self._channel.call("server", self._scope, method, path, msgspec.json.encode(given))
+        return msgspec.json.decode(found)
+
+
 class RemoteUsage:
     """What the run uses is counted by the server, which says when a quota is used up."""
 

@@ -42,6 +42,7 @@ from stellwerk.agents.graphs.schemas import graph_schemas
 from stellwerk.agents.isolated.channel import WorkerChannel
 from stellwerk.agents.isolated.limits import apply_limits
 from stellwerk.agents.isolated.remote_state import (
+    RemoteCalls,
     RemoteDocuments,
     RemoteJournal,
     RemoteSaver,
@@ -56,6 +57,7 @@ from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.agents.runtime.conversation import RunParameters
 from stellwerk.agents.runtime.images import image_input
 from stellwerk.agents.runtime.langgraph_features import RunControl
+from stellwerk.agents.runtime.loopback import answer_loopback_clients
 from stellwerk.agents.runtime.runnable import GraphOfRun, RunnableAgent, RunOptions
 from stellwerk.agents.runtime.saved_states import StateUpdate
 from stellwerk.agents.runtime.watchdog import watched_loop
@@ -77,6 +79,7 @@ def work(request: dict[str, Any], answer: int) -> NoReturn:
     else:
         sys.path.extend(str(folder) for folder in folders if str(folder) not in sys.path)
     tracing.trace_in_place()
+    answer_loopback_clients()
     run: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run
     with suppress(ImportError):
         import uvloop
@@ -246,6 +249,7 @@ class _Worker:
             data=Path(given["data"]),
             timings=Timings(blocked_loop=given["blocked_loop"]),
             system=given["system"],
+            server=RemoteCalls(self.channel, number),
         )
         clock = _Clock(given["ahead"])
         try:

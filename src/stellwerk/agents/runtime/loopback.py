@@ -10,9 +10,7 @@ from typing import Any
 import httpx
 import msgspec
 from langgraph.config import get_store
-
-# Private, but the only way to answer clients that are made without a URL; a canary test pins it.
-from langgraph_sdk._async import client as sdk
+from langgraph_sdk import get_client
 
 from stellwerk.agents.runtime.context import run_context
 from stellwerk.errors import InvalidInput, StellwerkError
@@ -23,7 +21,9 @@ _OUTSIDE = "get_client() without a URL works in a node or tool of a run; give it
 
 def answer_loopback_clients() -> None:
     """Let clients without a URL reach this server; once per process, before graphs are imported."""
-    vars(sdk).update(get_asgi_transport=lambda: LoopbackTransport, _registered_transports=deque(maxlen=0))
+    # Private, but the only way to answer clients without a URL; a canary test pins it. Older SDKs have it elsewhere.
+    replaced = {"get_asgi_transport": lambda: LoopbackTransport, "_registered_transports": deque(maxlen=0)}
+    get_client.__globals__.update(replaced)
 
 
 class LoopbackTransport(httpx.AsyncBaseTransport):
