@@ -5,6 +5,7 @@ no lock: everything happens on the event loop. Usage by day, user, system and mo
 when runs end, and outlives their sessions.
 """
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -200,6 +201,12 @@ class RunUsage:
         exceeded = self.tenant.exceeded() or in_session
         if exceeded is not None:
             raise exceeded.run_error()
+
+    def steps_left(self) -> float:
+        """Model calls that the limits of now leave to the run."""
+        limits = self.tenant.limits
+        counts = ((limits.session_steps, self.session.steps), (limits.steps, self.tenant.today().steps))
+        return min((allowed - used for allowed, used in counts if allowed is not None), default=math.inf)
 
     def step(self) -> None:
         """Count a model call."""

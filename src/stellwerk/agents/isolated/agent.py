@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from stellwerk.agents.runtime.conversation import RunParameters, Turn
 from stellwerk.agents.runtime.run_config import effective
 from stellwerk.agents.runtime.runnable import RunnableAgent, RunOptions
 from stellwerk.agents.runtime.saved_states import PreparedUpdate, SavedState, StateUpdate
-from stellwerk.errors import WorkerLost
+from stellwerk.errors import QuotaExceeded, WorkerLost
 from stellwerk.ids import Clock
 from stellwerk.stream.facts import Declined
 from stellwerk.views.questions import GoOn
@@ -86,6 +87,7 @@ class IsolatedAgent(RunnableAgent):
             "data": str(context.data),
             "blocked_loop": context.timings.blocked_loop,
             "ahead": clock.now() - clock.steady(),
+            "steps_left": inf if context.usage is None else context.usage.steps_left(),
         }
         async with self._pool.worker(self._spec["tenant"]) as worker:
             await self._drive_in(worker, turn, given, Scope(self._spec["tenant"], context, emit))
@@ -98,6 +100,10 @@ class IsolatedAgent(RunnableAgent):
             await worker.call("drive", number, self._spec, given)
         except asyncio.CancelledError:  # the run was stopped, or the server shuts down
             worker.abandon(number)
+            raise
+        except QuotaExceeded:
+            if scope.context.usage is not None:
+                scope.context.usage.check()  # it knows which quota
             raise
         finally:
             worker.close_scope(number)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from stellwerk.agents.graphs.worker_settings import WorkerSettings
+from stellwerk.agents.isolated.limits import Cgroups
 from stellwerk.agents.isolated.process import TenantState, WorkerProcess
 from stellwerk.timings import Timings
 
@@ -25,9 +26,14 @@ class WorkerPool:
     """The workers of one project."""
 
     def __init__(
-        self, settings: WorkerSettings, tenants: dict[str, TenantState], timings: Timings, window: float
+        self,
+        settings: WorkerSettings,
+        tenants: dict[str, TenantState],
+        timings: Timings,
+        window: float,
+        cgroups: Cgroups,
     ) -> None:
-        self._settings, self._tenants, self._timings = settings, tenants, timings
+        self._settings, self._tenants, self._timings, self._cgroups = settings, tenants, timings, cgroups
         self.window = window
         """That of the recorders, in seconds."""
         self._workers: list[WorkerProcess] = []
@@ -51,7 +57,7 @@ class WorkerPool:
         if len(self._workers) >= self._settings.processes:
             return min(self._workers, key=lambda each: each.load)
         given = (self._settings, self._tenants, self._timings)
-        made = WorkerProcess(*given, lambda: self._forget(made), window=self.window)
+        made = WorkerProcess(*given, lambda: self._forget(made), window=self.window, cgroups=self._cgroups)
         made.in_trouble = self._part_runs
         self._workers.append(made)
         return made
@@ -93,7 +99,7 @@ class Workers:
 
     def __init__(self, timings: Timings, *, window: float = 0) -> None:
         """``window`` is that of the recorders, in seconds."""
-        self._timings, self._window = timings, window
+        self._timings, self._window, self._cgroups = timings, window, Cgroups()
         self._pools: dict[WorkerSettings, WorkerPool] = {}
         self._tenants: dict[str, TenantState] = {}
 
@@ -102,7 +108,8 @@ class Workers:
 
     def pool(self, settings: WorkerSettings) -> WorkerPool:
         if settings not in self._pools:
-            self._pools[settings] = WorkerPool(settings, self._tenants, self._timings, self._window)
+            given = (self._tenants, self._timings, self._window, self._cgroups)
+            self._pools[settings] = WorkerPool(settings, *given)
         return self._pools[settings]
 
     async def close(self) -> None:

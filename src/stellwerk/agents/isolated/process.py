@@ -82,9 +82,11 @@ class WorkerProcess:
         gone: Callable[[], None],
         *,
         window: float = 0,
+        cgroups: limits.Cgroups | None = None,
     ) -> None:
         """``window`` is that of the recorders, in seconds."""
         self.settings = settings
+        self._cgroups = cgroups or limits.Cgroups()
         self.channel = WorkerChannel(self, largest=LARGEST, window=window)
         self.load = self.used = 0
         """Requests that it works on, and all that it has worked on."""
@@ -116,7 +118,7 @@ class WorkerProcess:
         listening = await asyncio.get_running_loop().create_unix_server(lambda: next(ends, Bell(self.channel)), socket)
         is_started = False
         try:
-            self._cgroup = limits.make_cgroup(next(_numbers))
+            self._cgroup = self._cgroups.make(next(_numbers))
             request = {
                 "module": _WORKER,
                 **self._paths(),

@@ -22,9 +22,10 @@ from stellwerk.agents.isolated.store_wire import packed_op, result_of
 from stellwerk.database.port import Operation
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.results import ToolResult
-from stellwerk.errors import CorruptStore, StellwerkError
+from stellwerk.errors import CorruptStore, QuotaExceeded, StellwerkError
 from stellwerk.stream.facts import CheckpointSaved
 
+_NO_STEPS = "the model calls that were left to this run when it began are used up; send the message again"
 _scope: ContextVar[int | None] = ContextVar("stellwerk_scope", default=None)
 """The run, or other request, for which a graph works."""
 
@@ -245,17 +246,24 @@ class RemoteCalls:
 
 
 class RemoteUsage:
-    """What the run uses is counted by the server, which says when a quota is used up."""
+    """What the run uses is counted by the server, which says when a quota is used up.
 
-    def __init__(self, channel: WorkerChannel, number: int) -> None:
+    Model calls are counted here as well: calls at the same time begin before the server can answer.
+    """
+
+    def __init__(self, channel: WorkerChannel, number: int, steps_left: float) -> None:
         self._channel, self._scope = channel, number
+        self._steps_left = steps_left
         self.exceeded: StellwerkError | None = None
 
     def check(self) -> None:
         if self.exceeded is not None:
             raise self.exceeded
+        if self._steps_left <= 0:
+            raise QuotaExceeded("", used=0, limit=0, message=_NO_STEPS)
 
     def step(self) -> None:
+        self._steps_left -= 1
         self._channel.notify("step", self._scope)
 
     def spend(self, tokens: int) -> None:

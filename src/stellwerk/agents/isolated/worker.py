@@ -239,7 +239,7 @@ class _Worker:
 
     async def _drive(self, number: int, spec: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         agent = await self._agent(spec)
-        usage = RemoteUsage(self.channel, number)
+        usage = RemoteUsage(self.channel, number, given["steps_left"])
         scope = self._scopes[number] = _Scope(usage, asyncio.current_task())
         enter_scope(number)
         context = RunContext(
