@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from stellwerk.api.services import PluginRouters, ServerPlugin, Services
 from stellwerk.protocols import agui, ai_sdk, copilotkit
+from stellwerk.protocols.a2a_server import routes as a2a_server
 from stellwerk.protocols.langgraph import protocol as langgraph
 from stellwerk.protocols.mcp_server import routes as mcp_server
 from stellwerk.protocols.openai import routes as openai
@@ -14,6 +15,7 @@ from stellwerk.protocols.protocol import BODY_LIMIT, Protocol
 from stellwerk.runs import client_threads
 
 PROTOCOLS: Sequence[Protocol] = (
+    a2a_server.PROTOCOL,
     agui.PROTOCOL,
     ai_sdk.PROTOCOL,
     copilotkit.PROTOCOL,

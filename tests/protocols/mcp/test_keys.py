@@ -45,7 +45,7 @@ async def test_a_session_of_another_tenant_is_not_found(shared: Shared) -> None:
                 "demo", {"message": "ask"}, input_responses={}, request_state=asked.request_state
             )
     async with httpx2.AsyncClient(base_url=shared.address) as anybody:
-        response = await anybody.post("/mcp", json={})
+        response = await anybody.post("/mcp", json={}, headers={"Authorization": "Bearer sw_wrong"})
     assert (response.status_code, response.json()["error"]["data"]) == (401, {"code": "unauthorized"})
 
 
@@ -81,4 +81,4 @@ async def test_without_the_extra_the_route_says_what_to_install(
     async with own_server(Settings(data=tmp_path / "data")) as client:
         refused = await client.post("/mcp", json={})
         assert refused.status_code == 501
-        assert "stellwerk[mcp]" in refused.json()["error"]["message"]
+        assert "path/to/stellwerk[mcp]" in refused.json()["error"]["message"]
