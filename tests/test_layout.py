@@ -48,7 +48,7 @@ PACKAGE_CAPS = {
     "log": 768,
     "ops": 470,
     "processes": 450,
-    "protocols": 4300,
+    "protocols": 4889,
     "redaction": 379,
     "runs": 5003,
     "spec": 2544,
