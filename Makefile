@@ -24,7 +24,7 @@ IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web clients test keyed floors worker-floors node check format golden bench browser crash image lock clean
+.PHONY: help setup run console web clients test keyed floors worker-floors node check format golden reference bench browser crash image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ format: $(STAMP)  ## Format the code and sort its imports
 
 golden: $(STAMP)  ## Rewrite the golden files and JSON Schemas; review the diff like code
 	@$(BIN)/python -m tests.golden
+
+reference: $(STAMP)  ## Install and start LangGraph's server, and record what its client gets from it
+	@$(BIN)/python -m tests.protocols.langgraph.record
 
 bench: $(STAMP)  ## Measure, print a table, write benchmarks/results.json
 	@$(BIN)/python -m benchmarks

@@ -113,11 +113,22 @@ class Namespaces:
     root: Namespace = field(default_factory=Namespace)
     open: dict[str, Call] = field(default_factory=dict)
     """By call, in the order of their starts."""
+    _unopened: dict[str, tuple[m.ToolStart, Namespace]] = field(default_factory=dict)
+    """Recalled calls inside of which nothing has happened yet."""
 
     def recall(self, envelope: m.Envelope) -> None:
-        """Feed an envelope from before the trace, of the types in ``RECALLED``."""
+        """Feed an envelope from before the trace, of the types in ``RECALLED``; of most calls nothing is kept."""
         self.root.values.recalls = True
-        self.feed(envelope)
+        if (waiting := self._unopened.pop(envelope.parent_id or "", None)) is not None:  # something happens inside
+            self.open[envelope.parent_id or ""] = Call(*waiting)
+        namespace = self._place(envelope)
+        owner = self.root if isinstance(envelope, m.AskUser | m.Message) else namespace
+        owner.values.feed(envelope)
+        if isinstance(envelope, m.ToolStart):
+            self._unopened[envelope.call_id] = envelope, namespace
+        elif isinstance(envelope, m.ToolEnd):
+            self._unopened.pop(envelope.call_id, None)
+            self.open.pop(envelope.call_id, None)
         self.root.values.recalls = False
 
     def feed(self, envelope: m.Envelope) -> Effect:
@@ -136,6 +147,8 @@ class Namespaces:
 
     def _place(self, envelope: m.Envelope) -> Namespace:
         if isinstance(envelope, m.Update | m.SubgraphCheckpoint):  # of the call itself, or the run
+            if (waiting := self._unopened.pop(envelope.call_id, None)) is not None:
+                self.open[envelope.call_id] = Call(*waiting)
             return self.open.get(envelope.call_id, self.root)
         namespace = self.open.get(envelope.parent_id or "", self.root)
         return namespace.graph if isinstance(envelope, m.AskUser | m.Document) else namespace
