@@ -63,7 +63,8 @@ export async function send({ tab, text }) {
 export async function shows({ tab, text }, emit) {
   const { shown, kind } = tabs.get(tab);
   const state = () => (kind === "useChat" ? shown.current : shown.current.thread.getState());
-  const parts = () => state().messages.at(-1)?.[kind === "useChat" ? "parts" : "content"] ?? [];
+  const last = () => state().messages.at(-1);
+  const parts = () => (last()?.role === "assistant" ? last()[kind === "useChat" ? "parts" : "content"] : []);
   const said = () => parts().filter((part) => part.type === "text").map((part) => part.text).join("");
   await until(() => said().length > 0);
   emit("text", said());
