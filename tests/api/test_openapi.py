@@ -120,7 +120,7 @@ async def take_every_example(client: httpx2.AsyncClient, sent: list[tuple[str, s
 async def a_session_for(client: httpx2.AsyncClient, path: str) -> str:
     """One that can take what is sent there: it asks, or it has something to fork."""
     sid = str((await client.post("/sessions", json={"agent_system_id": "demo"})).json()["id"])
-    before = {"answers": "ask", "fork": "table"}.get(path.rpartition("/")[2])
+    before = {"answers": "ask", "fork": "table", "regenerate": "table"}.get(path.rpartition("/")[2])
     if before is not None:
         await whole_round(client, sid, before)
     return sid

@@ -91,6 +91,15 @@ def test_an_answer_that_replaces_another_leaves_only_itself() -> None:
     assert Client().read(chunks(story)).texts() == ["two "]
 
 
+def test_an_edited_message_leaves_nothing_of_its_round_and_of_later_ones() -> None:
+    story = Story().begin("one", message_id="m1").speak("a", "1").says("assistant", "1 ", "a").end()
+    story.begin("two", message_id="m2").speak("b", "2").says("assistant", "2 ", "b").end()
+    story.begin("three", message_id="m3").speak("c", "3").says("assistant", "3 ", "c").end()
+    story.begin("two!", message_id="m4", replaces="r2").speak("d", "4").says("assistant", "4 ", "d").end()
+    screen = Client().read(chunks(story))
+    assert (screen.texts("user"), screen.texts()) == (["one", "two!"], ["1 ", "4 "])
+
+
 def test_a_message_without_a_model_call_is_sent_and_a_streamed_one_is_not_repeated() -> None:
     story = Story().begin().says("assistant", "by hand", "h1", "step").think("a").token("a", "hi")
     story.thought("a", message_id="other").says("assistant", "hi", "other")

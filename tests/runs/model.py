@@ -15,6 +15,7 @@ class End(NamedTuple):
     place: str
     round: int
     heard: tuple[str, ...]
+    counted: tuple[tuple[int, ...], ...]
 
 
 @dataclass
@@ -24,6 +25,8 @@ class Model:
     place: str = "idle"
     round: int = 0
     heard: tuple[str, ...] = ()
+    counted: tuple[tuple[int, ...], ...] = ()
+    """The runs that answer each of these messages, by their numbers."""
     said: str = ""
     """What the last run answers, unless that was in the session that this one was forked from."""
     attempt: int = 1
@@ -31,6 +34,8 @@ class Model:
     """How often a tool was called, by message."""
     waiting: list[str] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
+    forked: int = 0
+    """The runs up to here are copies."""
 
     @property
     def busy(self) -> bool:
@@ -48,7 +53,7 @@ class Model:
     def answer(self) -> str | None:
         if self.place != "awaiting":
             return "nothing_asked"
-        self.round += 1
+        self._go_on()
         self._end("completed")
         return None
 
@@ -57,20 +62,31 @@ class Model:
             return "session_busy" if self.place == "running" else "question_open"
         if not self.said:
             return "nothing_said"
-        self.heard = self.heard[:-1]
-        self._start(self.said)
+        self._start(self.said, instead_of=len(self.heard) - 1)
+        return None
+
+    def rewrite(self, run: int, text: str, *, interrupt: bool) -> str | None:
+        """Answer the message of a run once more, or another in its place."""
+        place = next((place for place, runs in enumerate(self.counted) if run in runs), None)
+        if place is None:
+            return "already_replaced"
+        if self.busy and not interrupt:
+            return "session_busy" if self.place == "running" else "question_open"
+        self.stop()
+        self._start(text or self.heard[place], instead_of=place)
         return None
 
     def fork(self, end: int) -> "Model | str":
         if not self.ends:
             return "no_run_ended"
         kept = self.ends[: end % len(self.ends) + 1]
-        return Model(*kept[-1], ends=kept)
+        return Model(*kept[-1], ends=kept, forked=kept[-1].round)
 
     def stop(self) -> None:
         self.waiting.clear()
         if self.busy:
-            self.round += self.place == "awaiting"
+            if self.place == "awaiting":
+                self._go_on()
             self._end("stopped")
 
     def finish(self) -> None:
@@ -85,9 +101,15 @@ class Model:
             else:
                 self.calls[self.said] += 1
 
-    def _start(self, text: str) -> None:
+    def _go_on(self) -> None:
+        """In a run of its own, after a question."""
+        self.round += 1
+        self.counted = (*self.counted[:-1], (*self.counted[-1], self.round))
+
+    def _start(self, text: str, *, instead_of: int | None = None) -> None:
         self.round, self.attempt, self.said = self.round + 1, 1, text
-        self.heard += (text,)
+        self.heard = (*self.heard[:instead_of], text)
+        self.counted = (*self.counted[:instead_of], (self.round,))
         self.place = ENDS[text.split()[0]]
         self.calls[text] += self.place == "running"
         if not self.busy:
@@ -95,6 +117,6 @@ class Model:
 
     def _end(self, place: str) -> None:
         self.place = place
-        self.ends.append(End(place, self.round, self.heard))
+        self.ends.append(End(place, self.round, self.heard, self.counted))
         if self.waiting:
             self._start(self.waiting.pop(0))

@@ -1,7 +1,7 @@
 """The session machine under whatever may happen in whatever order, compared with a model of it."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -10,12 +10,14 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from stellwerk.envelope.model import RunEnd, RunStart
+from stellwerk.envelope.model import Envelope, RunEnd, RunStart
 from stellwerk.envelope.payloads import Answered
+from stellwerk.runs.commands import IfBusy
 from stellwerk.runs.sessions import Session
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.testing.order import order_problems
 from stellwerk.timings import Timings
+from stellwerk.views.values import Values
 from stellwerk.workflows.service import StartRequest
 from tests.runs.in_process import InProcessServer, gates, refusal
 from tests.runs.model import Model
@@ -37,6 +39,7 @@ CHOICES = (
     *[_step("message", KINDS, MOSTLY)] * 6,
     *[_step("stop")] * 2,
     *[_step("regenerate")] * 2,
+    *[_step("rewrite", st.integers(0, 9), st.sampled_from(("", "work", "ask", "quick", "fail")), MOSTLY)] * 3,
     *[_step("fork", st.integers(0, 5))] * 2,
     *[_step("answer", MOSTLY)] * 2,
     _step("finish", st.sampled_from(("work", "risk"))),
@@ -90,10 +93,23 @@ class Machine(RuleBasedStateMachine):
         heard = [", ".join(end.heard) for end in model.ends if end.place == "completed"]
         assert [end.result for end in ends if end.status == "completed"] == heard
         assert {text: gates.passed[text] for text in model.calls} == model.calls
+        assert await self.shown(sid, told) == [[*model.heard, *model.waiting], list(model.heard)]
         if model.round:
             workflow = await self.backend.workflows.cache.of(LOCAL_TENANT, sid)
             standing = (workflow.status, workflow.round, workflow.awaiting_user_input)
+            users = [each for each in workflow.messages if each.role == "user"]
+            spoken = [each.content for each in users if each.parent_message_id is None]  # answers have a question
+            assert spoken == [*model.heard, *model.waiting]
             assert standing == ("running" if model.busy else model.place, model.round, model.place == "awaiting")
+
+    async def shown(self, sid: str, told: Sequence[Envelope]) -> list[list[str]]:
+        """The messages of the user, in the transcript and in the values of LangGraph's clients."""
+        transcript = await self.backend.services.overviews.transcript(LOCAL_TENANT, sid, after=0, limit=500)
+        values = Values()
+        for envelope in told:
+            values.feed(envelope)
+        said = [entry.text for entry in transcript if entry.kind == "message" and entry.role == "user"]
+        return [said, [each["content"] for each in values.snapshot()["messages"] if each["type"] == "human"]]
 
     def begin(self, _: str = "") -> None:
         self.models[self.run(self.backend.begin())] = Model()
@@ -138,6 +154,26 @@ class Machine(RuleBasedStateMachine):
     def regenerate(self, sid: str) -> None:
         expected = self.models[sid].regenerate()
         self.compare(sid, expected, self.backend.sessions.regenerate(LOCAL_TENANT, sid))
+
+    def rewrite(self, sid: str, run: int, kind: str, interrupt: bool) -> None:
+        """Regenerate an earlier answer; with a kind, edit the message before it."""
+        model, runs = self.models[sid], self.run(self.runs(sid))
+        number = run % len(runs) + 1 if runs else 0
+        if number <= model.forked:  # the state before it is in the session that this one was forked from, most often
+            return
+        Machine.numbers += bool(kind)
+        text = f"{kind} {Machine.numbers}" if kind else ""
+        expected = model.rewrite(number, text, interrupt=interrupt)
+        sessions = self.backend.sessions
+        if_busy: IfBusy = "interrupt" if interrupt else "reject"
+        if kind:
+            work = sessions.send(LOCAL_TENANT, sid, text, replaces=runs[number - 1], if_busy=if_busy)
+        else:
+            work = sessions.regenerate(LOCAL_TENANT, sid, run_id=runs[number - 1], if_busy=if_busy)
+        self.compare(sid, expected, work)
+
+    async def runs(self, sid: str) -> list[str]:
+        return [e.call_id for e in await self.backend.log(sid) if isinstance(e, RunStart)]
 
     def stop(self, sid: str) -> None:
         self.models[sid].stop()

@@ -48,6 +48,13 @@ async def test_another_message_with_the_same_id_is_refused(client: httpx2.AsyncC
     body = {"text": "hello", "message_id": "m"}
     problem = await client.post(f"/sessions/{sid}/messages", json=body, headers=with_key)
     assert (problem.status_code, problem.json()["code"]) == (409, "message_id_used")
+    for number in (1, 2):
+        body, key = {"text": "hello", "message_id": "keyed"}, {"Idempotency-Key": f"k{number}"}
+        answered = await client.post(f"/sessions/{sid}/messages", json=body, headers=key)
+        assert answered.status_code == (202 if number == 1 else 409), answered.text
+        await rest_of_run(client, sid, before[-1]["position"])
+    assert await refused(client, sid, message_id="keyed") == (409, "message_id_used")
+    before = await events(client, sid)
     said = next(e["payload"]["message_id"] for e in before if e["type"] == "message" and e["payload"]["role"] != "user")
     assert await refused(client, sid, message_id=said) == (409, "message_id_used")
     assert await events(client, sid) == before

@@ -20,6 +20,8 @@ export interface NewMessage extends RunParameters {
   readonly if_busy?: "reject" | "enqueue" | "interrupt" | undefined;
   /** An id of your own; the same one with the same content is the same request. */
   readonly message_id?: string | undefined;
+  /** A run: this takes the place of its message, and later rounds are replaced as well. */
+  readonly replaces?: string | undefined;
 }
 
 /** For graphs, by their schemas. */
@@ -100,8 +102,10 @@ export class Client {
     return this.#json(`/sessions/${segment(sid)}/inbox/${segment(messageId)}`, { method: "DELETE" });
   }
 
-  regenerate(sid: string): Promise<api.Accepted> {
-    return this.#json(`/sessions/${segment(sid)}/regenerate`, { method: "POST" });
+  /** Answers the message of a run once more. Default: of the last round. */
+  regenerate(sid: string, runId?: string): Promise<api.Accepted> {
+    const path = `/sessions/${segment(sid)}/regenerate`;
+    return runId === undefined ? this.#json(path, { method: "POST" }) : this.#send("POST", path, { run_id: runId });
   }
 
   /** Copies the session up to this end of a run into a new session. Default: the last run. */

@@ -129,6 +129,24 @@ test("a regenerated answer replaces the first, and a removed message disappears"
   expect(folded([removal], first).entries.map((entry) => entry.position)).toEqual([message.position]);
 });
 
+test("an edited message replaces its round and all later ones", () => {
+  const first = folded(run("question-answered"));
+  const later = run("plain-answer").map((one) => ({ ...one, position: one.position + first.position }) as Envelope);
+  const both = folded(later, first);
+  const [runOfQuestion, runOfAnswer] = first.runs;
+  const start = later.find((one) => one.type === "run_start") as Envelope & { type: "run_start" };
+  const message = later.find((one) => one.type === "message") as Envelope & { type: "message" };
+  const place = { run_id: "edit", trace_id: "edit", position: both.position + 1 };
+  for (const replaces of [runOfQuestion?.id, runOfAnswer?.id]) {
+    const started = { ...start.payload, message_id: "new", round: both.round + 1, replaces };
+    const edit: Envelope = { ...start, ...place, call_id: "edit", payload: started };
+    const said: Envelope = { ...message, ...place, position: place.position + 1, call_id: "m" };
+    const edited = folded([edit, { ...said, payload: { ...message.payload, message_id: "new" } }], both);
+    expect(edited.entries.map((entry) => entry.kind === "message" && entry.messageId)).toEqual(["new"]);
+    expect(edited.runs.map((one) => one.replacedBy)).toEqual([...both.runs.map(() => "edit"), undefined]);
+  }
+});
+
 test("a removal has the same effect on an open page as on a reloaded one", () => {
   const names = ["content", "documents", "text", "schema", "options", "default", "args", "data"];
   const nothing = Object.fromEntries(names.map((name) => [name, undefined]));

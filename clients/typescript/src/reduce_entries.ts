@@ -130,11 +130,21 @@ export function settled(drafts: Drafts): Drafts {
     : drafts.filter((draft) => draft.state === "streaming");
 }
 
-/** Drops the entries of a run, except the message it answers: another run answers that now. */
-export function withoutRun(entries: Entries, runId: string, messageId: string | undefined): Entries {
-  return entries.filter(
-    (entry) => entry.runId !== runId || (entry.kind === "message" && entry.messageId === messageId),
-  );
+/** Drops the entries of these runs and messages, except the message that another run answers now. */
+export function withoutRuns(
+  entries: Entries,
+  runs: ReadonlySet<string>,
+  messages: ReadonlySet<string | undefined>,
+  kept: string | undefined,
+): Entries {
+  const isGone = (entry: Entries[number]) => runs.has(entry.runId ?? "");
+  const asked = entries.map((entry) => (entry.kind === "question" && isGone(entry) ? entry.askId : undefined));
+  return entries.filter((entry) => {
+    // An answer belongs to no run while other questions are open.
+    if (entry.kind === "answer" && asked.includes(entry.askId)) return false;
+    if (entry.kind !== "message") return !isGone(entry);
+    return entry.messageId === kept || !(isGone(entry) || messages.has(entry.messageId));
+  });
 }
 
 function placed(envelope: MessageEnvelope | AskUserEnvelope | UserAnswerEnvelope | LlmTokenEnvelope) {

@@ -1,5 +1,5 @@
 import type { RunEndEnvelope, RunStartEnvelope, SubgraphResumeEnvelope } from "./envelope.gen.js";
-import { settled, withoutRun } from "./reduce_entries.js";
+import { settled, withoutRuns } from "./reduce_entries.js";
 import type { Run, Session } from "./session.js";
 
 export function runStarted(session: Session, envelope: RunStartEnvelope): Session {
@@ -79,6 +79,16 @@ export function withRun(session: Session, id: string, changes: Partial<Run>): Se
   return run === undefined ? session : { ...session, runs: session.runs.with(index, { ...run, ...changes }) };
 }
 
+/** The round of this run and all later ones are replaced: an answer was regenerated, or a message edited. */
 function replaced(session: Session, id: string, by: Run): Session {
-  return { ...withRun(session, id, { replacedBy: by.id }), entries: withoutRun(session.entries, id, by.messageId) };
+  const known = session.runs.find((run) => run.id === id);
+  const first = session.runs.findIndex((run) => run === known || (known?.traceId && run.traceId === known.traceId));
+  const gone = session.runs.slice(Math.max(first, 0)).filter((run) => run.replacedBy === undefined);
+  const ids = new Set([id, ...gone.map((run) => run.id)]);
+  const messages = new Set(gone.map((run) => run.messageId));
+  return {
+    ...session,
+    runs: session.runs.map((run) => (gone.includes(run) ? { ...run, replacedBy: by.id } : run)),
+    entries: withoutRuns(session.entries, ids, messages, by.messageId),
+  };
 }

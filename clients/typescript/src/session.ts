@@ -55,7 +55,7 @@ export interface Run {
   readonly result?: string;
   readonly reason?: string;
   readonly code?: string;
-  /** The run that regenerated this answer. */
+  /** The run that regenerated this answer, or that of an earlier round, or whose message was edited. */
   readonly replacedBy?: string;
   /** The outermost calls, in order of their start. */
   readonly calls: readonly string[];

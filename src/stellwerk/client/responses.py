@@ -42,10 +42,7 @@ class Withdrawn(Struct, frozen=True, kw_only=True):
 
 
 class MessageParameters(TypedDict, total=False):
-    """Input, config and context of the runs of a message; when it starts, and who is informed of its end.
-
-    ``message_id`` is an id of the caller's own; the same one with the same content is the same request.
-    """
+    """Input, config and context of the runs of a message; when it starts, and who is informed of its end."""
 
     input: Any
     config: Mapping[str, Any]
@@ -53,7 +50,8 @@ class MessageParameters(TypedDict, total=False):
     after_seconds: float
     start_at: float
     webhook: str
-    message_id: str
+    message_id: str  # an id of the caller's own
+    replaces: str  # a run, whose message this one replaces
 
 
 class SessionDefaults(TypedDict, total=False):

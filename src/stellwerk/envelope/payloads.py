@@ -46,7 +46,7 @@ class RunStarted(Payload, frozen=True, kw_only=True):
     message_id: str | None = None
     ask_ids: list[str] | None = None
     replaces: str | None = None
-    """The run whose answer this one replaces."""
+    """A run of the round that this one replaces, together with all later rounds."""
     start_at: float | None = None
     """When a delayed run starts, at the earliest."""
 

@@ -3,7 +3,6 @@
 Which input is accepted depends on the state of the session: this is its state machine.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +19,7 @@ from stellwerk.log.transactions import unknown_session
 from stellwerk.runs import commands, transactions
 from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, RunCommand, Send, Stop
 from stellwerk.runs.inbox import removal
+from stellwerk.runs.replacing import ReplacedRound, find_round
 from stellwerk.runs.transactions import BegunRun, ClaimedRun
 from stellwerk.tenants.quotas import count_rows, refuse_another_run
 from stellwerk.tenants.tenants import refuse_locked
@@ -91,7 +91,10 @@ def _send(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
     if send.if_busy == "enqueue" and _state_of(status) in ("running", "awaiting"):
         return _enqueue(tx, send, status)
     _refuse_message(status)
-    start = _start(send, status, "message", message_id=send.message_id)
+    replaced = None
+    if send.replaces is not None:
+        replaced = find_round(tx, send.tenant, send.session_id, send.replaces).run_id
+    start = _start(send, status, "message", message_id=send.message_id, replaces=replaced)
     said = commands.input_envelopes(send, trace_id=send.run_id, run_id=send.run_id)
     begun = _begin(tx, send, status, [*commands.earlier_messages(send), start, *said])
     withdrawn = list(send.withdrawn) or msgspec.UNSET
@@ -101,12 +104,11 @@ def _send(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
 def _refuse_used_id(tx: Transaction, send: Send) -> None:
     """
     Raises:
-        Conflict: the log has a message with the id that the client chose.
+        Conflict: a message with the id that the client chose came meanwhile, under another key.
     """
-    rows = tx.rows("messages_naming", send.session_id, sys.maxsize, send.message_id, send.tenant)
-    named = [decode(body) for (body,) in rows]
-    if any(isinstance(e, Message) and e.payload.message_id == send.message_id for e in named):
-        raise commands.message_id_used(send.message_id)
+    key = commands.key_of_message(send.message_id)
+    if send.key != key:
+        recall_answer(tx, send.tenant, send.session_id, key=key, request="")
 
 
 def _enqueue(tx: Transaction, send: Send, status: Status) -> AcceptedRun:
@@ -143,13 +145,22 @@ def _reply(tx: Transaction, reply: Reply, status: Status) -> AcceptedRun:
 
 def _regenerate(tx: Transaction, command: Regenerate, status: Status) -> AcceptedRun:
     _refuse_message(status)
-    if status.message_id is None:
-        raise Conflict("there is no answer yet to give again; send a message", code="nothing_said")
-    if tx.row("trace_of_run", command.session_id, command.tenant, status.run_id) == (None, None):
-        raise Conflict("the last answer was given before this session was forked; send a message", code="nothing_said")
-    start = _start(command, status, "regenerate", message_id=status.message_id, replaces=status.run_id)
+    replaced = _last_round(tx, command, status)
+    if command.replaces is not None:
+        replaced = find_round(tx, command.tenant, command.session_id, command.replaces)
+    start = _start(command, status, "regenerate", message_id=replaced.message_id, replaces=replaced.run_id)
     begun = _begin(tx, command, status, [start])
-    return _accepted(tx, command, start, begun, message_id=status.message_id)
+    withdrawn = list(command.withdrawn) or msgspec.UNSET
+    return _accepted(tx, command, start, begun, message_id=replaced.message_id, withdrawn=withdrawn)
+
+
+def _last_round(tx: Transaction, command: Regenerate, status: Status) -> ReplacedRound:
+    if status.message_id is None or status.run_id is None:
+        raise Conflict("there is no answer yet to give again; send a message", code="nothing_said")
+    is_older = tx.row("trace_of_run", command.session_id, command.tenant, status.run_id) == (None, None)
+    if is_older and command.replaces is None:
+        raise Conflict("the last answer was given before this session was forked; send a message", code="nothing_said")
+    return ReplacedRound(status.run_id, status.message_id)
 
 
 def _state_of(status: Status) -> State | Literal["awaiting"]:
@@ -261,7 +272,12 @@ def _accepted(
         round_ = current.round
         run_id = current.run_id or ""
     answer = Accepted(round=round_, run_id=run_id, position=begun.last, after=begun.after, **details)
+    row = (command.tenant, command.session_id)
     if command.key:
-        row = (command.tenant, command.session_id, f"input {command.key}", command.request)
-        tx.run("remember_answer", *row, msgspec.json.encode(answer), command.at)
+        remembered = (f"input {command.key}", command.request, msgspec.json.encode(answer), command.at)
+        tx.run("remember_answer", *row, *remembered)
+    if isinstance(command, Send) and command.is_clients_id:
+        key = commands.key_of_message(command.message_id)
+        if key != command.key:  # the id is used up, for requests with other keys and without one
+            tx.run("remember_answer", *row, f"input {key}", "-", b"", command.at)
     return AcceptedRun(answer, begun.claimed, begun.stored)

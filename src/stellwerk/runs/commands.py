@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
@@ -88,6 +88,8 @@ class Send(Command):
     """Messages from before the session, for a session that has only begun."""
     withdrawn: Sequence[Withdrawn] = ()
     """The enqueued messages that were taken back when this one interrupted a round."""
+    replaces: str | None = None
+    """A run of the round whose message this one replaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,12 @@ class Reply(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regenerate(Command):
-    """Answer the last message once more."""
+    """Answer a message once more."""
+
+    replaces: str | None = None
+    """A run of its round; None: the last one."""
+    withdrawn: Sequence[Withdrawn] = ()
+    """As in ``Send``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +167,39 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     """The enqueued messages that were taken back, in the order in which they were sent."""
 
 
+class SendOptions(TypedDict, total=False):
+    """Of a message: its files, what happens while another round is active, and its idempotency key.
+
+    ``run`` says when its run starts, and who is informed of its end. ``message_id`` is the client's own
+    id of the message; without a key, the same id with the same content is the same request. ``replaces``
+    is a run: the message takes the place of that run's message, and all later rounds go.
+    """
+
+    documents: Sequence[str]
+    if_busy: IfBusy
+    key: str | None
+    run: JobOptions
+    message_id: str | None
+    replaces: str | None
+
+
+class InputRequest(NamedTuple):
+    """A command before the database was asked about it."""
+
+    tenant: str
+    session_id: str
+    key: str | None
+    digest: str
+    documents: Sequence[str] = ()
+    options: JobOptions = NO_OPTIONS
+    message_id: str | None = None
+    """The client's own id of the message."""
+    replaces: str | None = None
+    """A run of the round that is replaced."""
+    keeps_message: bool = False
+    """Its message is answered once more."""
+
+
 def check_message_id(message_id: str) -> None:
     """
     Raises:
@@ -173,6 +213,31 @@ def check_message_id(message_id: str) -> None:
 def key_of_message(message_id: str) -> str:
     """The idempotency key of a message that has only the client's own id."""
     return f"{_BY_MESSAGE}{message_id}"
+
+
+def send_request(
+    tenant: str, session_id: str, text: str, parameters: RunParameters, options: SendOptions
+) -> InputRequest:
+    """
+    Raises:
+        InvalidField: the id of the message is invalid, or the options do not go together.
+    """
+    documents, run = options.get("documents", ()), options.get("run", NO_OPTIONS)
+    key, message_id, replaces = options.get("key"), options.get("message_id"), options.get("replaces")
+    given = [] if parameters.is_empty else [msgspec.json.encode(parameters, order="sorted").decode()]
+    if run != NO_OPTIONS:
+        given += [run.webhook or "", "delayed" if run.start_at is not None else ""]
+    if message_id is not None:
+        check_message_id(message_id)
+        given += ["message id", message_id]
+        key = key or key_of_message(message_id)
+    if replaces is not None:
+        given += ["replaces", replaces]
+        if options.get("if_busy") == "enqueue":
+            problem = "if_busy: a message that replaces a round cannot wait behind another"
+            raise InvalidField(f"{problem}; send interrupt, or reject", field="if_busy")
+    digest = digest_id(text, *documents, *given)
+    return InputRequest(tenant, session_id, key, digest, documents, run, message_id, replaces)
 
 
 def key_reused(key: str) -> Conflict:

@@ -1,6 +1,5 @@
 """Enqueued messages: withdraw one of them, before its round starts."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from stellwerk.errors import Conflict, NotFound, StellwerkError
 from stellwerk.log.transactions import unknown_session
 from stellwerk.runs import commands, transactions
 from stellwerk.runs.commands import Withdrawn
+from stellwerk.runs.replacing import said_as
 from stellwerk.runs.run_info import unknown_run
 from stellwerk.tenants.quotas import NO_LIMITS
 
@@ -65,9 +65,7 @@ def _not_waiting(tx: Transaction, item: Withdraw) -> StellwerkError:
         is_known = tx.row("run_of_session", item.session_id, item.tenant, item.run_id) is not None
     else:
         problem = NotFound("message", item.message_id, remedy="the transcript has the messages of this session")
-        rows = tx.rows("messages_naming", item.session_id, sys.maxsize, item.message_id, item.tenant)
-        found = (decode(body) for (body,) in rows)
-        is_known = any(isinstance(e, Message) and e.payload.message_id == item.message_id for e in found)
+        is_known = bool(said_as(tx, item.tenant, item.session_id, item.message_id))
     if not is_known:
         return problem
     said = "this message is not waiting any more: its round has started, or it was withdrawn"

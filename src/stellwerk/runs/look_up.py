@@ -8,24 +8,12 @@ from stellwerk.database.port import Row, Transaction
 from stellwerk.documents.store import Document, find_document, unknown_file
 from stellwerk.log.log import Head
 from stellwerk.runs.accept import recall_answer
-from stellwerk.runs.commands import NO_OPTIONS, Accepted, JobOptions
+from stellwerk.runs.commands import Accepted, InputRequest, message_id_used
+from stellwerk.runs.replacing import check_replaceable, said_as
 from stellwerk.runs.session_defaults import stored_defaults
 from stellwerk.runs.transactions import status_of
 from stellwerk.tenants.quotas import Limits, StoredUsage, stored_usage
 from stellwerk.views.status import Status
-
-
-class InputRequest(NamedTuple):
-    """A command before the database was asked about it."""
-
-    tenant: str
-    session_id: str
-    key: str | None
-    digest: str
-    documents: Sequence[str] = ()
-    options: JobOptions = NO_OPTIONS
-    message_id: str | None = None
-    """The client's own id of the message."""
 
 
 class SessionContext(NamedTuple):
@@ -50,13 +38,30 @@ NewestVersion = Callable[[Transaction, str, str], int | None]
 def look_up(
     tx: Transaction, *, request: InputRequest, limits: Limits, newest_version: NewestVersion
 ) -> Accepted | tuple[StoredUsage, SessionContext | None]:
-    """The answer, if the same request came before; else the usage and the session, if there is one."""
+    """The answer, if the same request came before; else the usage and the session, if there is one.
+
+    Raises:
+        Conflict: the round that the request names cannot be replaced, or the log has the message's id.
+        NotFound: there is no such round.
+    """
     tenant, session_id = request.tenant, request.session_id
     known = recall_answer(tx, tenant, session_id, key=request.key, request=request.digest)
     if known is not None:
         return known
     usage = stored_usage(tx, limits, tenant, session_id)
-    return usage, session_context(tx, request=request, newest_version=newest_version)
+    context = session_context(tx, request=request, newest_version=newest_version)
+    if context is not None:
+        _check_ids(tx, request)
+    return usage, context
+
+
+def _check_ids(tx: Transaction, request: InputRequest) -> None:
+    """Before a round is stopped for the request, and not on the writer: this reads much of the log."""
+    tenant, session_id = request.tenant, request.session_id
+    if request.message_id is not None and said_as(tx, tenant, session_id, request.message_id):
+        raise message_id_used(request.message_id)
+    if request.replaces is not None:
+        check_replaceable(tx, tenant, session_id, request.replaces, keeps_message=request.keeps_message)
 
 
 def session_context(tx: Transaction, *, request: InputRequest, newest_version: NewestVersion) -> SessionContext | None:

@@ -22,23 +22,28 @@ from stellwerk.ids import Clock, SortableIds, digest_id
 from stellwerk.log.log import CreateSession
 from stellwerk.log.transactions import unknown_session
 from stellwerk.runs.commands import (
-    NO_OPTIONS,
     Accepted,
     DelayedRun,
     IfBusy,
-    JobOptions,
+    InputRequest,
     Regenerate,
     Reply,
     Send,
+    SendOptions,
     Stop,
     Stopped,
     Withdrawn,
-    check_message_id,
-    key_of_message,
+    send_request,
 )
 from stellwerk.runs.fork import Fork, fork_many
 from stellwerk.runs.inbox import Withdraw, withdraw_many
-from stellwerk.runs.look_up import InputRequest, SessionContext, files_of, known_files, look_up, session_context
+from stellwerk.runs.look_up import (
+    SessionContext,
+    files_of,
+    known_files,
+    look_up,
+    session_context,
+)
 from stellwerk.runs.run_info import RunInfo, find_run, list_runs
 from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.session_defaults import ChangeDefaults, change_defaults_many, encoded_defaults, stored_defaults
@@ -78,20 +83,6 @@ class SessionOptions(TypedDict, total=False):
     session_id: str
     is_workflow: bool
     is_ephemeral: bool
-
-
-class SendOptions(TypedDict, total=False):
-    """Of a message: its files, what happens while another round is active, and its idempotency key.
-
-    ``run`` says when its run starts, and who is informed of its end. ``message_id`` is the client's own
-    id of the message; without a key, the same id with the same content is the same request.
-    """
-
-    documents: Sequence[str]
-    if_busy: IfBusy
-    key: str | None
-    run: JobOptions
-    message_id: str | None
 
 
 class Sessions:
@@ -202,25 +193,18 @@ class Sessions:
         Raises:
             InvalidField: text or parameters do not fit the graph.
             MissingSecret: the parameters refer to a secret that is not stored.
-            Conflict: the session has another message with this id.
+            Conflict: the session has another message with this id, or the round cannot be replaced.
         """
-        documents, key, message_id = options.get("documents", ()), options.get("key"), options.get("message_id")
-        given = () if parameters.is_empty else (msgspec.json.encode(parameters, order="sorted").decode(),)
-        run = options.get("run", NO_OPTIONS)
-        if run != NO_OPTIONS:
-            given = (*given, run.webhook or "", "delayed" if run.start_at is not None else "")
-        if message_id is not None:
-            check_message_id(message_id)
-            given = (*given, "message id", message_id)
-            key = key or key_of_message(message_id)
-        digest = digest_id(text, *documents, *given)
-        request = InputRequest(tenant, session_id, key, digest, documents, run, message_id)
-        # The same request twice at once: the second must not interrupt the run of the first.
-        once = asyncio.Lock()
-        if key is not None:
-            once = self._sending.setdefault((tenant, session_id, key), once)
-        async with once:
+        request = send_request(tenant, session_id, text, parameters, options)
+        async with self._once(request):
             return await self._send(request, text, options.get("if_busy", "reject"), parameters=parameters)
+
+    def _once(self, request: InputRequest) -> asyncio.Lock:
+        """The same request twice at once: the second must not interrupt the run of the first."""
+        lock = asyncio.Lock()
+        if request.key is None:
+            return lock
+        return self._sending.setdefault((request.tenant, request.session_id, request.key), lock)
 
     async def send_conversation(
         self,
@@ -235,13 +219,11 @@ class Sessions:
 
         There may be none if the parameters have an input.
         """
-        documents, key, message_id = options.get("documents", ()), options.get("key"), options.get("message_id")
-        if message_id is not None:
-            check_message_id(message_id)
-        run = options.get("run", NO_OPTIONS)
-        request = InputRequest(tenant, session_id, key, "", documents, run, message_id)
         text = messages[-1].content if messages else ""
-        return await self._send(request, text, "reject", messages[:-1], parameters)
+        content = digest_id(*(part for said in messages for part in (said.role, said.content)))
+        request = send_request(tenant, session_id, content, parameters, options)
+        async with self._once(request):
+            return await self._send(request, text, "reject", messages[:-1], parameters)
 
     async def _send(
         self,
@@ -257,17 +239,13 @@ class Sessions:
             return found
         status = found.status
         is_asked = len(status.open_asks) == 1 and status.awaiting_user_input
-        is_answer = parameters.is_empty and request.options.start_at is None
+        is_answer = parameters.is_empty and request.options.start_at is None and request.replaces is None
         if is_asked and if_busy == "reject" and is_answer:
             (cleaned,) = await self._log.cleaned(tenant, text)
             answer = Answered(ask_id=status.open_asks[0], text=cleaned or None)
             return await self._reply(request, found, answer)
         version, files, given = await self._checked(request, found, text, parameters)
-        withdrawn: Sequence[Withdrawn] = ()
-        if if_busy == "interrupt" and status.status == "running":
-            with without_audit():  # the message has the entry
-                stopped = await self.stop(tenant, request.session_id)
-            withdrawn = stopped.withdrawn or ()
+        withdrawn = await self._interrupt(request, status, if_busy)
         cleaned, *contents = await self._log.cleaned(tenant, text, *(said.content for said in earlier))
         clean_earlier = [
             ChatMessage(role=said.role, content=content) for said, content in zip(earlier, contents, strict=True)
@@ -283,8 +261,17 @@ class Sessions:
             parameters=await self._log.redacted(tenant, given),
             earlier=clean_earlier,
             withdrawn=withdrawn,
+            replaces=request.replaces,
         )
         return await self._scheduler.accept(send)
+
+    async def _interrupt(self, request: InputRequest, status: Status, if_busy: IfBusy) -> Sequence[Withdrawn]:
+        """Stop the round under way if the command interrupts it; the messages that this withdrew."""
+        if if_busy != "interrupt" or status.status != "running":
+            return ()
+        with without_audit():  # the command has the entry
+            stopped = await self.stop(request.tenant, request.session_id)
+        return stopped.withdrawn or ()
 
     async def _checked(
         self, request: InputRequest, found: SessionContext, text: str, parameters: RunParameters
@@ -349,14 +336,30 @@ class Sessions:
         )
         return await self._scheduler.accept(reply)
 
-    async def regenerate(self, tenant: str, session_id: str, *, key: str | None = None) -> Accepted:
-        """Answer the last message once more, in a round that replaces the last."""
-        request = InputRequest(tenant, session_id, key, "regenerate")
-        found = await self._look_up(request)
-        if isinstance(found, Accepted):
-            return found
-        version = await self._systems.usable(tenant, found.system, found.version)
-        return await self._scheduler.accept(Regenerate(**self._common(request, found), system_version=version))
+    async def regenerate(
+        self,
+        tenant: str,
+        session_id: str,
+        *,
+        run_id: str | None = None,
+        if_busy: IfBusy = "reject",
+        key: str | None = None,
+    ) -> Accepted:
+        """Answer the message of a run once more, in a round that replaces that round and all later ones.
+
+        Without a run, that of the last round.
+        """
+        digest = "regenerate" if run_id is None else digest_id("regenerate", run_id)
+        request = InputRequest(tenant, session_id, key, digest, replaces=run_id, keeps_message=True)
+        async with self._once(request):
+            found = await self._look_up(request)
+            if isinstance(found, Accepted):
+                return found
+            version = await self._systems.usable(tenant, found.system, found.version)
+            withdrawn = await self._interrupt(request, found.status, if_busy)
+            common = self._common(request, found)
+            command = Regenerate(**common, system_version=version, replaces=run_id, withdrawn=withdrawn)
+            return await self._scheduler.accept(command)
 
     async def _look_up(self, request: InputRequest) -> SessionContext | Accepted:
         """Read all that a command depends on; or the answer, if the same request came before.

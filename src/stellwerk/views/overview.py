@@ -17,7 +17,7 @@ from stellwerk.views.status import State, Status
 from stellwerk.views.transcript import Hidden
 from stellwerk.views.usage import UsageInfo, UsageTotals
 
-FORM = 2
+FORM = 3
 """Raise it with every change of a fold that is in here."""
 
 TYPES = (

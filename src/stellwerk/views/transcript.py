@@ -2,7 +2,7 @@
 
 A message is in the log once, when it is finished, so each entry follows from one
 envelope. A second fold, ``Hidden``, knows the messages that were removed, and the
-runs whose answer another run replaced.
+rounds that another run replaced.
 """
 
 from functools import partial
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunStart, UserAnswer, decode
 from stellwerk.envelope.payloads import FilePart, Json, TextPart
+from stellwerk.views.rounds import Rounds, run_starts
 
 TYPES = ("message", "ask_user", "user_answer")
 """The types that a page of the transcript is made of."""
@@ -21,8 +22,10 @@ _TITLE = 80
 
 class Hidden(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
+    """Messages, also those of rounds that were replaced."""
     replaced: dict[str, str | None] = {}
-    """Runs whose answer was regenerated, and the message that both runs answer."""
+    """Runs of replaced rounds, and the message that is answered instead: the same one, if it is answered again."""
+    rounds: Rounds = ()
 
 
 class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,14 +54,19 @@ def fold(hidden: Hidden, envelope: Envelope) -> Hidden:
     match envelope:
         case Message(payload=said) if said.action == "removed":
             return replace(hidden, removed=(*hidden.removed, said.message_id))
-        case RunStart(payload=started) if started.replaces is not None:
-            return replace(hidden, replaced={**hidden.replaced, started.replaces: started.message_id})
+        case RunStart(payload=started):
+            rounds, gone = run_starts(hidden.rounds, envelope)
+            if not gone.runs:
+                return replace(hidden, rounds=rounds)
+            replaced = hidden.replaced | dict.fromkeys(sorted(gone.runs), started.message_id)
+            return Hidden(removed=(*hidden.removed, *sorted(gone.messages)), replaced=replaced, rounds=rounds)
         case _:
             return hidden
 
 
 def entry(hidden: Hidden, position: int, envelope: Envelope) -> TranscriptEntry | None:
     """Return the entry of an envelope; None if it has none."""
+    is_replaced = envelope.run_id in hidden.replaced or envelope.trace_id in hidden.replaced
     made = partial(TranscriptEntry, position=position, run_id=envelope.run_id, ts=envelope.ts)
     match envelope:
         case Message(payload=said) if said.action == "added" and is_visible(hidden, envelope):
@@ -74,7 +82,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> TranscriptEntry 
                 agent=envelope.agent,
                 author=said.author,
             )
-        case AskUser(payload=asked) if envelope.run_id not in hidden.replaced and not asked.redacted:
+        case AskUser(payload=asked) if not (is_replaced or asked.redacted):
             return made(
                 kind="question",
                 role="assistant",
@@ -83,7 +91,7 @@ def entry(hidden: Hidden, position: int, envelope: Envelope) -> TranscriptEntry 
                 options=asked.options,
                 agent=envelope.agent,
             )
-        case UserAnswer(payload=given) if envelope.run_id not in hidden.replaced and not given.redacted:
+        case UserAnswer(payload=given) if not (is_replaced or given.redacted):
             return made(
                 kind="answer",
                 role="user",

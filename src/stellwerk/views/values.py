@@ -16,6 +16,7 @@ from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
 from stellwerk.envelope.results import Text
 from stellwerk.views import checklist
+from stellwerk.views.rounds import Rounds, run_starts
 
 Json = dict[str, Any]
 _Call = m.LlmStart | m.LlmToken | m.LlmEnd | m.ToolStart | m.ToolUpdate | m.ToolEnd
@@ -154,6 +155,7 @@ class Values:
     """The id of the tool message, by call; a retried call has that of the first attempt."""
     _runs: dict[str, str] = field(default_factory=dict)
     """The run of every message that is not the user's."""
+    _rounds: Rounds = ()
     _unsure: dict[str, set[str]] = field(default_factory=dict)
     """The tool calls of messages that may not be in the graph's state, by message id."""
     _enqueued: dict[str, m.Message] = field(default_factory=dict)
@@ -214,9 +216,9 @@ class Values:
                     self._messages[message_id] = message | {"content": text_of(message["content"])}
             self._with_reasoning.clear()
         change: Json = {"messages": []}
-        if started.replaces:
-            gone = self._remove([mid for mid, run in self._runs.items() if run == started.replaces])
-            change["messages"] += (gone or change)["messages"]
+        self._rounds, replaced = run_starts(self._rounds, envelope)
+        gone = [mid for mid, run in self._runs.items() if run in replaced.runs]
+        change["messages"] += (self._remove([*sorted(replaced.messages), *gone]) or change)["messages"]
         waited = self._enqueued.pop(started.message_id or "", None)
         if waited is not None:
             change["messages"] += (self._said(waited, waited.payload) or {"messages": []})["messages"]

@@ -10,10 +10,19 @@ from fastapi import APIRouter, Path, Response
 from stellwerk.api.http.auth import RequireRun
 from stellwerk.api.schema import openapi
 from stellwerk.api.schema.openapi import BODY, BUSY, STORED, documented_router, returns
-from stellwerk.api.schema.shared import IdempotencyKey, Json, NewAnswer, NewMessage, SessionId, StopOptions
+from stellwerk.api.schema.shared import (
+    IdempotencyKey,
+    Json,
+    NewAnswer,
+    NewMessage,
+    RegenerateOptions,
+    SessionId,
+    StopOptions,
+)
 from stellwerk.api.services import Services
 from stellwerk.runs.commands import Accepted, Stopped, Withdrawn
 
+REPLACING = ("unknown_run", "already_replaced", "state_gone")
 EnqueuedId = Annotated[str, Path(description="the id of an enqueued message", max_length=200)]
 
 
@@ -21,7 +30,7 @@ def routes(services: Services) -> APIRouter:
     router = documented_router("conversation", "/sessions/{sid}")
     sessions = services.sessions
 
-    @router.post("/messages", **_accepts("interrupted", *BODY, *BUSY, "unknown_file", "message_id_used"))
+    @router.post("/messages", **_accepts("interrupted", *BODY, *BUSY, "unknown_file", "message_id_used", *REPLACING))
     async def send(who: RequireRun, sid: SessionId, body: NewMessage, key: IdempotencyKey = None) -> Response:
         """Send a message; it starts the next round.
 
@@ -34,6 +43,9 @@ def routes(services: Services) -> APIRouter:
         With `after_seconds` or `start_at`, the message is accepted now, and its run starts then; until then the
         session is `running` with a `start_at`, and a stop withdraws the run. The end of each run of the message is
         reported to `webhook`.
+
+        With `replaces`, the message takes the place of the one that this run answers: that round and all later ones are
+        replaced, and the agent continues from the state before them. It cannot wait (`if_busy: enqueue`).
         """
         services.webhooks.check(who.tenant, body.webhook)
         sending = sessions.send(
@@ -46,6 +58,7 @@ def routes(services: Services) -> APIRouter:
             key=key,
             run=body.run_options(services.clock.now()),
             message_id=body.message_id,
+            replaces=body.replaces,
         )
         return Json(await sending, 202)
 
@@ -58,13 +71,17 @@ def routes(services: Services) -> APIRouter:
         answering = sessions.answer(who.tenant, sid, body.to_payload(), documents=body.documents, key=key)
         return Json(await answering, 202)
 
-    @router.post("/regenerate", **_accepts("", *BUSY, "nothing_said", "invalid_idempotency_key"))
-    async def regenerate(who: RequireRun, sid: SessionId, key: IdempotencyKey = None) -> Response:
-        """Regenerate the answer to the last message.
+    @router.post("/regenerate", **_accepts("", *BODY, *BUSY, "nothing_said", "invalid_idempotency_key", *REPLACING))
+    async def regenerate(
+        who: RequireRun, sid: SessionId, body: RegenerateOptions | None = None, key: IdempotencyKey = None
+    ) -> Response:
+        """Regenerate the answer to the last message, or to that of `run_id`.
 
-        A new round replaces the last one.
+        A new round replaces that one and all later ones.
         """
-        return Json(await sessions.regenerate(who.tenant, sid, key=key), 202)
+        chosen = body or RegenerateOptions()
+        regenerating = sessions.regenerate(who.tenant, sid, run_id=chosen.run_id, if_busy=chosen.if_busy, key=key)
+        return Json(await regenerating, 202)
 
     stopped = returns(200, Stopped, "No run is active", *BODY, "unknown_session", *STORED)
 

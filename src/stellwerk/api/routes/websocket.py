@@ -24,7 +24,8 @@ from stellwerk.dialects.native import Profile
 from stellwerk.envelope import frames
 from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import InvalidField, InvalidInput, LimitReached, StellwerkError, TooLarge
-from stellwerk.runs.sessions import SendOptions, Session
+from stellwerk.runs.commands import SendOptions
+from stellwerk.runs.sessions import Session
 from stellwerk.tenants.audit import Action, recording
 from stellwerk.tenants.principals import Principal
 
@@ -216,7 +217,7 @@ class _Connection:
         self.services.webhooks.check(tenant, frame.webhook)
         run = frame.run_options(self.services.clock.now())
         more: SendOptions = {"documents": files, "if_busy": frame.if_busy, "key": frame.key, "run": run}
-        more["message_id"] = frame.message_id
+        more |= {"message_id": frame.message_id, "replaces": frame.replaces}
         return await sessions.send(tenant, sid, text, parameters=given, **more)
 
 

@@ -1,6 +1,6 @@
 """Parameters, request bodies and responses that several routes share, and their limits."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -153,6 +153,9 @@ class NewMessage(MessageContent):
     message_id: Annotated[str | None, Field(min_length=1, max_length=200)] = Field(
         None, description="an id of your own; the same one with the same content is the same request", examples=["m-1"]
     )
+    replaces: Annotated[str | None, Field(min_length=1, max_length=64)] = Field(
+        None, description="a run: this takes the place of its message, and later rounds are replaced as well"
+    )
 
 
 def run_parameters(
@@ -199,6 +202,15 @@ class NewAnswer(RequestBody):
         text = None if self.text is None else clean_text(self.text)
         data = canonical(self.data, depth=PAYLOAD_DEPTH).value
         return Answered(ask_id=self.ask_id, text=text, data=data, refused=self.refused)
+
+
+class RegenerateOptions(RequestBody):
+    run_id: Annotated[str | None, Field(min_length=1, max_length=64)] = Field(
+        None, description="a run of the round to answer once more; without it, of the last round"
+    )
+    if_busy: Literal["reject", "interrupt"] = Field(
+        "reject", description="while another round is active: reject this, or stop that round"
+    )
 
 
 class StopOptions(RequestBody):

@@ -37,6 +37,11 @@ INSERT INTO checkpoint_item (tenant, thread_id, name, node, body) VALUES (?, ?, 
 SELECT id, parent_id, channels, type, body FROM checkpoint
 WHERE tenant = ? AND thread_id = ? AND ns = ? AND id = ?;
 
+Whether a state of the outermost graph is stored.
+
+-- name: has_checkpoint
+SELECT 1 FROM checkpoint WHERE tenant = ? AND thread_id = ? AND ns = '' AND id = ?;
+
 The latest is the one that was stored last: LangGraph makes ids of the time of day, and a clock may be set back.
 
 -- name: read_latest_checkpoint

@@ -198,6 +198,16 @@ SELECT position, body FROM event WHERE session_id = ?1 AND position > ?2 AND pos
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_start' AND instr(body, ?2) > 0
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position;
 
+-- The starts of all runs. Those that a fork copied have no rows of their own, and are in front of all others.
+-- name: starts_of_runs
+SELECT body FROM (
+    SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_start'
+        AND position < coalesce((SELECT position FROM run WHERE session_id = ?1 ORDER BY round LIMIT 1), 9e18)
+    UNION ALL
+    SELECT event.position, event.body FROM run
+    JOIN event ON event.session_id = run.session_id AND event.position = run.position WHERE run.session_id = ?1
+) WHERE EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
+
 -- name: ends_of_runs
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;

@@ -9,7 +9,7 @@ States of the outermost agent are at its top by name; those of a sub-agent are
 below ``agents`` and its id, as parallel agents have states of the same names.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,16 +72,13 @@ class MessageList:
         """Drop a message with the results of its calls; return False if there is none."""
         return self._messages.pop(message_id, None) is not None
 
-    def drop_rounds(self, run_id: str, *, kept: str | None) -> bool:
-        """Drop all messages of a run and of the runs after it, except for the one that is answered again."""
+    def drop_rounds(self, runs: Collection[str], *, kept: str | None) -> bool:
+        """Drop all messages of these runs, except for the one that is answered again."""
         before = len(self._messages)
-        runs = list(dict.fromkeys(message.run_id for message in self._messages.values()))
-        replaced = set(runs[runs.index(run_id) :]) if run_id in runs else set()
-        replaced.discard(self._run_id)
         self._messages = {
             message_id: message
             for message_id, message in self._messages.items()
-            if message.run_id not in replaced or message_id == kept
+            if message.run_id not in runs or message_id == kept
         }
         return len(self._messages) < before
 

@@ -18,6 +18,7 @@ from stellwerk.dialects.agui.client_state import MessageList, SharedState
 from stellwerk.dialects.agui.events import event, text_of
 from stellwerk.dialects.base import Chunk, Dialect, sse
 from stellwerk.envelope import model as m
+from stellwerk.views.rounds import Rounds, run_starts
 
 PROTOCOL_VERSION = "1.0"
 RECALLED = (
@@ -79,6 +80,7 @@ class AguiTranslator:
     _models: ModelMessages = field(default_factory=ModelMessages)
     _state: SharedState = field(default_factory=SharedState)
     _messages_sent: MessageList = field(default_factory=MessageList)
+    _rounds: Rounds = ()
     _removed: bool = False
     """A message was removed since the last recalled run."""
     _recalled: list[m.Envelope] = field(default_factory=list)
@@ -99,6 +101,7 @@ class AguiTranslator:
             case m.Document(run_id=None):
                 self._later += self._happened(envelope)
             case m.RunStart():
+                self._rounds, _ = run_starts(self._rounds, envelope)
                 self._earlier, self._later, self._removed = [], [], False
                 for id_ in _input_ids(envelope):
                     self._given.pop(id_, None)
@@ -228,9 +231,11 @@ class AguiTranslator:
         yield from self._history(start)
         yield from self._state.run_starts(start)
         yield from self._calls.run_starts(start)
-        replaced = start.payload.replaces
-        if replaced is not None:
-            self._removed |= self._all_messages().drop_rounds(replaced, kept=start.payload.message_id)
+        self._rounds, replaced = run_starts(self._rounds, start)
+        if replaced.runs:
+            ours, given_id = self.options.run or ("", "")
+            runs = {given_id if run == ours else run for run in replaced.runs}
+            self._removed |= self._all_messages().drop_rounds(runs, kept=start.payload.message_id)
         if self._removed:
             self._removed = False
             yield self._messages(start)

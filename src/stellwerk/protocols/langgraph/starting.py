@@ -21,8 +21,8 @@ from stellwerk.protocols.requests import store_data_url
 from stellwerk.protocols.run_streams import FollowedRun, run_of
 from stellwerk.protocols.threads import find_session, open_thread
 from stellwerk.runs.client_threads import Thread
-from stellwerk.runs.commands import Accepted
-from stellwerk.runs.sessions import SendOptions, Session
+from stellwerk.runs.commands import Accepted, SendOptions
+from stellwerk.runs.sessions import Session
 from stellwerk.tenants.audit import about, without_audit
 from stellwerk.tenants.principals import Principal
 from stellwerk.views.questions import BREAKPOINT, NO, YES, Question

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from stellwerk.envelope import model as m
 from stellwerk.envelope.payloads import Filed, FilePart, Level, Problem
 from stellwerk.ids import digest_id
+from stellwerk.views.rounds import Rounds, run_starts
 from stellwerk.views.status import SAME_TRACE, still_failed
 
 TYPES = (
@@ -228,7 +229,8 @@ class Workflow:
     _held: list[MessageView] = field(default_factory=list)
     """Messages of status ``last`` of the current run, not visible yet."""
     _runs: dict[str, list[str]] = field(default_factory=dict)
-    """Ids of the assistant messages of each run."""
+    """Ids of the messages of each run, without the one that it answers. An answer may only have a trace."""
+    _rounds: Rounds = ()
     _places: dict[str, int] = field(default_factory=dict)
     """Numbers of all messages, removed ones included, and of all entries, counted from 1."""
     _asked: dict[str, str] = field(default_factory=dict)
@@ -299,8 +301,10 @@ class Workflow:
                     self._prompt = message_id(started.message_id)
                 if started.trigger not in SAME_TRACE:
                     self._failed = ()
-                if started.replaces is not None:
-                    self._take_back(self._runs.get(started.replaces, ()))
+                self._rounds, replaced = run_starts(self._rounds, envelope)
+                if replaced.runs:
+                    shown = [shown for run in sorted(replaced.runs) for shown in self._runs.get(run, ())]
+                    self._take_back([*shown, *(message_id(each) for each in replaced.messages)])
             case m.ToolEnd():
                 self._failed = still_failed(self._failed, envelope)
             case m.RunEnd(payload=ended):
@@ -382,7 +386,7 @@ class Workflow:
         """A question or an answer. A question that is asked again after a resume is shown once."""
         if f"msg_{envelope.call_id}" not in self._places:
             status: Step = "first" if role == "user" else "step"
-            self._show(self._shown(envelope, text, role, status, parent, files), envelope.run_id)
+            self._show(self._shown(envelope, text, role, status, parent, files), envelope.run_id or envelope.trace_id)
             self.last_activity = envelope.ts
 
     def _shown(
@@ -413,7 +417,7 @@ class Workflow:
         self.messages.append(replace(message, sequence_no=self._count))
         self._places[message.id] = self._count
         self.weight += _OVERHEAD * (1 + len(message.documents)) + len(message.content)
-        if run_id is not None and message.role == "assistant":
+        if run_id is not None:
             self._runs.setdefault(run_id, []).append(message.id)
 
     def _take_back(self, ids: Collection[str]) -> None:
