@@ -217,7 +217,7 @@ class Values:
             self._with_reasoning.clear()
         change: Json = {"messages": []}
         self._rounds, replaced = run_starts(self._rounds, envelope)
-        gone = [mid for mid, run in self._runs.items() if run in replaced.runs]
+        gone = [mid for mid, run in self._runs.items() if run in replaced.runs] if replaced.runs else []
         change["messages"] += (self._remove([*sorted(replaced.messages), *gone]) or change)["messages"]
         waited = self._enqueued.pop(started.message_id or "", None)
         if waited is not None:

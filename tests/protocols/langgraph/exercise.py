@@ -36,10 +36,9 @@ async def status(call: Awaitable[Any]) -> int:
 
 
 class Exercise:
-    def __init__(self, url: str, assistant: str = "chat", *, forks: bool = True) -> None:
+    def __init__(self, url: str, assistant: str = "chat") -> None:
         self.client: Any = get_client(url=url)
         self.assistant = assistant
-        self.forks = forks
         self.seen: dict[str, Any] = {}
 
     async def run(self) -> dict[str, Any]:
@@ -48,8 +47,7 @@ class Exercise:
             thread = await self._threads()
             await self._runs(thread)
             await self._questions(thread)
-            if self.forks:
-                await self._forks(thread)
+            await self._forks(thread)
             await self._lists(thread)
             await self._errors(thread)
             self.seen["deleted"] = await status(self.client.threads.delete(thread))

@@ -86,6 +86,13 @@ async def test_another_message_interrupts_a_run(sdk: LangGraphClient) -> None:
     assert (await sdk.runs.get(thread, first["run_id"]))["status"] == "interrupted"
 
 
+async def test_a_rollback_takes_back_the_round_under_way(sdk: LangGraphClient) -> None:
+    thread = await thread_of(sdk)
+    await sdk.runs.create(thread, "demo", input=said("slow"))
+    values: Any = await sdk.runs.wait(thread, "demo", input=said("weather"), multitask_strategy="rollback")
+    assert [message["content"] for message in values["messages"] if message["type"] == "human"] == ["weather"]
+
+
 async def test_a_run_stops_with_its_reader_if_that_is_asked_for(sdk: LangGraphClient, http: httpx2.AsyncClient) -> None:
     thread = await thread_of(sdk)
     body = {"assistant_id": "demo", "input": said("slow"), "on_disconnect": "cancel", "stream_mode": "values"}

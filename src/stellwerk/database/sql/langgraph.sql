@@ -5,10 +5,5 @@ Where traces begin, the newest first.
 -- name: trace_starts
 SELECT min(position) FROM run WHERE session_id = ? AND tenant = ? GROUP BY trace_id ORDER BY 1 DESC LIMIT 1 OFFSET ?;
 
--- name: first_run_of_trace
-SELECT id FROM run WHERE session_id = ?1 AND tenant = ?2 AND trace_id = (
-    SELECT trace_id FROM run WHERE id = ?3 AND session_id = ?1 AND tenant = ?2
-) ORDER BY round LIMIT 1;
-
 -- name: first_run_behind
 SELECT id FROM run WHERE session_id = ? AND tenant = ? AND position > ? ORDER BY round LIMIT 1;

@@ -16,7 +16,6 @@ from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError
 from stellwerk.protocols.langgraph.assistants import system_of
 from stellwerk.protocols.langgraph.bodies import NewestMessage, ResumeCommand, RunBody, said_in
 from stellwerk.protocols.langgraph.reading import ThreadStates, checkpoint_places
-from stellwerk.protocols.langgraph.unserved import NotServed
 from stellwerk.protocols.requests import store_data_url
 from stellwerk.protocols.run_streams import FollowedRun, run_of
 from stellwerk.protocols.threads import find_session, open_thread
@@ -124,22 +123,37 @@ class Starting:
         parameters = body.parameters(request.who, others if request.is_graph else None)
         if (wanted := body.wanted_checkpoint) is not None:
             replaced = await self._replaced_by(request, wanted, has_input=body.input is not None)
+            if replaced is not None and body.input is None:
+                return await self._services.sessions.regenerate(request.who.tenant, session.id, run_id=replaced)
             if replaced is not None:
-                raise NotServed("earlier rounds cannot be edited; leave checkpoint out, or send the newest")
+                return await self._send(request, said, parameters, replaces=replaced)
         if body.input is None:
             return await self._go_on(request)
         if said is None and parameters.input is None:
             raise InvalidField("input: send a message of the user under messages", field="input.messages")
         if said is not None and session.awaiting_user_input and body.if_busy != "interrupt":
             return await self._typed_answer(request, said)
-        return await self._send(request, said, parameters)
+        replaces = None
+        if body.multitask_strategy == "rollback" and session.status == "running":
+            replaces = await self._run_under_way(request)
+        return await self._send(request, said, parameters, replaces=replaces)
 
-    async def _send(self, request: _Request, said: NewestMessage | None, parameters: RunParameters) -> Accepted:
+    async def _send(
+        self,
+        request: _Request,
+        said: NewestMessage | None,
+        parameters: RunParameters,
+        *,
+        replaces: str | None = None,
+    ) -> Accepted:
         tenant, body = request.who.tenant, request.body
-        options = SendOptions(if_busy=body.if_busy, run=body.options(self._services.clock.now()))
+        if_busy = "reject" if replaces is not None and body.if_busy == "enqueue" else body.if_busy
+        options = SendOptions(if_busy=if_busy, run=body.options(self._services.clock.now()))
         if said is not None:
             options["documents"] = [await self._stored(request, file) for file in said.files]
-        if said is not None and said.message_id is not None:
+        if replaces is not None:
+            options["replaces"] = replaces
+        elif said is not None and said.message_id is not None:
             options["message_id"] = said.message_id
         text = "" if said is None else clean_text(said.text)
         return await self._services.sessions.send(tenant, request.session.id, text, parameters=parameters, **options)
@@ -149,10 +163,10 @@ class Starting:
             return str(file.document_id)
         return await store_data_url(self._services, request.who, file.url or "", file.name)
 
-    async def _first_run(self, request: _Request, run_id: str) -> str:
-        place = (request.session.id, request.who.tenant)
-        row = await self._services.database.read(lambda tx: tx.row("first_run_of_trace", *place, run_id))
-        return run_id if row is None else str(row[0])
+    async def _run_under_way(self, request: _Request) -> str | None:
+        """The run that a rollback takes back."""
+        newest = await self._services.sessions.runs(request.who.tenant, request.session.id, limit=100)
+        return next((run.run_id for run in newest if not run.is_enqueued), None)
 
     async def _replaced_by(self, request: _Request, checkpoint_id: str, *, has_input: bool) -> str | None:
         """The round that a submit at a checkpoint replaces; None at the newest one.
@@ -175,7 +189,7 @@ class Starting:
         position, saved = places[index]
         is_last = saved.run_id is None or all(later.trace_id != saved.trace_id for _, later in places[:index])
         if not is_last and saved.run_id is not None:
-            return await self._first_run(request, saved.run_id)
+            return saved.run_id
         if not has_input:
             said = "checkpoint: the round was over there, so there is nothing to run; send input"
             raise InvalidField(said, field="checkpoint")
