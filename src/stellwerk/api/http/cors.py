@@ -32,7 +32,7 @@ _SENT = (
 )
 _READ = (
     "Content-Disposition, Content-Location, ETag, Link, Location, Mcp-Session-Id, Retry-After, Stellwerk-Session, "
-    "WWW-Authenticate, X-Pagination-Next, X-Pagination-Total, x-vercel-ai-ui-message-stream"
+    "WWW-Authenticate, X-Pagination-Next, X-Pagination-Total, X-Session-Id, x-vercel-ai-ui-message-stream"
 )
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
