@@ -50,8 +50,8 @@ class Completions:
     _run: str = ""
     _outer: set[str] = field(default_factory=set)
     """Model calls of the outermost agent under way."""
-    _text: str = ""
-    """What was sent by the latest of them."""
+    _texts: list[str] = field(default_factory=list)
+    """What was sent by the latest of them, in pieces."""
     _has_content: bool = False
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
@@ -60,17 +60,17 @@ class Completions:
                 created = int(envelope.ts)
                 about = {"object": "chat.completion.chunk", "created": created, "model": started.system}
                 self._base = {"id": completion_id(envelope.call_id), **about}
-                self._run, self._text, self._has_content = envelope.call_id, "", False
+                self._run, self._texts, self._has_content = envelope.call_id, [], False
                 yield self._choice({"role": "assistant", "content": ""})
             case m.LlmStart() if envelope.parent_id == self._run:
                 self._outer.add(envelope.call_id)
-                self._text = ""
+                self._texts = []
             case m.LlmToken() if envelope.call_id in self._outer:
                 yield from self._token(envelope)
             case m.LlmEnd():
                 self._outer.discard(envelope.call_id)
             case m.AskUser(payload=asked):
-                self._text = ""
+                self._texts = []
                 yield from self._content(asked.question)
             case m.RunEnd():
                 yield from self._end(envelope)
@@ -86,9 +86,9 @@ class Completions:
     def _content(self, text: str) -> Iterator[Chunk]:
         if not text:
             return
-        between = _BETWEEN if self._has_content and not self._text else ""
+        between = _BETWEEN if self._has_content and not self._texts else ""
         self._has_content = True
-        self._text += text
+        self._texts.append(text)
         yield self._choice({"content": between + text})
 
     def _end(self, end: m.RunEnd) -> Iterator[Chunk]:
@@ -98,8 +98,8 @@ class Completions:
             yield {"error": failure(end)}
             return
         result = ended.result or ""
-        if ended.status == "completed" and result.strip() != self._text.strip():
-            self._text = ""  # the answer of a graph need not be what its models wrote
+        if ended.status == "completed" and result.strip() != "".join(self._texts).strip():
+            self._texts = []  # the answer of a graph need not be what its models wrote
             yield from self._content(result)
         yield self._choice({}, finish="stop")
         if self.options.include_usage:

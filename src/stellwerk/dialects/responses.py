@@ -37,7 +37,11 @@ class _Item:
     id: str
     index: int
     kind: str
-    text: str = ""
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
 
     def content(self, status: str, phase: str | None = None) -> Chunk:
         if self.kind == "reasoning":
@@ -113,7 +117,7 @@ class Responses:
         if item is None:
             item = _Item(f"{_PREFIX[kind]}_{self._calls[call]}_{self._count}", self._count, kind)
             yield from self._begin(call, item)
-        item.text += said.text
+        item.texts.append(said.text)
         place = {"item_id": item.id, "output_index": item.index}
         if kind == "reasoning":
             yield "response.reasoning_summary_text.delta", {**place, "summary_index": 0, "delta": said.text}
@@ -154,7 +158,7 @@ class Responses:
         """A message that was not streamed."""
         item = _Item(f"{_PREFIX['message']}_{message_id}_{self._count}", self._count, "message")
         yield from self._begin(message_id, item)
-        item.text = text
+        item.texts.append(text)
         place = {"item_id": item.id, "output_index": item.index, "content_index": 0}
         yield "response.output_text.delta", {**place, "delta": text, "logprobs": []}
         yield from self._close(message_id, "final_answer")
