@@ -13,7 +13,7 @@ from stellwerk.api.streams.shared_translation import StreamKey
 from stellwerk.api.streams.translated import TranslatedReader
 from stellwerk.database.port import Transaction
 from stellwerk.dialects.base import Cursor, Dialect
-from stellwerk.envelope.model import RunEnd, decode
+from stellwerk.envelope.model import Message, RunEnd, decode
 from stellwerk.errors import StorageGone
 from stellwerk.log.log import Head
 from stellwerk.log.transactions import unknown_session
@@ -22,6 +22,7 @@ from stellwerk.runs.transactions import status_of
 from stellwerk.tenants.principals import Principal
 
 _RUN_END = b'{"type":"run_end"'
+_WITHDRAWN = b'"action":"removed"'
 EVENTS = StreamFormat("text/event-stream", b": ping\n", cut=True)
 
 
@@ -86,6 +87,7 @@ async def end_of_run(services: Services, run: FollowedRun) -> RunEnd | None:
     """Wait for the end of a run; None if its session is deleted meanwhile.
 
     Raises:
+        NotFound: the message was withdrawn before the run started.
         StorageGone: the server goes down before; the run goes on after its start.
     """
     async with aclosing(services.log.follow(run.who.tenant, run.session_id, after=run.after)) as batches:
@@ -96,6 +98,8 @@ async def end_of_run(services: Services, run: FollowedRun) -> RunEnd | None:
                     end = decode(stored.body)
                     if isinstance(end, RunEnd) and end.run_id == run.run_id:
                         return end
+                elif _WITHDRAWN in stored.body and isinstance(decode(stored.body), Message):
+                    await services.sessions.run(run.who.tenant, run.session_id, run.run_id)
     if services.wakes.closed:
         raise StorageGone("the server is going down; the run goes on when it is back")
     return None

@@ -1,12 +1,13 @@
 """Sessions under the ids of clients: found, or begun with the first message."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 from stellwerk.api.http.auth import on_behalf
 from stellwerk.api.services import Services
 from stellwerk.errors import Conflict, NotFound, StellwerkError
+from stellwerk.log.transactions import Overtaken
 from stellwerk.runs.client_threads import Thread, unknown_thread
 from stellwerk.runs.sessions import Session
 from stellwerk.tenants.audit import about, without_audit
@@ -65,7 +66,7 @@ async def open_thread(
         yield opened
     except StellwerkError:
         if opened.is_new:
-            with without_audit():
+            with without_audit(), suppress(Overtaken, NotFound):  # another first message was accepted meanwhile
                 await services.sessions.delete(who.tenant, opened.session.id, position=0)
         raise
 

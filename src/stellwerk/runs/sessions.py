@@ -220,8 +220,8 @@ class Sessions:
         There may be none if the parameters have an input.
         """
         text = messages[-1].content if messages else ""
-        content = digest_id(*(part for said in messages for part in (said.role, said.content)))
-        request = send_request(tenant, session_id, content, parameters, options)
+        # As of the last message alone, which is what a retry may send.
+        request = send_request(tenant, session_id, text, parameters, options)
         async with self._once(request):
             return await self._send(request, text, "reject", messages[:-1], parameters)
 

@@ -19,6 +19,8 @@ class StreamEnd:
     """The position that a translator must reach, if the cursor of the reader does not decide that."""
     begin: Cursor = (0, -1)
     """Nothing up to here is shown."""
+    is_under_way = False
+    """A run has begun of which the end is to come."""
 
     @property
     def skip(self) -> Cursor:
@@ -45,6 +47,9 @@ class AllUntil(StreamEnd):
     position: int
     run_id: str | None
 
+    def __post_init__(self) -> None:
+        self.is_under_way = self.run_id is not None
+
     def found(self, batch: list[Stored]) -> int | None:
         for count, stored in enumerate(batch, 1):
             if self.run_id is None:
@@ -65,6 +70,7 @@ class OneRun(StreamEnd):
 
     def _see(self, position: int | None) -> None:
         self.start = position
+        self.is_under_way = position is not None
         self.begin = _NOWHERE if position is None else (position - 1, WHOLE)
 
     def found(self, batch: list[Stored]) -> int | None:

@@ -90,7 +90,7 @@ class TranslatedReader:
                         break
                     after = max(after, last)
                 else:
-                    if self.source.wakes.closed:
+                    if self.source.wakes.closed or end.is_under_way:  # or the session was deleted meanwhile
                         self._cut()
                         return
         if self.key.dialect.closing:

@@ -16,10 +16,10 @@ from stellwerk.api.services import Services
 from stellwerk.dialects import completions
 from stellwerk.envelope.model import AskUser
 from stellwerk.envelope.payloads import Usage
-from stellwerk.errors import Conflict, InvalidField
-from stellwerk.protocols.openai.sent import SentMessage, check_messages, send_last
+from stellwerk.errors import InvalidField
+from stellwerk.protocols.openai.sent import NO_RETRY, SentMessage, check_messages, end_of_sent, send_last
 from stellwerk.protocols.requests import body_of
-from stellwerk.protocols.run_streams import FollowedRun, end_of_run, stream_of_run
+from stellwerk.protocols.run_streams import FollowedRun, stream_of_run
 from stellwerk.protocols.threads import open_thread
 from stellwerk.tenants.principals import Principal
 
@@ -76,13 +76,21 @@ def add_routes(router: APIRouter, services: Services) -> None:
         if task:
             said = "this server answers no housekeeping tasks (titles, tags, queries): choose another task model"
             raise InvalidField(f"{TASK}: {said}", field=TASK)
-        run = await _started(services, who, body, _Chosen(session or None, key))
+        run = await _started(services, who, body, _Chosen(_decoded(session or "") or None, key))
         headers = {SESSION: run.session_id}
         if body.stream:
             wants_usage = body.stream_options is not None and body.stream_options.include_usage
             dialect = replace(completions.DIALECT, options=completions.Options(include_usage=wants_usage))
             return await stream_of_run(services, run, dialect, headers=headers)
         return await _whole(services, run, body.model, headers)
+
+
+def _decoded(header: str) -> str:
+    """Clients that send more than ASCII in a header send UTF-8; the server reads headers as Latin-1."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeError:
+        return header
 
 
 def _model(name: str, created_at: float) -> dict[str, Any]:
@@ -104,11 +112,9 @@ async def _started(services: Services, who: Principal, body: CompletionRequest, 
 
 
 async def _whole(services: Services, run: FollowedRun, model: str, headers: dict[str, str]) -> Response:
-    end = await end_of_run(services, run)
-    if end is None:
-        raise Conflict("the session was deleted before its run ended", code="session_gone")
+    end = await end_of_sent(services, run)
     if end.payload.status == "failed":
-        return Json({"error": completions.failure(end)}, 500, headers)
+        return Json({"error": completions.failure(end)}, 500, {**headers, **NO_RETRY})
     text = end.payload.result or ""
     if end.payload.status == "awaiting_user":
         found = await services.log.envelopes(run.who.tenant, run.session_id, after=run.after)

@@ -14,9 +14,9 @@ from stellwerk.api.services import Services
 from stellwerk.dialects import responses
 from stellwerk.dialects.base import Chunk
 from stellwerk.errors import Conflict, InvalidField, NotFound
-from stellwerk.protocols.openai.sent import SentMessage, check_messages, send_last
+from stellwerk.protocols.openai.sent import SentMessage, check_messages, end_of_sent, send_last
 from stellwerk.protocols.requests import body_of
-from stellwerk.protocols.run_streams import FollowedRun, end_of_run, stream_of_run
+from stellwerk.protocols.run_streams import FollowedRun, stream_of_run
 from stellwerk.protocols.threads import open_thread
 from stellwerk.tenants.principals import Principal
 
@@ -65,7 +65,7 @@ def add_routes(router: APIRouter, services: Services) -> None:
         if body.stream:
             return await stream_of_run(services, run, responses.DIALECT)
         if not body.background:
-            await end_of_run(services, run)
+            await end_of_sent(services, run)
         return Json(await _response(services, run))
 
     @router.get("/responses/{response_id}")

@@ -1,19 +1,37 @@
 """What clients of OpenAI's API send: the text and the files of a message."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from stellwerk.api.schema.shared import TEXT_LIMIT
 from stellwerk.api.services import Services
-from stellwerk.errors import Conflict, InvalidField
+from stellwerk.envelope.model import RunEnd
+from stellwerk.errors import Conflict, InvalidField, StorageGone
 from stellwerk.protocols.requests import store_data_url
-from stellwerk.protocols.run_streams import FollowedRun, run_of
+from stellwerk.protocols.run_streams import FollowedRun, end_of_run, run_of
 from stellwerk.protocols.threads import OpenThread
 from stellwerk.spec.model import ChatMessage
 from stellwerk.tenants.principals import Principal
 
+NO_RETRY = {"x-should-retry": "false"}
+"""OpenAI's clients send again what was answered with 409 or 5xx; a message that is stored would be doubled."""
 _TEXTS = ("text", "input_text", "output_text")
+
+
+class SessionGone(Conflict):
+    """The session was deleted before its run ended."""
+
+    def headers(self) -> Mapping[str, str]:
+        return NO_RETRY
+
+
+class GoesOn(StorageGone, code="storage_gone"):
+    """The server goes down; the run resumes with it."""
+
+    def headers(self) -> Mapping[str, str]:
+        return {**super().headers(), **NO_RETRY}
 
 
 class SentPart(msgspec.Struct):
@@ -76,8 +94,11 @@ async def send_last(
     """
     sid, last = thread.session.id, messages[-1]
     documents = [await store_data_url(services, who, *each) for each in last.urls]
-    if thread.is_new and len(messages) > 1 and not documents:
-        accepted = await services.sessions.send_conversation(who.tenant, sid, _conversation(messages))
+    if thread.is_new and len(messages) > 1:
+        conversation = [*_earlier(messages[:-1]), ChatMessage(role="user", content=last.text)]
+        accepted = await services.sessions.send_conversation(
+            who.tenant, sid, conversation, documents=documents, key=key
+        )
     else:
         accepted = await services.sessions.send(who.tenant, sid, last.text, documents=documents, key=key)
     if accepted.status == "noted":
@@ -86,7 +107,23 @@ async def send_last(
     return FollowedRun(who, sid, run_of(accepted), accepted.after)
 
 
-def _conversation(messages: list[SentMessage]) -> list[ChatMessage]:
+async def end_of_sent(services: Services, run: FollowedRun) -> RunEnd:
+    """The end of the run of a message that was sent.
+
+    Raises:
+        GoesOn: the server goes down before.
+        SessionGone: the session is deleted before.
+    """
+    try:
+        end = await end_of_run(services, run)
+    except StorageGone as error:
+        raise GoesOn(error.message) from error
+    if end is None:
+        raise SessionGone("the session was deleted before its run ended", code="session_gone")
+    return end
+
+
+def _earlier(messages: list[SentMessage]) -> list[ChatMessage]:
     """Messages of users and assistants; agents have instructions of their own."""
     said = [each for each in messages if each.role in ("user", "assistant") and each.text]
     return [ChatMessage(role="user" if each.role == "user" else "assistant", content=each.text) for each in said]
