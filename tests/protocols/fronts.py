@@ -16,6 +16,7 @@ Turn = tuple[str, str]
 Send = Callable[[httpx2.AsyncClient, str, str], Awaitable[str]]
 Show = Callable[[httpx2.AsyncClient, str], Awaitable[Sequence[Turn]]]
 _USER, _AGENT = "user", "agent"
+_MCP = "2025-11-25"
 _numbers = count(1)
 
 
@@ -189,6 +190,21 @@ def said_in_agui(stream: str) -> list[Turn]:
     return turns(said)
 
 
+async def send_mcp(client: httpx2.AsyncClient, sid: str, text: str) -> str:
+    """The host has no forms: a question is a part of the result."""
+    accept = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": _MCP}
+    hello = {"protocolVersion": _MCP, "capabilities": {}, "clientInfo": {"name": "plain", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    begun = await client.post("/mcp", json=begin, headers=accept)
+    headers = {**accept, "Mcp-Session-Id": begun.headers["mcp-session-id"]}
+    await client.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=headers)
+    called = {"name": "demo", "arguments": {"message": text, "session_id": sid}}
+    answer = await post(client, "/mcp", {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": called}, headers)
+    result = [each["result"] for each in events(answer) if each.get("id") == 2][0]
+    questions = result["structuredContent"].get("questions", ())
+    return str(questions[-1]["question"] if questions else result["content"][0]["text"])
+
+
 NATIVE = Front("native", send_natively, shown_natively)
 FRONTS = (
     Front("openai-completions", send_completion, None),
@@ -198,4 +214,5 @@ FRONTS = (
     Front("ag-ui", send_agui, shown_by_agui),
     Front("copilotkit", send_copilotkit, shown_by_copilotkit),
     Front("langgraph", send_langgraph, shown_by_langgraph),
+    Front("mcp", send_mcp, None),
 )
