@@ -28,6 +28,7 @@ IDS: Mapping[str, str] = {
     "assistant_id": "{system_id}",
     "cron_id": "{sid}",
     "namespace": "none",
+    "rest": "tasks/{trace_id}",
 }
 """By the name of a parameter: how ids are spelled there. Those of agent systems are ``{system_id}``."""
 _USER = {"role": "user", "content": "weather"}
@@ -79,8 +80,29 @@ _LANGGRAPH = {
     ],
     "POST /langgraph/threads/{thread_id}/stream/events": [Example({"channels": ["messages", "values", "lifecycle"]})],
 }
+_A2A = {"A2A-Version": "1.0"}
+_A2A_MESSAGE = {"role": "ROLE_USER", "messageId": "m1", "contextId": "{sid}", "parts": [{"text": "weather"}]}
+_MCP = {
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": "2026-07-28",
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "{system_id}",
+}
+_MCP_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+_MCP_CALL = {"name": "{system_id}", "arguments": {"message": "weather", "session_id": "{sid}"}, "_meta": _MCP_META}
 EXAMPLES: Mapping[str, Sequence[Example]] = {
     **_LANGGRAPH,
+    "POST /a2a/{system}": [
+        Example({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "{trace_id}"}}, _A2A),
+        Example({"jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": {"id": "{trace_id}"}}, _A2A),
+        Example({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": _A2A_MESSAGE}}, _A2A),
+    ],
+    "POST /a2a/{system}/{rest:path}": [Example({}, _A2A)],
+    "POST /mcp": [Example({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": _MCP_CALL}, _MCP)],
     "POST /ag-ui/{system}": [Example(_AGUI), Example(_RESUME)],
     "POST /copilotkit/agent/{system}/run": [Example(_AGUI), Example(_RESUME)],
     "POST /copilotkit/agent/{system}/connect": [Example(_AGUI)],
