@@ -64,7 +64,7 @@ async def host_of(
         return answer(params)
 
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=200) as http:
         transport = streamable_http_client(f"{address}/mcp", http_client=http)
         async with Client(transport, mode=mode, elicitation_callback=elicit if answer else None) as client:
             yield Host(client, asked)
