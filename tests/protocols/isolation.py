@@ -53,6 +53,8 @@ _NOT_SERVED = (
     "PATCH /langgraph/runs/crons/{cron_id}",
     "POST /langgraph/threads/prune",
     "POST /langgraph/threads/{thread_id}/runs/crons",
+    *(f"POST /langgraph/store/{path}" for path in ("items/search", "namespaces")),
+    "PUT /langgraph/store/items",
 )
 _LANGGRAPH = {
     **dict.fromkeys(_NOT_SERVED, [Example({})]),

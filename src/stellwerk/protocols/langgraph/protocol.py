@@ -1,4 +1,4 @@
-"""LangGraph's API under /langgraph, and at the root if the server is asked to."""
+"""LangGraph's API under /langgraph."""
 
 import msgspec
 from fastapi import APIRouter, Response
@@ -8,7 +8,7 @@ from stellwerk.api.http.auth import RequireReadTolerant
 from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
 from stellwerk.errors import StellwerkError
-from stellwerk.protocols.langgraph import assistants, events, runs, store, threads
+from stellwerk.protocols.langgraph import assistants, events, runs, threads, unserved
 from stellwerk.protocols.langgraph.reading import ThreadStates
 from stellwerk.protocols.protocol import Protocol
 
@@ -33,7 +33,7 @@ def routes(services: Services) -> APIRouter:
         *(threads.routes(services, states), threads.state_routes(services, states)),
         *(runs.routes(services, states), runs.stateless_routes(services, states)),
         events.routes(services, states),
-        store.unserved_routes(),
+        unserved.unserved_routes(),
     )
     for part in parts:
         router.include_router(part)
