@@ -36,6 +36,9 @@ OUTGOING = {
     "runs/jobs/addresses.py": "webhooks of tenants: here they are judged",
     "runs/jobs/webhooks.py": "webhooks of tenants, at the address that was judged",
     "client/client.py": "commands, which are no part of the server",
+    "client/jobs.py": "commands, which are no part of the server",
+    "protocols/mcp_server/calls.py": "nothing: it is the server of MCP hosts that connect to it",
+    "protocols/mcp_server/server.py": "nothing: it is the server of MCP hosts that connect to it",
     "api/http/server.py": "the socket it listens on",
 }
 ADDRESSES = ("url", "uri", "host", "endpoint", "proxy", "address", "base", "header", "webhook", "port")
