@@ -6,8 +6,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from stellwerk.app import Parts
 from stellwerk.settings import Settings
 from tests.conftest import running_server
+from tests.crash.disks import SlowSqlite
 from tests.crash.process import server_process
 from tests.crash.waiting import eventually
 from tests.runs.talking import begin, rest_of_run, send
@@ -37,6 +39,35 @@ graph = StateGraph(MessagesState).add_sequence([send_mail, say]).set_entry_point
 @entrypoint()
 async def mailing(text: str) -> str:
     await send_mail(None)
+    return "done"
+"""
+
+COUNTING = """
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from langgraph.func import entrypoint
+from langgraph.graph import MessagesState, StateGraph
+
+HERE = Path(__file__).parent
+
+def count(state):
+    with closing(sqlite3.connect(HERE / "data/stellwerk.db")) as database:
+        ((stored,),) = database.execute("SELECT count(*) FROM checkpoint")
+    with (HERE / "ledger").open("a") as ledger:
+        ledger.write(f"{stored}\\n")
+    return {}
+
+def before(state):
+    return {}
+
+first = StateGraph(MessagesState).add_sequence([count]).set_entry_point("count").compile()
+second = StateGraph(MessagesState).add_sequence([before, count]).set_entry_point("before").compile()
+
+@entrypoint()
+async def function(text: str) -> str:
+    count(None)
     return "done"
 """
 
@@ -82,3 +113,21 @@ async def test_a_node_that_the_graph_does_not_have_is_said_at_the_start(tmp_path
     async with running_server(settings, own=own) as address, httpx2.AsyncClient(base_url=address) as client:
         (desk,) = [one for one in (await client.get("/agent-systems")).json()["agent_systems"] if one["id"] == "desk"]
     assert "non_idempotent_nodes: it has no node 'send_mial'; did you mean 'send_mail'" in desk["unusable"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "node", "stored"),
+    [("first", "count", 2), ("second", "count", 3), ("function", "function", 1)],
+)
+async def test_a_node_that_must_not_be_repeated_starts_when_the_checkpoint_before_it_is_stored(
+    tmp_path: Path, graph: str, node: str, stored: int
+) -> None:
+    (tmp_path / "desk.py").write_text(COUNTING, "utf-8")
+    config = operators_file(tmp_path, graphs={"desk": f"desk.py:{graph}"}, non_idempotent_nodes={"desk": [node]})
+    settings = Settings(data=tmp_path / "data", config=config)
+    async with running_server(settings, parts=Parts(database=SlowSqlite)) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            sid = await begin(client, "desk")
+            await send(client, sid, "go")
+            await rest_of_run(client, sid)
+    assert (tmp_path / "ledger").read_text() == f"{stored}\n"

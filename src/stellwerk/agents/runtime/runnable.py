@@ -222,8 +222,9 @@ class RunnableAgent:
         handler = RunCallbackHandler(emit, clock, prompts=options.store_prompts, pause=turn.pause)
         handler.idempotent_tools = options.idempotent_tools
         returned: set[str] = set()
-        with call_gate(options.idempotent_tools) as gate, spending(quotas=options.quotas) as budget:
-            config = run_config(turn.parameters, _origin(turn), [handler, *gate])
+        gate = call_gate(options.idempotent_tools, options.non_idempotent_nodes)
+        with gate as gates, spending(quotas=options.quotas) as budget:
+            config = run_config(turn.parameters, _origin(turn), [handler, *gates])
             if is_new:
                 turn = replace(turn, unheard=await self._missing(turn, config))
                 given = await self._new_input(turn, config, emit, clock)

@@ -1,6 +1,7 @@
 """Write-ahead of tool calls: a tool starts only after its start is stored in the log.
 
-A crash can therefore never hide that a tool had started. LangChain calls the handler where the tool
+A crash can therefore never hide that a tool had started. A node that must not be repeated starts only
+after the checkpoint before it is stored, which names it as the next node. LangChain calls the handler where the tool
 is called: on the event loop, where it is awaited, or in the thread of a synchronous tool or node,
 which blocks meanwhile. The same handler refuses model calls beyond a quota.
 """
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stellwerk.agents.runtime.callback_handler import LoopCallbacks
-from stellwerk.agents.runtime.context import RunContext, run_context
+from stellwerk.agents.runtime.context import Journal, RunContext, run_context
 from stellwerk.agents.runtime.shapes import agent_behind
 from stellwerk.agents.tools.spec import ARTIFACT_KEY
 from stellwerk.logs import get_logger
@@ -24,7 +25,9 @@ _TOO_LATE = "the run is over, nothing more is begun in it"
 
 
 @contextmanager
-def call_gate(idempotent_tools: Collection[str] = ()) -> Iterator[list[LoopCallbacks]]:
+def call_gate(
+    idempotent_tools: Collection[str] = (), non_idempotent_nodes: Collection[str] = ()
+) -> Iterator[list[LoopCallbacks]]:
     """The callbacks to add behind the run's own callback handler; none outside of a server.
 
     ``idempotent_tools`` start at once, like tools that are declared idempotent themselves.
@@ -34,8 +37,11 @@ def call_gate(idempotent_tools: Collection[str] = ()) -> Iterator[list[LoopCallb
         yield []
         return
     gate = _CallGate(context, idempotent_tools)
+    gates: list[LoopCallbacks] = [gate]
+    if context.journal is not None and non_idempotent_nodes:
+        gates.append(_NodeGate(context.journal, non_idempotent_nodes))
     try:
-        yield [gate]
+        yield gates
     finally:
         gate.close()
 
@@ -117,3 +123,31 @@ class _CallGate(LoopCallbacks):
         ours = (about.get("metadata") or {}).get(ARTIFACT_KEY) or {}
         agent, _ = agent_behind(name, about.get("inputs") or {}, ours)
         return agent is None and not ours.get("idempotent") and name not in self._idempotent_tools
+
+
+class _NodeGate(LoopCallbacks):
+    """Delays the outer graph's non-idempotent nodes until the checkpoint before them is stored.
+
+    LangGraph waits for it itself, but for the first one of a run.
+    """
+
+    ignore_llm = ignore_chat_model = ignore_agent = ignore_retriever = ignore_retry = ignore_custom_event = True
+
+    def __init__(self, journal: Journal, nodes: Collection[str]) -> None:
+        super().__init__()
+        self._journal = journal
+        self._nodes = nodes
+
+    @property
+    def on_chain_start(self) -> Callable[..., Any]:
+        """Nodes of the outer graph start on the loop."""
+        return self._awaited if threading.get_ident() == self._thread else self._in_thread
+
+    async def _awaited(self, _serialized: Any, _inputs: Any, *, name: str | None = None, **about: Any) -> None:
+        metadata = about.get("metadata") or {}
+        is_node = name == metadata.get("langgraph_node") and "|" not in str(metadata.get("langgraph_checkpoint_ns", ""))
+        if is_node and name in self._nodes and asyncio.get_running_loop() is self._loop:
+            await self._journal.stored()
+
+    def _in_thread(self, *_given: Any, **_about: Any) -> None:
+        return
