@@ -83,11 +83,41 @@ def of_langgraph_threads(dialect: Dialect, log: Sequence[Envelope]) -> list[str]
     return list(messages.values())
 
 
+def of_ai_sdk(dialect: Dialect, log: Sequence[Envelope]) -> list[str]:
+    """Deltas are joined by part. A client is told of parts that do not count, and cannot drop them."""
+    parts: dict[str, str] = {}
+    for chunk in _chunks(dialect, log):
+        if chunk["type"] == "text-delta":
+            parts[chunk["id"]] = parts.get(chunk["id"], "") + chunk["delta"]
+    return list(parts.values())
+
+
+def of_completions(dialect: Dialect, log: Sequence[Envelope]) -> list[str]:
+    """The content is one text for each completion."""
+    contents: dict[str, str] = {}
+    for chunk in _chunks(dialect, log):
+        for choice in chunk.get("choices", ()):
+            contents[chunk["id"]] = contents.get(chunk["id"], "") + (choice["delta"].get("content") or "")
+    return list(contents.values())
+
+
+def of_responses(dialect: Dialect, log: Sequence[Envelope]) -> list[str]:
+    """Deltas are joined by item."""
+    items: dict[str, str] = {}
+    for event in _chunks(dialect, log):
+        if event["type"] == "response.output_text.delta":
+            items[event["item_id"]] = items.get(event["item_id"], "") + event["delta"]
+    return list(items.values())
+
+
 SHOWN: dict[str, Callable[[Dialect, Sequence[Envelope]], list[str]]] = {
     "chunks": of_chunks,
     "chunks-live": of_chunks,
     "events": of_events,
     "ag-ui": of_agui,
+    "ai-sdk": of_ai_sdk,
     "langgraph": of_langgraph,
     "langgraph-threads": of_langgraph_threads,
+    "openai-completions": of_completions,
+    "openai-responses": of_responses,
 }

@@ -50,9 +50,10 @@ class Completions:
     _run: str = ""
     _outer: set[str] = field(default_factory=set)
     """Model calls of the outermost agent under way."""
-    _texts: list[str] = field(default_factory=list)
-    """What was sent by the latest of them, in pieces."""
-    _has_content: bool = False
+    _texts: dict[str, list[str]] = field(default_factory=dict)
+    """The content so far, by model call or question, in pieces."""
+    _speaker: str = ""
+    """The call or question of the latest piece."""
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         match envelope:
@@ -60,18 +61,16 @@ class Completions:
                 created = int(envelope.ts)
                 about = {"object": "chat.completion.chunk", "created": created, "model": started.system}
                 self._base = {"id": completion_id(envelope.call_id), **about}
-                self._run, self._texts, self._has_content = envelope.call_id, [], False
+                self._run, self._texts, self._speaker = envelope.call_id, {}, ""
                 yield self._choice({"role": "assistant", "content": ""})
             case m.LlmStart() if envelope.parent_id == self._run:
                 self._outer.add(envelope.call_id)
-                self._texts = []
             case m.LlmToken() if envelope.call_id in self._outer:
                 yield from self._token(envelope)
             case m.LlmEnd():
                 self._outer.discard(envelope.call_id)
             case m.AskUser(payload=asked):
-                self._texts = []
-                yield from self._content(asked.question)
+                yield from self._content(envelope.call_id, asked.question)
             case m.RunEnd():
                 yield from self._end(envelope)
 
@@ -81,14 +80,14 @@ class Completions:
             if self.options.reasoning and said.text:
                 yield self._choice({"reasoning_content": said.text})
             return
-        yield from self._content(said.text)
+        yield from self._content(token.call_id, said.text)
 
-    def _content(self, text: str) -> Iterator[Chunk]:
+    def _content(self, speaker: str, text: str) -> Iterator[Chunk]:
         if not text:
             return
-        between = _BETWEEN if self._has_content and not self._texts else ""
-        self._has_content = True
-        self._texts.append(text)
+        between = _BETWEEN if self._texts and speaker != self._speaker else ""
+        self._speaker = speaker
+        self._texts.setdefault(speaker, []).append(text)
         yield self._choice({"content": between + text})
 
     def _end(self, end: m.RunEnd) -> Iterator[Chunk]:
@@ -98,9 +97,9 @@ class Completions:
             yield {"error": failure(end)}
             return
         result = ended.result or ""
-        if ended.status == "completed" and result.strip() != "".join(self._texts).strip():
-            self._texts = []  # the answer of a graph need not be what its models wrote
-            yield from self._content(result)
+        if ended.status == "completed" and result.strip() not in {"".join(each).strip() for each in self._texts.values()}:
+            # The answer of a graph need not be what its models wrote.
+            yield from self._content(self._run, result)
         yield self._choice({}, finish="stop")
         if self.options.include_usage:
             yield {**self._base, "choices": [], "usage": usage_of(ended.usage)}

@@ -65,8 +65,8 @@ class Responses:
     _sequence: int = 0
     _count: int = 0
     """Items so far."""
-    _last: str = ""
-    """The text of the latest message."""
+    _texts: set[str] = field(default_factory=set)
+    """Of all messages so far."""
 
     def feed(self, position: int, envelope: m.Envelope) -> Iterator[Chunk]:
         for kind, about in self._events(envelope):
@@ -93,7 +93,7 @@ class Responses:
     def _start(self, start: m.RunStart) -> Iterator[tuple[str, Chunk]]:
         self._run = start.call_id
         self._calls, self._open, self._output = {}, {}, []
-        self._sequence, self._count, self._last = 0, 0, ""
+        self._sequence, self._count, self._texts = 0, 0, set()
         self._base = {
             "id": response_id(self._run),
             "object": "response",
@@ -147,7 +147,7 @@ class Responses:
             yield "response.reasoning_summary_part.done", {**about, "part": part}
         else:
             about = {**place, "content_index": 0}
-            self._last = item.text
+            self._texts.add(item.text.strip())
             yield "response.output_text.done", {**about, "text": item.text, "logprobs": []}
             yield "response.content_part.done", {**about, "part": _text_part(item.text)}
         done = item.content("completed", phase)
@@ -168,7 +168,7 @@ class Responses:
             yield from self._close(call, None)
         ended = end.payload
         result = ended.result or ""
-        if ended.status == "completed" and result.strip() != self._last.strip():
+        if ended.status == "completed" and result.strip() not in self._texts:
             yield from self._message(self._run, result)  # the answer of a graph need not be what its models wrote
         status = _STATUS[ended.status]
         response = {
