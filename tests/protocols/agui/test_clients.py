@@ -178,7 +178,7 @@ def test_a_message_while_a_run_is_under_way_is_rejected_or_waits(tab: Tab) -> No
     (session,) = [each for each in native(tab, "/sessions")["sessions"] if each["status"] == "running"]
     address = f"{tab.server}/sessions/{session['id']}/stream"
     with httpx2.stream("GET", address, headers=keyed.shown_to(tab.server), timeout=60) as events:
-        assert any('"later"' in line for line in events.iter_lines())
+        assert any('later"' in line for line in events.iter_lines())
     third = tab.other()
     third.run("now", forwardedProps={"ifBusy": "interrupt"})
     assert third.text == "You said: now"
