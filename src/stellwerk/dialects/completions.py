@@ -97,9 +97,9 @@ class Completions:
             yield {"error": failure(end)}
             return
         result = ended.result or ""
-        if ended.status == "completed" and result.strip() not in {"".join(each).strip() for each in self._texts.values()}:
-            # The answer of a graph need not be what its models wrote.
-            yield from self._content(self._run, result)
+        sent = {"".join(pieces).strip() for pieces in self._texts.values()}
+        if ended.status == "completed" and result.strip() not in sent:
+            yield from self._content(self._run, result)  # the answer of a graph need not be what its models wrote
         yield self._choice({}, finish="stop")
         if self.options.include_usage:
             yield {**self._base, "choices": [], "usage": usage_of(ended.usage)}
