@@ -31,7 +31,7 @@ PACKAGE_CAPS = {
     "agents/mcp": 1049,
     "agents/middleware": 978,
     "agents/recorded": 705,
-    "agents/runtime": 2955,
+    "agents/runtime": 2990,
     "agents/scripted": 570,
     "agents/store": 751,
     "agents/tools": 866,
