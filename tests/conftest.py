@@ -19,11 +19,11 @@ from hypothesis import settings
 from stellwerk.agents.graphs.langgraph_json import HttpApp
 from stellwerk.api.http.server import listener
 from stellwerk.app import Parts
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.demo import built_in
 from stellwerk.ops.serve import serving
 from stellwerk.settings import Settings
-from tests import keyed
+from tests import keyed, stores
 from tests.commands import Command
 from tests.runs import in_process
 from tests.runs.in_process import Gates, InProcessServer
@@ -171,11 +171,9 @@ async def own_server(settings: Settings, *, parts: Parts = Parts()) -> AsyncIter
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
-    opened = Sqlite(tmp_path / "test.db")
-    await opened.open()
-    yield opened
-    await opened.close()
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    async with stores.opened(tmp_path / "test.db") as found:
+        yield found
 
 
 @pytest.fixture

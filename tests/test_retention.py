@@ -1,8 +1,6 @@
 """Old sessions take less room and nobody sees a difference; older ones are deleted, as if somebody had done it."""
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,6 @@ import httpx2
 import pytest
 import structlog
 
-from stellwerk.database.folder import DATABASE
-from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import demo_yaml
 from stellwerk.ids import SystemClock
 from stellwerk.log.compaction import Piece, compact_many
@@ -21,6 +17,7 @@ from stellwerk.retention import RetentionJob
 from stellwerk.settings import Settings
 from stellwerk.spec.operator import RetentionOfAll
 from stellwerk.tenants.principals import LOCAL_TENANT
+from tests import stores
 from tests.api.reading import without_origin
 from tests.api.workflow_client import PATH, get
 from tests.conftest import running_server
@@ -53,12 +50,10 @@ async def talked(client: httpx2.AsyncClient) -> str:
 
 async def compact(tmp_path: Path, sid: str) -> int:
     """What the server does with old sessions, beside it."""
-    beside = Sqlite(tmp_path / "data" / DATABASE)
-    await beside.open()
     saved = 0
-    while (piece := await beside.submit(compact_many, Piece(LOCAL_TENANT, sid, 1e12))) is not None:
-        saved += piece
-    await beside.close()
+    async with stores.opened(tmp_path / "data") as beside:
+        while (piece := await beside.submit(compact_many, Piece(LOCAL_TENANT, sid, 1e12))) is not None:
+            saved += piece
     return saved
 
 
@@ -115,9 +110,8 @@ async def goes_without_its_words(client: httpx2.AsyncClient, sid: str, said: str
 
 
 def stored_bytes(tmp_path: Path, sid: str) -> int:
-    with closing(sqlite3.connect(tmp_path / "data" / DATABASE)) as database:
-        (size,) = database.execute("SELECT sum(length(body)) FROM event WHERE session_id = ?", (sid,)).fetchone()
-    return int(size)
+    with stores.beside(tmp_path / "data") as stored:
+        return int(stored.value("SELECT sum(length(body)) FROM event WHERE session_id = ?", sid))
 
 
 async def look(backend: InProcessServer, days: float, **wanted: Any) -> None:
@@ -188,11 +182,10 @@ async def test_the_server_does_by_itself_what_its_operator_wants(backend: InProc
     kept, gone = await told(backend, "hello"), await told(backend, "hello")
     log = await backend.log(kept)
     await backend.down()
-    with closing(sqlite3.connect(tmp_path / "0" / DATABASE)) as database:
-        database.execute("UPDATE event SET ts = 1 WHERE session_id = ?", (gone,))
-        database.execute("UPDATE session SET created_at = 1 WHERE id = ?", (gone,))
-        database.execute("UPDATE event SET ts = ts - 7200 WHERE session_id = ?", (kept,))
-        database.commit()
+    with stores.beside(tmp_path / "0") as stored:
+        stored.change("UPDATE event SET ts = 1 WHERE session_id = ?", gone)
+        stored.change("UPDATE session SET created_at = 1 WHERE id = ?", gone)
+        stored.change("UPDATE event SET ts = ts - 7200 WHERE session_id = ?", kept)
     with backend.config.open("a") as file:
         file.write("retention: {compact_after: 1h, delete_after: 90d, tenants: {nowhere: {delete_after: never}}}\n")
     with structlog.testing.capture_logs() as logged:

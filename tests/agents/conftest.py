@@ -3,11 +3,11 @@
 import pytest
 
 from stellwerk.agents.checkpoints.saver import DurableSaver
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 
 TENANT = "acme"
 
 
 @pytest.fixture
-async def saver(database: Sqlite) -> DurableSaver:
+async def saver(database: Database) -> DurableSaver:
     return DurableSaver(database, tenant=TENANT)

@@ -23,7 +23,7 @@ from stellwerk.agents.checkpoints.chunking import Item, cut, join
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.checkpoints.serde import StrictSerializer
 from stellwerk.agents.scripted.model import ScriptedModel
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.spec.script import ScriptRule, ScriptStep
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "0123456789ABCDEFGHIJKL", "checkpoint_ns": ""}}
@@ -32,7 +32,7 @@ CHANCE = random.Random(1)
 """Not the same in each place, but the same in each run of the tests."""
 
 
-async def size(database: Sqlite, folder: Path) -> int:
+async def size(database: Database, folder: Path) -> int:
     await database.truncate()
     return (folder / "test.db").stat().st_size
 
@@ -76,7 +76,7 @@ def hand_written(saver: DurableSaver) -> Any:
     ids=["a plain agent", "a graph with operator.add"],
 )
 async def test_forty_turns_fit_and_the_last_ones_cost_no_more_than_the_first(
-    saver: DurableSaver, database: Sqlite, tmp_path: Path, build: Any, question: Any
+    saver: DurableSaver, database: Database, tmp_path: Path, build: Any, question: Any
 ) -> None:
     graph, sizes = build(saver), [await size(database, tmp_path)]
     for _ in range(2):
@@ -103,7 +103,7 @@ PICTURE = b64encode(CHANCE.randbytes(300_000)).decode()
     ids=["in a message", "in a message that is still a dictionary", "in a dictionary"],
 )
 async def test_a_picture_is_stored_once_however_many_checkpoints_hold_it(
-    saver: DurableSaver, database: Sqlite, tmp_path: Path, question: Any
+    saver: DurableSaver, database: Database, tmp_path: Path, question: Any
 ) -> None:
     class State(TypedDict):
         messages: Annotated[list[AnyMessage], add_messages]

@@ -25,8 +25,7 @@ from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.checkpoints.serde import StrictSerializer, prove_strict
-from stellwerk.database.port import Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Transaction
 from stellwerk.errors import CorruptStore
 from tests.agents.agent_runs import Conversation, agent, ended, say
 from tests.agents.conftest import TENANT
@@ -76,7 +75,7 @@ def test_the_proof_fails_where_langgraph_came_first() -> None:
 
 
 async def test_a_crafted_blob_runs_nothing_and_is_an_error(
-    saver: DurableSaver, database: Sqlite, tmp_path: Path
+    saver: DurableSaver, database: Database, tmp_path: Path
 ) -> None:
     stored = await put(saver, "harmless")
     witness = tmp_path / "witness"
@@ -189,7 +188,7 @@ async def test_the_types_of_a_state_schema_come_back_as_they_were(saver: Durable
     assert [type(place) for place in state.values["places"]] == [Place, Place]
 
 
-async def test_a_state_of_which_a_part_is_missing_is_an_error(saver: DurableSaver, database: Sqlite) -> None:
+async def test_a_state_of_which_a_part_is_missing_is_an_error(saver: DurableSaver, database: Database) -> None:
     await put(saver, ["x" * 500, "y" * 500])
 
     def lose(tx: Transaction, tenants: Sequence[str]) -> list[None]:

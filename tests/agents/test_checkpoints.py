@@ -19,10 +19,10 @@ from langgraph.types import Command, interrupt
 
 from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
 from stellwerk.agents.scripted.model import ScriptedModel
-from stellwerk.database.port import Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Transaction
 from stellwerk.errors import BlockedLoop, Fenced
 from stellwerk.spec.script import ScriptRule, ScriptStep
+from tests import stores
 from tests.agents.conftest import TENANT
 
 SESSION = "session-1"
@@ -69,10 +69,8 @@ async def test_langgraphs_conformance_suite_passes_for_all_required_capabilities
 
     @checkpointer_test(name="DurableSaver")
     async def ours() -> AsyncIterator[DurableSaver]:
-        database = Sqlite(tmp_path / f"{next(files)}.db")
-        await database.open()
-        yield InThreads(database) if threads else DurableSaver(database, tenant=TENANT)
-        await database.close()
+        async with stores.opened(tmp_path / f"{next(files)}.db") as database:
+            yield InThreads(database) if threads else DurableSaver(database, tenant=TENANT)
 
     report = await validate(ours)
     failures = {name: result.failures for name, result in report.results.items() if result.passed is False}
@@ -85,7 +83,7 @@ async def test_langgraphs_conformance_suite_passes_for_all_required_capabilities
 class InThreads(DurableSaver):
     """Whose async methods call the synchronous ones in a thread, which call those of the saver below."""
 
-    def __init__(self, database: Sqlite) -> None:
+    def __init__(self, database: Database) -> None:
         super().__init__(database, tenant=TENANT)
         self.below = DurableSaver(database, tenant=TENANT)
 
@@ -109,7 +107,7 @@ class InThreads(DurableSaver):
         return await asyncio.to_thread(self.below.get_delta_channel_history, **given)
 
 
-async def test_a_zombie_can_store_nothing_once_the_epoch_was_raised(saver: DurableSaver, database: Sqlite) -> None:
+async def test_a_zombie_can_store_nothing_once_the_epoch_was_raised(saver: DurableSaver, database: Database) -> None:
     await database.submit(create_session, SESSION)
     stored = await put(saver, configured(epoch=0), checkpoint(1, a="first"))
     assert stored["configurable"][EPOCH] == 0
@@ -126,7 +124,7 @@ async def test_a_zombie_can_store_nothing_once_the_epoch_was_raised(saver: Durab
 
 
 @pytest.mark.requirement("fault-59")
-async def test_a_late_put_does_not_bring_a_deleted_session_back(saver: DurableSaver, database: Sqlite) -> None:
+async def test_a_late_put_does_not_bring_a_deleted_session_back(saver: DurableSaver, database: Database) -> None:
     await database.submit(create_session, SESSION)
     stored = await put(saver, configured(epoch=0), checkpoint(1, a="x" * 500))
     await database.submit(delete_session, SESSION)
@@ -138,13 +136,13 @@ async def test_a_late_put_does_not_bring_a_deleted_session_back(saver: DurableSa
     assert await listed(saver, None) == []
 
 
-async def test_an_epoch_of_another_tenants_session_opens_nothing(saver: DurableSaver, database: Sqlite) -> None:
+async def test_an_epoch_of_another_tenants_session_opens_nothing(saver: DurableSaver, database: Database) -> None:
     await database.submit(create_session, SESSION)
     with pytest.raises(Fenced):
         await put(DurableSaver(database, tenant="other"), configured(epoch=0), checkpoint(1, a=1))
 
 
-async def test_a_fenced_put_does_not_fail_its_neighbours_in_the_commit(saver: DurableSaver, database: Sqlite) -> None:
+async def test_a_fenced_put_does_not_fail_its_neighbours_in_the_commit(saver: DurableSaver, database: Database) -> None:
     await database.submit(create_session, SESSION)
     zombie = saver.aput_writes(configured(checkpoint_id="id-001", epoch=7), [("a", 1)], "task")
     refused, *fine = await asyncio.gather(
@@ -158,7 +156,7 @@ async def test_a_fenced_put_does_not_fail_its_neighbours_in_the_commit(saver: Du
     assert len(await listed(saver, None)) == 2
 
 
-async def test_a_tenant_sees_and_deletes_only_its_own(saver: DurableSaver, database: Sqlite) -> None:
+async def test_a_tenant_sees_and_deletes_only_its_own(saver: DurableSaver, database: Database) -> None:
     other = DurableSaver(database, tenant="other")
     await put(saver, configured(), checkpoint(1, a="x" * 500), run_id="run")
     assert await other.aget_tuple(configured()) is None
@@ -248,7 +246,7 @@ async def run(graph: Any, question: object, config: RunnableConfig) -> list[Any]
     return [part async for part in stream]
 
 
-async def test_the_fence_reaches_the_steps_of_a_sub_agent(saver: DurableSaver, database: Sqlite) -> None:
+async def test_the_fence_reaches_the_steps_of_a_sub_agent(saver: DurableSaver, database: Database) -> None:
     @tool
     async def steal() -> str:
         """Lose the lease in the middle of the inner run."""
@@ -265,7 +263,7 @@ async def test_the_fence_reaches_the_steps_of_a_sub_agent(saver: DurableSaver, d
     assert "stolen" not in repr(stored)
 
 
-async def test_a_sub_agent_that_asked_goes_on_from_its_own_checkpoint(saver: DurableSaver, database: Sqlite) -> None:
+async def test_a_sub_agent_that_asked_goes_on_from_its_own_checkpoint(saver: DurableSaver, database: Database) -> None:
     @tool
     async def ask() -> str:
         """Ask the user."""
@@ -282,7 +280,7 @@ async def test_a_sub_agent_that_asked_goes_on_from_its_own_checkpoint(saver: Dur
     assert state.values["messages"][-1].text == "They said the user, who says the blue one"
 
 
-async def test_deleting_a_thread_takes_its_sub_agents_along(saver: DurableSaver, database: Sqlite) -> None:
+async def test_deleting_a_thread_takes_its_sub_agents_along(saver: DurableSaver, database: Database) -> None:
     @tool
     async def look() -> str:
         """Look."""

@@ -17,8 +17,7 @@ from stellwerk.agents.graphs.registry import adopted
 from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.agents.runtime.conversation import Turn
 from stellwerk.agents.runtime.runnable import RunnableAgent
-from stellwerk.database.port import Operation
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Operation
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.model import Envelope, Message, SubgraphCheckpoint, ToolStart, Update
 from stellwerk.envelope.payloads import TextPart
@@ -79,7 +78,7 @@ def shop() -> Any:
 class Teller:
     """Drives a graph as the server does: what is told, and checkpoints with it, in order."""
 
-    def __init__(self, database: Sqlite) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
         self.log: list[Envelope] = []
         self.adapter = StreamAdapter(trace_id="t", run_id="r", agent="shop")
@@ -121,7 +120,7 @@ def seen(values: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.requirement("002.adapter.root-agent-with-nested-graphs")
 async def test_the_state_rebuilt_from_the_log_equals_the_graphs_after_every_step(
-    saver: DurableSaver, database: Sqlite
+    saver: DurableSaver, database: Database
 ) -> None:
     graph = adopted(shop(), name="shop", saver=saver, store=Resources().store)
     teller = Teller(database)
@@ -145,7 +144,7 @@ async def test_the_state_rebuilt_from_the_log_equals_the_graphs_after_every_step
     assert rebuilt(graph, teller.log) == seen((await graph.aget_state(config)).values)
 
 
-async def test_a_graph_inside_a_graph_is_a_call_of_its_own(saver: DurableSaver, database: Sqlite) -> None:
+async def test_a_graph_inside_a_graph_is_a_call_of_its_own(saver: DurableSaver, database: Database) -> None:
     graph = adopted(shop(), name="shop", saver=saver, store=Resources().store)
     teller = Teller(database)
     with running_in(RunContext(journal=teller)):
@@ -156,7 +155,7 @@ async def test_a_graph_inside_a_graph_is_a_call_of_its_own(saver: DurableSaver, 
     assert {type(e).__name__ for e in inside} == {"LlmStart", "LlmToken", "LlmEnd"}
 
 
-async def test_old_messages_that_a_node_returns_are_not_recorded_again(saver: DurableSaver, database: Sqlite) -> None:
+async def test_old_messages_that_a_node_returns_are_not_recorded_again(saver: DurableSaver, database: Database) -> None:
     graph = adopted(shop(), name="shop", saver=saver, store=Resources().store)
     agent = RunnableAgent("shop", graph)
     told = []

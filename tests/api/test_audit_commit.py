@@ -1,9 +1,8 @@
 """What is recorded is in the transaction of its record: whatever comes between, there is both or neither."""
 
 import json
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from stellwerk.ops.offline import verified
+from tests import stores
 from tests.api.tenants import Shared, shared_server, using
 from tests.crash.process import server_process
 from tests.runs.talking import rest_of_run
@@ -91,26 +91,20 @@ async def shared(tmp_path: Path) -> AsyncIterator[Shared]:
         yield made
 
 
-def beside(data: Path) -> closing[sqlite3.Connection]:
-    return closing(sqlite3.connect(data / "stellwerk.db", timeout=60))
-
-
 @contextmanager
 def no_record(data: Path) -> Iterator[None]:
     """The audit cannot be written meanwhile."""
-    with beside(data) as other:
-        other.execute("CREATE TRIGGER no_record BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'not now'); END")
-        other.commit()
-        yield
-        other.execute("DROP TRIGGER no_record")
-        other.commit()
+    with stores.beside(data) as tables:
+        tables.refuse_rows("audit", "not now")
+    yield
+    with stores.beside(data) as tables:
+        tables.accept_rows("audit")
 
 
 def stored(data: Path) -> dict[str, list[Any]]:
-    with beside(data) as other:
-        known = {name for (name,) in other.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        found = {name: other.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES if name in known}
-        keys = other.execute("SELECT id, tenant, name, revoked_at FROM api_key").fetchall()
+    with stores.beside(data) as tables:
+        found = {name: tables.rows(f"SELECT * FROM {name}") for name in tables.names() if name in TABLES}
+        keys = tables.rows("SELECT id, tenant, name, revoked_at FROM api_key")
     return {**found, "api_key": keys}
 
 
@@ -160,8 +154,8 @@ async def test_all_that_was_acknowledged_before_a_kill_is_recorded_once_with_its
 
 
 def entries(data: Path) -> list[dict[str, Any]]:
-    with beside(data) as other:
-        rows = other.execute("SELECT entry FROM audit ORDER BY tenant, number").fetchall()
+    with stores.beside(data) as tables:
+        rows = tables.rows("SELECT entry FROM audit ORDER BY tenant, number")
     return [{"on": {}, **json.loads(entry)} for (entry,) in rows]
 
 

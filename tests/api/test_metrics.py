@@ -1,18 +1,16 @@
 """/metrics, read by Prometheus' own parser: what happened is what is counted."""
 
 import re
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx2
 import yaml
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from stellwerk.database.folder import DATABASE
 from stellwerk.ids import SystemClock
 from stellwerk.settings import Settings
+from tests import stores
 from tests.api.reading import whole_round
 from tests.api.tenants import shared_server, using
 from tests.conftest import own_server, running_server
@@ -107,8 +105,8 @@ async def test_metrics_are_for_the_operator(tmp_path: Path) -> None:
                 assert (await prometheus.get(path)).status_code == 403, path
         old = await shared.key("acme", role="admin")
     # Earlier servers made such keys for every tenant.
-    with closing(sqlite3.connect(tmp_path / "data" / DATABASE)) as database, database:
-        database.execute("UPDATE api_key SET scopes = 'metrics' WHERE id = ?", (old["id"],))
+    with stores.beside(tmp_path / "data") as stored:
+        stored.change("UPDATE api_key SET scopes = 'metrics' WHERE id = ?", old["id"])
     async with running_server(Settings(data=tmp_path / "data")) as address, using(address, old["token"]) as stranger:
         refused = await stranger.get("/metrics")
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")

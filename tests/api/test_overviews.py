@@ -1,6 +1,5 @@
 """Overviews are kept beside the log, and can be lost without harm; to-do lists follow them as files."""
 
-import sqlite3
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from stellwerk.app import Parts
 from stellwerk.settings import Settings
 from stellwerk.timings import Timings
+from tests import stores
 from tests.api.reading import whole_round
 from tests.conftest import own_server, without_pauses
 from tests.crash.waiting import eventually
@@ -24,19 +24,14 @@ def parts() -> Parts:
 
 def kept(data: Path, sid: str) -> int:
     """How far the overview of a session is kept; 0 if it is not."""
-    connection = sqlite3.connect(data / "stellwerk.db")
-    try:
-        row = connection.execute("SELECT position FROM overview WHERE session_id = ?", [sid]).fetchone()
-    finally:
-        connection.close()
-    return int(row[0]) if row else 0
+    with stores.beside(data) as stored:
+        rows = stored.rows("SELECT position FROM overview WHERE session_id = ?", sid)
+    return int(rows[0][0]) if rows else 0
 
 
-def change(data: Path, statement: str) -> None:
-    connection = sqlite3.connect(data / "stellwerk.db")
-    with connection:
-        connection.execute(statement)
-    connection.close()
+def change(data: Path, statement: str, *params: object) -> None:
+    with stores.beside(data) as stored:
+        stored.change(statement, *params)
 
 
 def todolist(data: Path, sid: str) -> Path:
@@ -71,7 +66,7 @@ async def test_what_another_form_of_the_folds_kept_is_not_used(tmp_path: Path) -
         await whole_round(client, sid, "plan it")
         before = await client.get(f"/sessions/{sid}/state")
         await eventually(lambda: kept(tmp_path, sid) > 0, within=20, what="nothing is kept")
-        change(tmp_path, "UPDATE overview SET form = 0, state = 'old'")
+        change(tmp_path, "UPDATE overview SET form = 0, state = ?", b"old")
         assert (await client.get(f"/sessions/{sid}/state")).content == before.content
 
 

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import logging
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
 from stellwerk.settings import Settings
+from tests import stores
 from tests.api.reading import Event, whole_round, without_origin
 from tests.conftest import running_server
 from tests.runs.talking import begin, events, seen, send
@@ -264,8 +264,8 @@ async def test_a_log_that_cannot_be_read_is_reported_before_the_socket_closes(tm
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
             sid = await begin(client)
             await whole_round(client, sid, "hello")
-        with closing(sqlite3.connect(tmp_path / "stellwerk.db")) as database:
-            database.execute("ALTER TABLE event RENAME TO lost")
+        with stores.beside(tmp_path) as stored:
+            stored.change("ALTER TABLE event RENAME TO lost")
         async with talking(address, sid) as socket:
             assert (await frame(socket))["problem"]["code"] == "storage_gone"
             with pytest.raises(ConnectionClosed) as closed:

@@ -1,15 +1,14 @@
 """The command line as a newcomer meets it; in a process of its own where that matters."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from stellwerk.database.folder import DATABASE
 from stellwerk.settings import Settings
+from tests import stores
 from tests.cli.processes import line_with, started
 from tests.cli.pseudo_terminal import Terminal
 from tests.commands import Command, Done
@@ -199,8 +198,8 @@ def test_commands_that_take_a_data_folder_know_a_tilde(tmp_path: Path) -> None:
     assert run("keys", "create", "me", "--role", "admin").returncode == 0
     assert (home / "kept").is_dir()
     assert run("audit", "verify").returncode == 0
-    with sqlite3.connect(home / "kept" / DATABASE) as connection:
-        connection.execute("DELETE FROM audit")
+    with stores.beside(home / "kept") as stored:
+        stored.change("DELETE FROM audit")
     empty = run("audit", "verify")
     assert (empty.returncode, empty.stdout) == (0, f"the audit log in {home}/kept has no entries\n")
     assert run("backup", "~/copy").returncode == 0

@@ -1,13 +1,10 @@
-"""The database file as a crash left it, read from a copy: the server itself must find it untouched."""
+"""The database as a crash left it, read so that the server itself finds it untouched."""
 
-import shutil
-import sqlite3
 from collections import defaultdict
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-NAME = "stellwerk.db"
+from tests import stores
 
 
 @dataclass
@@ -26,27 +23,21 @@ class Snapshot:
 
 
 def read(data: Path, scratch: Path) -> Snapshot:
-    """Copy and read what ``data`` holds; call it only while no server runs there."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    for suffix in ("", "-wal"):
-        (scratch / f"{NAME}{suffix}").unlink(missing_ok=True)
-        if (data / f"{NAME}{suffix}").exists():
-            shutil.copyfile(data / f"{NAME}{suffix}", scratch / f"{NAME}{suffix}")
-    with closing(sqlite3.connect(scratch / NAME)) as connection:
-        return _read(connection)
+    """What ``data`` holds; call it only while no server runs there."""
+    with stores.untouched(data, scratch) as stored:
+        return _read(stored)
 
 
-def _read(connection: sqlite3.Connection) -> Snapshot:
-    integrity = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-    found = Snapshot(integrity, dict(connection.execute("SELECT id, last_position FROM session")))
-    for session_id, position, body in connection.execute(
+def _read(stored: stores.Tables) -> Snapshot:
+    found = Snapshot(stored.integrity(), dict(stored.rows("SELECT id, last_position FROM session")))
+    for session_id, position, body in stored.rows(
         "SELECT session_id, position, body FROM event ORDER BY session_id, position"
     ):
         found.logs[session_id].append((position, body))
-    for session_id, round_ in connection.execute("SELECT session_id, round FROM run ORDER BY session_id, round"):
+    for session_id, round_ in stored.rows("SELECT session_id, round FROM run ORDER BY session_id, round"):
         found.rounds[session_id].append(round_)
-    found.begins = dict(connection.execute("SELECT session_id, min(position) FROM run GROUP BY session_id"))
-    for session_id, checkpoint_id in connection.execute("SELECT thread_id, id FROM checkpoint"):
+    found.begins = dict(stored.rows("SELECT session_id, min(position) FROM run GROUP BY session_id"))
+    for session_id, checkpoint_id in stored.rows("SELECT thread_id, id FROM checkpoint"):
         found.checkpoints[session_id].add(checkpoint_id)
-    found.waiting = {row[0] for row in connection.execute("SELECT session_id FROM run WHERE state = 'waiting'")}
+    found.waiting = {row[0] for row in stored.rows("SELECT session_id FROM run WHERE state = 'waiting'")}
     return found

@@ -1,8 +1,6 @@
 """A store that refuses for a while, or refuses one write: the run waits, and ends visibly in every case."""
 
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -15,6 +13,7 @@ from stellwerk.envelope.model import decode
 from stellwerk.settings import Settings
 from stellwerk.testing.order import order_problems
 from stellwerk.timings import Timings
+from tests import stores
 from tests.crash import checks, many_readers, snapshot, wire
 from tests.crash.disks import FullSqlite, NearlyFullSqlite
 from tests.crash.inside import serving
@@ -92,7 +91,8 @@ async def test_a_run_whose_checkpoint_cannot_be_stored_ends_visibly(tmp_path: Pa
     settings = Settings(data=tmp_path / "data")
     async with serving(settings):
         pass  # makes the tables
-    refuse_checkpoints(settings.data / "stellwerk.db")
+    with stores.beside(settings.data) as stored:
+        stored.refuse_rows("checkpoint", "not this one")
     async with serving(settings, Parts(timings=Timings(storage_patience=PATIENCE))) as server:
         async with httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
             session_id = await many_readers.begin(client)
@@ -102,10 +102,3 @@ async def test_a_run_whose_checkpoint_cannot_be_stored_ends_visibly(tmp_path: Pa
             await legal_log(client, session_id)
     found = snapshot.read(settings.data, tmp_path / "copy")
     assert list(checks.disagreeing_checkpoints(session_id, found)) == [], "it tells of a checkpoint that is not there"
-
-
-def refuse_checkpoints(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(
-            "CREATE TRIGGER refusal BEFORE INSERT ON checkpoint BEGIN SELECT RAISE(ABORT, 'not this one'); END"
-        )

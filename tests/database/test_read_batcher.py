@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stellwerk.database.port import R, ReadBatcher, Transaction
+from stellwerk.database.port import Database, R, ReadBatcher, Transaction
 from stellwerk.database.sqlite import Sqlite, SqliteTransaction
 
 
@@ -41,7 +41,7 @@ async def test_reads_of_one_turn_share_a_trip_and_a_failure_stays_alone(tmp_path
     await database.close()
 
 
-async def test_a_read_that_fails_when_its_caller_is_gone_is_not_reported(database: Sqlite) -> None:
+async def test_a_read_that_fails_when_its_caller_is_gone_is_not_reported(database: Database) -> None:
     reads, go_on, reported = ReadBatcher(database), threading.Event(), list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
 
@@ -62,7 +62,7 @@ async def test_a_read_that_fails_when_its_caller_is_gone_is_not_reported(databas
     assert reported == []
 
 
-async def test_results_are_not_held_until_the_next_read(database: Sqlite) -> None:
+async def test_results_are_not_held_until_the_next_read(database: Database) -> None:
     reads = ReadBatcher(database)
     found = weakref.ref(await reads.read(lambda tx: Found()))
     for _ in range(100):  # the reader thread lets go of it in its own time

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.documents.store import DocumentStore
 from stellwerk.workflows.documents.contents import ContentItem
 from stellwerk.workflows.documents.extraction import LIMITS, Extractor, Limits
@@ -37,6 +37,6 @@ class DocumentReader:
 
 
 @pytest.fixture
-def reader(database: Sqlite, tmp_path: Path) -> DocumentReader:
+def reader(database: Database, tmp_path: Path) -> DocumentReader:
     folder = tmp_path / "documents"
     return DocumentReader(DocumentStore(database, folder, SteadyClock()), folder)

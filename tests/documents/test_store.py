@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.documents.files import Files, is_document_id
 from stellwerk.documents.store import Document, DocumentStore, FileNumbers
 from stellwerk.envelope.introspection import Blob, make_blob
@@ -45,7 +45,7 @@ class Kept:
 
 
 @pytest.fixture
-async def kept(database: Sqlite, tmp_path: Path) -> Kept:
+async def kept(database: Database, tmp_path: Path) -> Kept:
     folder = tmp_path / "documents"
     return Kept(DocumentStore(database, folder, SteadyClock()), DurableLog(database, WakeUps()), folder)
 
@@ -111,7 +111,7 @@ async def test_a_deleted_session_cannot_get_documents_any_more(kept: Kept) -> No
     assert kept.files() == [], "what was written for it is gone at once"
 
 
-async def test_a_deleted_session_takes_no_number(kept: Kept, database: Sqlite) -> None:
+async def test_a_deleted_session_takes_no_number(kept: Kept, database: Database) -> None:
     await kept.sessions("s1", "s2")
     await kept.log.delete(TENANT, "s1", at=2.0)
     with pytest.raises(NotFound):
@@ -155,7 +155,7 @@ async def test_sweeping_while_others_keep_takes_nothing_from_them(kept: Kept) ->
     assert kept.files() == []
 
 
-async def test_what_a_crash_left_half_written_is_swept_away(kept: Kept, database: Sqlite) -> None:
+async def test_what_a_crash_left_half_written_is_swept_away(kept: Kept, database: Database) -> None:
     await kept.sessions("s1")
     await kept.store.keep(TENANT, "s1", [REPORT])
     half = kept.files()[0].parent / "part-of-a-former-process"

@@ -1,14 +1,12 @@
 """A deleted session leaves a tombstone and nothing else, whoever still works for it."""
 
-import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from tests import stores
 from tests.api.reading import whole_round
 from tests.crash.waiting import eventually
 from tests.faults.conftest import FaultServer
@@ -24,11 +22,10 @@ def files_with(text: str, folder: Path) -> Iterator[Path]:
             yield path
 
 
-def rows_about(database: Path, sid: str) -> dict[str, int]:
+def rows_about(data: Path, sid: str) -> dict[str, int]:
     """In how many rows of which tables the session is named."""
-    with closing(sqlite3.connect(database)) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        rows = {table: list(connection.execute(f"SELECT * FROM {table}")) for table in tables}
+    with stores.beside(data) as stored:
+        rows = {table: stored.rows(f"SELECT * FROM {table}") for table in stored.names()}
     named = {table: sum(sid in map(str, row) for row in found) for table, found in rows.items()}
     return {table: count for table, count in named.items() if count}
 
@@ -58,15 +55,13 @@ async def test_nothing_of_a_deleted_session_can_be_found_in_any_file(faulty: Fau
         kept = await whole_round(client, other, "hello")
         assert (await client.delete(f"/sessions/{sid}")).status_code == 204
         assert list(files_with(CANARY, faulty.data)) == []
-        assert rows_about(faulty.data / "stellwerk.db", sid) == {}
+        assert rows_about(faulty.data, sid) == {}
         await every_address_is_404(client, sid, file)
         assert (await events(client, other))[-1]["position"] == kept[-1]["position"]
     assert list(files_with(CANARY, faulty.data)) == []
-    with closing(sqlite3.connect(faulty.data / "stellwerk.db")) as database:
-        ((tombstone,),) = database.execute(
-            "SELECT json_array(hash, tenant, deleted_at, events, remains) FROM tombstone"
-        )
-    assert json.loads(tombstone)[-1] is None and sid not in tombstone, "a hash, when, by whom and how many events"
+    with stores.beside(faulty.data) as stored:
+        (tombstone,) = stored.rows("SELECT hash, tenant, deleted_at, events, remains FROM tombstone")
+    assert tombstone[-1] is None and sid not in map(str, tombstone), "a hash, when, by whom and how many events"
 
 
 async def every_address_is_404(client: httpx2.AsyncClient, sid: str, file: str) -> None:
@@ -105,5 +100,5 @@ async def test_a_session_that_is_deleted_in_mid_run_stays_deleted_whatever_its_r
         await whole_round(client, await begin(client, "faulty"), "hello")
         assert (await client.get(f"/sessions/{sid}")).status_code == 404
         assert (await client.post(f"/sessions/{sid}/messages", json={"text": "hi"})).status_code == 404
-    assert rows_about(faulty.data / "stellwerk.db", sid) == {}
+    assert rows_about(faulty.data, sid) == {}
     assert list(files_with(CANARY, faulty.data)) == []

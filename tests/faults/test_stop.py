@@ -2,9 +2,7 @@
 
 import asyncio
 import signal
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from stellwerk.database.port import R
 from stellwerk.database.sqlite import SqliteTransaction
 from stellwerk.settings import Settings
 from stellwerk.testing.order import order_problems
+from tests import stores
 from tests.api.reading import whole_round
 from tests.conftest import running_server
 from tests.crash.disks import FullSqlite, SlowSqlite, StandingSqlite
@@ -173,13 +172,13 @@ async def test_a_session_whose_run_has_used_up_its_attempts_takes_the_next_round
         await send(client, sid, "hold")
         await seen(client, sid, "tool_start")
         await faulty.has_noted("hold")
-    with closing(sqlite3.connect(faulty.data / "stellwerk.db")) as database, database:
-        database.execute("UPDATE run SET attempt = 2")  # as if it had been cut off once before
+    with stores.beside(faulty.data) as stored:
+        stored.change("UPDATE run SET attempt = 2")  # as if it had been cut off once before
     async with faulty.server() as (_, client):
         end = (await rest_of_run(client, sid))[-1]["payload"]
         assert (end["status"], end["code"]) == ("failed", "crashed")
         again = await whole_round(client, sid, "hello")
         assert (again[0]["payload"]["round"], again[-1]["payload"]["status"]) == (2, "completed")
         assert order_problems(log_of(await events(client, sid))) == []
-    with closing(sqlite3.connect(faulty.data / "stellwerk.db")) as database:
-        assert database.execute("SELECT count(*) FROM run WHERE state <> 'ended'").fetchone() == (0,)
+    with stores.beside(faulty.data) as stored:
+        assert stored.value("SELECT count(*) FROM run WHERE state <> 'ended'") == 0

@@ -1,9 +1,8 @@
 """Crons: one run per tick, whatever happens to the server; what came of a tick can be read."""
 
 import asyncio
-import sqlite3
+import json
 from collections.abc import AsyncIterator
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import httpx2
 import pytest
 
 from stellwerk.app import Parts
-from stellwerk.database.folder import DATABASE
 from stellwerk.envelope.model import RunStart
 from stellwerk.errors import InvalidField
 from stellwerk.runs.jobs.crons import Cron, CronMessage, CronSpec, next_tick
@@ -21,6 +19,7 @@ from stellwerk.runs.sessions import Session
 from stellwerk.settings import Settings
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.timings import Timings
+from tests import stores
 from tests.api.tenants import Shared, shared_server
 from tests.conftest import own_server, without_pauses
 from tests.crash.waiting import eventually
@@ -82,9 +81,10 @@ async def test_each_tick_starts_one_run_in_a_session_of_its_own(backend: InProce
 async def test_a_cron_that_cannot_be_read_holds_up_no_other(backend: InProcessServer) -> None:
     """As after an update of the machine that takes away its time zone."""
     broken, whole = [await backend.services.crons.create(LOCAL_TENANT, spec()) for _ in range(2)]
-    with closing(sqlite3.connect(backend._data / DATABASE)) as database, database:
-        zone = "UPDATE cron SET spec = json_set(spec, '$.timezone', 'No/Where') WHERE id = ?"
-        assert database.execute(zone, (broken.id,)).rowcount == 1
+    with stores.beside(backend._data) as stored:
+        spec_of_it = json.loads(stored.value("SELECT spec FROM cron WHERE id = ?", broken.id))
+        elsewhere = json.dumps({**spec_of_it, "timezone": "No/Where"}).encode()
+        assert stored.change("UPDATE cron SET spec = ? WHERE id = ?", elsewhere, broken.id) == 1
     pass_to(backend, whole.next_tick)
     with pytest.raises(ZoneInfoNotFoundError):
         await fire(backend)
@@ -95,8 +95,8 @@ async def test_a_cron_that_cannot_be_read_holds_up_no_other(backend: InProcessSe
 
 async def forget_last_tick(backend: InProcessServer, before: Cron) -> None:
     """As a crash leaves it that comes between the start of a run and the note that its tick is over."""
-    with closing(sqlite3.connect(backend._data / DATABASE)) as database, database:
-        database.execute("UPDATE cron SET next_at = ?, last = NULL WHERE id = ?", (before.next_tick, before.id))
+    with stores.beside(backend._data) as stored:
+        stored.change("UPDATE cron SET next_at = ?, last = NULL WHERE id = ?", before.next_tick, before.id)
 
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["session of a tick", "session that stays"])

@@ -4,11 +4,10 @@ import datetime
 import hashlib
 import hmac
 import shutil
-import sqlite3
 import ssl
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from stellwerk.app import Parts
 from stellwerk.database.folder import DATABASE
 from stellwerk.settings import Settings
 from stellwerk.timings import Timings
+from tests import stores
 from tests.conftest import own_server, without_pauses
 from tests.crash.waiting import eventually
 from tests.jobs.receiver import POLICY, SECRET, Receiver, receiving
@@ -60,8 +60,7 @@ class Served:
         """The next server finds what is committed at this moment."""
         left = self.folder / "left"
         shutil.copytree(self.data, left, ignore=shutil.ignore_patterns(f"{DATABASE}*", "*lock*"))
-        with closing(sqlite3.connect(self.data / DATABASE)) as now, closing(sqlite3.connect(left / DATABASE)) as then:
-            now.backup(then)
+        stores.copy(self.data, left)
         self.data = left
 
 

@@ -1,13 +1,11 @@
-"""The log on SQLite, and the claim that a run makes on a session."""
+"""The log on a database, and the claim that a run makes on a session."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from stellwerk.database.port import Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Transaction
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import CreateSession, Lease
 from stellwerk.log.notify import WakeUps
@@ -36,18 +34,10 @@ def _raise_epochs(tx: Transaction, sessions: Sequence[str]) -> list[int | Except
     return [int(row[0]) for row in rows if row is not None]
 
 
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
-    database = Sqlite(tmp_path / "log.db")
-    await database.open()
-    yield database
-    await database.close()
-
-
-def kept_in(database: Sqlite, wakes: WakeUps) -> Kept:
+def kept_in(database: Database, wakes: WakeUps) -> Kept:
     return Kept(DurableLog(database, wakes), wakes, lambda session_id: database.submit(_raise_epochs, session_id))
 
 
 @pytest.fixture
-def kept(database: Sqlite) -> Kept:
+def kept(database: Database) -> Kept:
     return kept_in(database, WakeUps())

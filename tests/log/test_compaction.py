@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stellwerk.database.port import Row, Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Row, Transaction
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, decode, encode
 from stellwerk.log import transactions
@@ -28,14 +27,14 @@ LONG: list[Envelope] = [
 ]
 
 
-async def written(database: Sqlite, session_id: str, story: list[Envelope]) -> DurableLog:
+async def written(database: Database, session_id: str, story: list[Envelope]) -> DurableLog:
     log = DurableLog(database, WakeUps())
     await log.create(CreateSession(TENANT, session_id, "demo", 1.0))
     await log.append(Lease(TENANT, session_id, "run", 0), 1, [entry(envelope) for envelope in story])
     return log
 
 
-async def compact(database: Sqlite, session_id: str, before: float = 1e12) -> list[int]:
+async def compact(database: Database, session_id: str, before: float = 1e12) -> list[int]:
     saved: list[int] = []
     while (piece := await database.submit(compact_many, Piece(TENANT, session_id, before))) is not None:
         saved.append(piece)
@@ -49,7 +48,7 @@ async def whole(log: DurableLog, session_id: str, after: int = 0, limit: int = 5
     return found
 
 
-async def rows(database: Sqlite, session_id: str) -> list[Row]:
+async def rows(database: Database, session_id: str) -> list[Row]:
     return await database.read(lambda tx: tx.rows("read_events", session_id, 0, TENANT, 10_000))
 
 
@@ -57,7 +56,7 @@ async def rows(database: Sqlite, session_id: str) -> list[Row]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(seen=st.integers(0, len(LONG)), limit=st.integers(200, 700))
 async def test_a_reader_who_comes_back_after_compaction_ends_up_with_the_uncut_text(
-    database: Sqlite, seen: int, limit: int
+    database: Database, seen: int, limit: int
 ) -> None:
     session_id = "long"
     if await database.read(lambda tx: tx.row("head", session_id, TENANT)) is None:
@@ -71,7 +70,7 @@ async def test_a_reader_who_comes_back_after_compaction_ends_up_with_the_uncut_t
     assert len(page) == min(limit, len(LONG) - seen) or sum(len(s.body) for s in page) >= PAGE_BYTES
 
 
-async def test_bytes_fall_and_a_second_time_there_is_nothing_to_do(database: Sqlite) -> None:
+async def test_bytes_fall_and_a_second_time_there_is_nothing_to_do(database: Database) -> None:
     await written(database, "s1", LONG)
     before = sum(len(body) for _, body in await rows(database, "s1"))
     saved = sum(await compact(database, "s1"))
@@ -83,7 +82,7 @@ async def test_bytes_fall_and_a_second_time_there_is_nothing_to_do(database: Sql
     assert await compact(database, "s1") == []
 
 
-async def test_what_is_young_waits_and_so_does_a_session_at_work(database: Sqlite) -> None:
+async def test_what_is_young_waits_and_so_does_a_session_at_work(database: Database) -> None:
     log = await written(database, "s1", LONG)
     young = [LogEntry("llm_token", 500.0, encode(token(f"young {n}", n))) for n in range(2, 5)]
     await log.append(Lease(TENANT, "s1", "run", 0), 2, young)
@@ -101,7 +100,7 @@ def _begin_run(tx: Transaction, sessions: Sequence[str]) -> list[None | Exceptio
 
 
 @pytest.mark.parametrize("story", [LONG, stored("parallel-agents")], ids=["long", "parallel"])
-async def test_a_removal_reaches_into_packs(database: Sqlite, story: list[Envelope]) -> None:
+async def test_a_removal_reaches_into_packs(database: Database, story: list[Envelope]) -> None:
     log = await written(database, "s1", story)
     told = await whole(log, "s1")
     pieces = [s for s in told if s.body.startswith(b'{"type":"llm_token"')]
@@ -120,7 +119,7 @@ def _rewrite(tx: Transaction, items: Sequence[list[Stored]]) -> list[None | Exce
     return [None] * len(items)
 
 
-async def test_a_page_of_packs_is_no_larger_than_any_other(database: Sqlite) -> None:
+async def test_a_page_of_packs_is_no_larger_than_any_other(database: Database) -> None:
     envelopes: list[Envelope] = [run_start(), llm_start(), *(token(f"word {n} ", n) for n in range(2, 3000))]
     log = await written(database, "s1", envelopes)
     await compact(database, "s1")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.envelope.frames import Stored
 from stellwerk.log.log import LogEntry
 from stellwerk.log.notify import HEARTBEAT, SessionChannel, WakeUps
@@ -83,7 +83,7 @@ async def test_a_follower_of_a_deleted_session_comes_to_an_end(kept: Kept) -> No
     assert kept.wakes.watched() == []
 
 
-async def test_a_lost_wake_up_costs_time_and_no_event(database: Sqlite) -> None:
+async def test_a_lost_wake_up_costs_time_and_no_event(database: Database) -> None:
     wakes = WakeUps()
     kept = replace(kept_in(database, WakeUps()), wakes=wakes)
     lease = await kept.session()

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from stellwerk.database.port import Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Transaction
 from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import NotFound
 from stellwerk.log import transactions
@@ -32,7 +31,7 @@ def input_many(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[int
         return [error]
 
 
-async def test_positions_go_on_behind_an_input_and_a_repeated_batch_is_told_its_own(database: Sqlite) -> None:
+async def test_positions_go_on_behind_an_input_and_a_repeated_batch_is_told_its_own(database: Database) -> None:
     log = DurableLog(database, WakeUps())
     await log.create(CreateSession(TENANT, "s1", "demo", 1.0))
     await log.append(LEASE, 1, entries("ab"))
@@ -42,7 +41,7 @@ async def test_positions_go_on_behind_an_input_and_a_repeated_batch_is_told_its_
     assert [s.body for s in await log.read(TENANT, "s1", after=0, limit=9)] == [e.body for e in entries("abic")]
 
 
-async def test_an_input_finds_only_sessions_of_its_tenant(database: Sqlite) -> None:
+async def test_an_input_finds_only_sessions_of_its_tenant(database: Database) -> None:
     log = DurableLog(database, WakeUps())
     await log.create(CreateSession(TENANT, "s1", "demo", 1.0))
     for stranger in (("other", "s1"), (TENANT, "nobody")):
@@ -51,7 +50,7 @@ async def test_an_input_finds_only_sessions_of_its_tenant(database: Sqlite) -> N
     assert (await log.head(TENANT, "s1")).position == 0
 
 
-async def test_the_event_loop_goes_on_while_a_long_input_is_searched_for_secrets(database: Sqlite) -> None:
+async def test_the_event_loop_goes_on_while_a_long_input_is_searched_for_secrets(database: Database) -> None:
     redactors = Redactors()
     redactors.set_secrets(TENANT, ["a" * 8000 + f"X{n}" for n in range(100)])
     log, turns = DurableLog(database, WakeUps(), redactors), 0
@@ -83,7 +82,7 @@ class OneRedactor(Redactors):
         return self._one
 
 
-async def test_texts_of_16_kib_are_searched_in_a_thread(database: Sqlite) -> None:
+async def test_texts_of_16_kib_are_searched_in_a_thread(database: Database) -> None:
     redactor = ThreadNotingRedactor()
     log = DurableLog(database, WakeUps(), OneRedactor(redactor))
     await log.cleaned(TENANT, "a" * (16 * 1024 - 1))

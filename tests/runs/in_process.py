@@ -2,10 +2,9 @@
 
 import asyncio
 import shutil
-import sqlite3
 from collections import Counter
 from collections.abc import Awaitable
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from stellwerk.settings import Settings
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.timings import Timings
 from stellwerk.workflows.service import Workflows
+from tests import stores
 from tests.samples import SetClock
 
 SYSTEM = Path(__file__).with_suffix(".yaml")
@@ -115,11 +115,7 @@ class InProcessServer:
         """The next server finds what is committed at this moment and nothing else, whatever this one still does."""
         left = self._folder / str(self._number + 1)
         left.mkdir()
-        with (
-            closing(sqlite3.connect(self._data / "stellwerk.db")) as now,
-            closing(sqlite3.connect(left / "stellwerk.db")) as then,
-        ):
-            now.backup(then)
+        stores.copy(self._data, left)
         await self.down()
         shutil.rmtree(self._data)
         self._number += 1

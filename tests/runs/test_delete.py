@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.introspection import make_blob
@@ -49,7 +49,7 @@ class OneSession:
 
 
 @asynccontextmanager
-async def one_session(database: Sqlite, folder: Path, drive: Drive) -> AsyncIterator[OneSession]:
+async def one_session(database: Database, folder: Path, drive: Drive) -> AsyncIterator[OneSession]:
     clock = SystemClock()
     documents = DocumentStore(database, folder / "documents", clock)
     log = DurableLog(database, WakeUps())
@@ -66,7 +66,7 @@ async def drives_nothing(*_: object) -> bool:
 
 
 @pytest.fixture
-async def session(database: Sqlite, tmp_path: Path) -> AsyncIterator[OneSession]:
+async def session(database: Database, tmp_path: Path) -> AsyncIterator[OneSession]:
     async with one_session(database, tmp_path, drives_nothing) as made:
         yield made
 
@@ -96,7 +96,7 @@ async def test_to_delete_what_is_not_there_is_refused(session: OneSession) -> No
         await session.sessions.delete(TENANT, "s2")
 
 
-async def test_a_driver_that_fails_when_it_is_cancelled_affects_no_other(database: Sqlite, tmp_path: Path) -> None:
+async def test_a_driver_that_fails_when_it_is_cancelled_affects_no_other(database: Database, tmp_path: Path) -> None:
     begun = asyncio.Event()
     complaints: list[str] = []
 

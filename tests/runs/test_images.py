@@ -1,11 +1,10 @@
 """Images that come with a message: a model that takes images gets them; of any other the log says that it did not."""
 
 import json
-import sqlite3
 import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import httpx2
 import pytest
 
 from stellwerk.settings import Settings
+from tests import stores
 from tests.api.reading import Event, sse
 from tests.conftest import own_server
 from tests.openai_server import OpenAiServer, Reply, openai_server
@@ -98,9 +98,8 @@ class ImageServer:
 
     def stored(self, data: bytes) -> int:
         """How often an image is in the database as base64."""
-        with closing(sqlite3.connect(f"file:{self.data / 'stellwerk.db'}?mode=ro", uri=True)) as database:
-            tables = [name for (name,) in database.execute("select name from sqlite_schema where type = 'table'")]
-            rows = [row for table in tables for row in database.execute(f'select * from "{table}"')]
+        with stores.beside(self.data) as stored:
+            rows = [row for table in stored.names() for row in stored.rows(f"SELECT * FROM {table}")]
         values = [value.encode() if isinstance(value, str) else value for row in rows for value in row]
         return sum(value.count(b64encode(data)[:1000]) for value in values if isinstance(value, bytes))
 

@@ -1,10 +1,9 @@
 """What an agent remembers is what its transcript shows, at whatever commit it was stopped or its server crashed."""
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from stellwerk.tenants.audit import AuditedDatabase
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.testing.order import order_problems
 from stellwerk.views.transcript import Hidden, entry, fold
+from tests import stores
 
 HERE = Path(__file__).parent
 SYSTEMS = {"remembering": str(HERE / "remembering.yaml"), "graph": f"{HERE / 'memory_graph.py'}:graph"}
@@ -219,8 +219,4 @@ async def test_an_agent_whose_server_crashed_behind_any_commit_knows_what_its_tr
 def copy_database(folder: Path, left: Path) -> None:
     """What is committed at this moment, and nothing else."""
     left.mkdir()
-    with (
-        closing(sqlite3.connect(folder / "stellwerk.db")) as now,
-        closing(sqlite3.connect(left / "stellwerk.db")) as then,
-    ):
-        now.backup(then)
+    stores.copy(folder, left)

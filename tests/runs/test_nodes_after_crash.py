@@ -43,20 +43,20 @@ async def mailing(text: str) -> str:
 """
 
 COUNTING = """
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from langgraph.func import entrypoint
 from langgraph.graph import MessagesState, StateGraph
 
+from tests import stores
+
 HERE = Path(__file__).parent
 
 def count(state):
-    with closing(sqlite3.connect(HERE / "data/stellwerk.db")) as database:
-        ((stored,),) = database.execute("SELECT count(*) FROM checkpoint")
+    with stores.beside(HERE / "data") as stored:
+        checkpoints = stored.value("SELECT count(*) FROM checkpoint")
     with (HERE / "ledger").open("a") as ledger:
-        ledger.write(f"{stored}\\n")
+        ledger.write(f"{checkpoints}\\n")
     return {}
 
 def before(state):

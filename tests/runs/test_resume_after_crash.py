@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import httpx2
 import pytest
 
 from stellwerk.testing.order import order_problems
+from tests import stores
 from tests.api.reading import Event
 from tests.crash.process import ServerProcess, server_process
 from tests.crash.waiting import eventually
@@ -79,9 +79,8 @@ async def _live(resumed: ResumedServer) -> None:
     async with resumed.server() as (server, client):
         after = await _all_at_work(resumed, client)
         server.kill()
-    with sqlite3.connect(resumed.data / "stellwerk.db") as database:  # what a deletion commits first
-        database.execute("DELETE FROM session WHERE id = ?", (resumed.sessions["doomed"],))
-    database.close()
+    with stores.beside(resumed.data) as stored:  # what a deletion commits first
+        stored.change("DELETE FROM session WHERE id = ?", resumed.sessions["doomed"])
     resumed.open_gates("garden", "car", "stairs", "floor")
     async with resumed.server() as (server, client):
         assert (await client.get("/readyz")).status_code == 200

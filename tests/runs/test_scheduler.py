@@ -1,8 +1,6 @@
 """Slots, waiting and restarts, with real runs on a real database."""
 
 import asyncio
-import contextlib
-import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +18,7 @@ from stellwerk.runs.transactions import claim_many
 from stellwerk.settings import Settings
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.timings import Timings
+from tests import stores
 from tests.api.reading import Event, sse, whole_round
 from tests.conftest import own_server, running_server
 from tests.crash.waiting import eventually
@@ -109,8 +108,8 @@ async def test_a_run_that_is_claimed_while_the_server_goes_down_is_left_to_the_n
         driving = services.sessions._scheduler
         letting_go = asyncio.create_task(eventually(lambda: driving._closing, within=60, what="it stays open"))
         letting_go.add_done_callback(lambda _: database.closing.set())
-    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE)) as stored:
-        *_, last = stored.execute("SELECT state, attempt FROM run ORDER BY queued_at")
+    with stores.beside(tmp_path) as stored:
+        *_, last = stored.rows("SELECT state, attempt FROM run ORDER BY queued_at")
     assert last == ("waiting", 1)
 
 
@@ -153,7 +152,9 @@ async def test_derived_tables_may_be_dropped_and_every_view_is_the_same(tmp_path
             await whole_round(client, await begin(client), text)
         await begin(client)
         before = await views(client)
-    drop_derived(tmp_path / "stellwerk.db")
+    with stores.beside(tmp_path) as stored:
+        stored.change("DROP TABLE standing")
+        stored.change("DROP TABLE overview")
     async with own_server(settings) as client:
         assert await views(client) == before
 
@@ -166,13 +167,6 @@ async def views(client: httpx2.AsyncClient) -> list[bytes]:
     ids = [session["id"] for session in listed.json()["sessions"]]
     paths = [f"/sessions/{sid}{end}" for sid in ids for end in ENDS]
     return [listed.content, *[(await client.get(path)).content for path in paths]]
-
-
-def drop_derived(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE standing")
-        connection.execute("DROP TABLE overview")
-    connection.close()
 
 
 async def test_a_second_process_cannot_open_the_same_data_folder(tmp_path: Path) -> None:

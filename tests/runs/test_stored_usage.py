@@ -1,7 +1,5 @@
 """What a session and a tenant hold is kept in tallies; whatever is done, they are what a recount would find."""
 
-import sqlite3
-from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stellwerk.database.port import Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Transaction
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.introspection import make_blob
@@ -24,6 +21,7 @@ from stellwerk.log.log import CreateSession, Lease
 from stellwerk.log.notify import WakeUps
 from stellwerk.log.transactions import entry
 from stellwerk.runs.fork import Fork, fork_many
+from tests import stores
 from tests.samples import TENANT, llm_end, llm_start, run_end, run_start, token
 
 STORY: list[Envelope] = [
@@ -48,7 +46,7 @@ FROM tenant
 class Desk:
     """One of everything that changes what is stored, with sessions that share three documents."""
 
-    def __init__(self, database: Sqlite, folder: Path) -> None:
+    def __init__(self, database: Database, folder: Path) -> None:
         self.database, self.log = database, DurableLog(database, WakeUps())
         self.documents = DocumentStore(database, folder, SystemClock())
         self.ids, self.sessions = SortableIds(SystemClock()), list[str]()
@@ -108,7 +106,7 @@ def _blob(number: int) -> Any:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(DOINGS), st.integers(0, 2), st.integers(0, 2)), min_size=10, max_size=25))
 async def test_tallies_are_what_a_recount_finds(
-    database: Sqlite, tmp_path: Path, doings: list[tuple[str, int, int]]
+    database: Database, tmp_path: Path, doings: list[tuple[str, int, int]]
 ) -> None:
     desk = Desk(database, tmp_path / "documents")
     for _ in range(2):
@@ -125,7 +123,7 @@ async def test_tallies_are_what_a_recount_finds(
 
 
 def agrees(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "test.db")) as beside:
-        *sessions, (_, of_tenant, documents) = beside.execute(_RECOUNT).fetchall()
+    with stores.beside(folder / "test.db") as stored:
+        *sessions, (_, of_tenant, documents) = stored.rows(_RECOUNT)
     assert [row for row in sessions if row[1:] != (0, 0)] == []
     assert of_tenant == documents

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.runs.systems import Systems
 from tests.agents.agent_runs import same_factory
 from tests.samples import TENANT, SteadyClock
@@ -13,7 +13,7 @@ def text(name: str, mission: str = "") -> str:
     return f"{{version: 1, system: {{name: {name}}}, agents: [{{id: one, mission: 'Do it {mission}'}}]}}"
 
 
-async def test_agents_that_were_not_used_for_long_are_dropped_and_built_again(database: Sqlite) -> None:
+async def test_agents_that_were_not_used_for_long_are_dropped_and_built_again(database: Database) -> None:
     systems = Systems(database, same_factory, SteadyClock(), kept=2)
     for mission in ("a", "b", "c", "d"):
         await systems.register(TENANT, text("many", mission), source="test")

@@ -1,8 +1,6 @@
 """The audit: a chain in which nothing can be changed unseen."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,19 +8,20 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from stellwerk.api.http.audit import AuditMiddleware
-from stellwerk.database.folder import DATABASE, locked
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.folder import locked
+from stellwerk.database.port import Database
 from stellwerk.errors import SettingsError
 from stellwerk.ops.offline import make_key, verified
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.tenants.audit import REFUSALS, Action, Audit, ChainCheck, check_chain
 from stellwerk.tenants.principals import Principal
+from tests import stores
 from tests.samples import StillClock
 
 WHAT = "DELETE /sessions/{sid}"
 
 
-async def filled(database: Sqlite) -> Audit:
+async def filled(database: Database) -> Audit:
     audit = Audit(database, StillClock())
     for number in range(6):
         who = Principal("acme" if number % 2 else "local", "member", "ada")
@@ -30,11 +29,11 @@ async def filled(database: Sqlite) -> Audit:
     return audit
 
 
-async def judged(database: Sqlite, tenant: str) -> ChainCheck:
+async def judged(database: Database, tenant: str) -> ChainCheck:
     return await database.read(lambda tx: check_chain(tx, tenant))
 
 
-async def test_each_tenant_has_a_chain_that_counts_for_itself(database: Sqlite) -> None:
+async def test_each_tenant_has_a_chain_that_counts_for_itself(database: Database) -> None:
     audit = await filled(database)
     page = await audit.page("acme", after=0, limit=2)
     assert [entry.number for entry in page] == [1, 2]
@@ -45,7 +44,7 @@ async def test_each_tenant_has_a_chain_that_counts_for_itself(database: Sqlite) 
         assert (found.entries, found.whole) == (3, True)
 
 
-async def test_of_refusals_so_many_are_recorded_in_a_minute(database: Sqlite) -> None:
+async def test_of_refusals_so_many_are_recorded_in_a_minute(database: Database) -> None:
     clock = StillClock()
     audit = Audit(database, clock)
 
@@ -61,7 +60,7 @@ async def test_of_refusals_so_many_are_recorded_in_a_minute(database: Sqlite) ->
 
 
 async def test_a_name_that_somebody_asks_for_is_kept_without_his_secrets_and_not_at_any_length(
-    database: Sqlite,
+    database: Database,
 ) -> None:
     redactors = Redactors()
     redactors.set_secrets("acme", ["sk-canary-4711"])
@@ -75,7 +74,7 @@ async def test_a_name_that_somebody_asks_for_is_kept_without_his_secrets_and_not
 @pytest.mark.parametrize(
     ("tampering", "seen_at"),
     [
-        ("UPDATE audit SET entry = replace(entry, 'ada', 'bob') WHERE tenant = 'acme' AND number = 2", 2),
+        ("UPDATE audit SET entry = entry || entry WHERE tenant = 'acme' AND number = 2", 2),
         ("DELETE FROM audit WHERE tenant = 'acme' AND number = 1", 1),
         ("DELETE FROM audit WHERE tenant = 'acme' AND number = 2", 2),
         ("UPDATE audit SET tenant = 'acme', number = 4 WHERE tenant = 'local' AND number = 3", 4),
@@ -83,21 +82,19 @@ async def test_a_name_that_somebody_asks_for_is_kept_without_his_secrets_and_not
     ],
 )
 async def test_whoever_changes_removes_or_moves_an_entry_is_found(
-    database: Sqlite, tmp_path: Path, tampering: str, seen_at: int
+    database: Database, tmp_path: Path, tampering: str, seen_at: int
 ) -> None:
     await filled(database)
-    with sqlite3.connect(tmp_path / "test.db") as other:
-        assert other.execute(tampering).rowcount == 1
-    other.close()
+    with stores.beside(tmp_path / "test.db") as stored:
+        assert stored.change(tampering) == 1
     found = await judged(database, "acme")
     assert (found.entries, found.whole) == (seen_at - 1, False)
 
 
 async def test_a_key_that_was_made_without_a_server_is_in_it(tmp_path: Path) -> None:
     await make_key(tmp_path / "data", {"name": "me", "role": "admin"})
-    with closing(sqlite3.connect(tmp_path / "data" / DATABASE)) as beside:
-        beside.execute("INSERT INTO tenant (name, created_at) VALUES ('acme', 1)")
-        beside.commit()
+    with stores.beside(tmp_path / "data") as stored:
+        stored.change("INSERT INTO tenant (name, created_at) VALUES ('acme', 1)")
     with locked(tmp_path / "data"), pytest.raises(SettingsError, match="leave out --data, and it makes the key"):
         await make_key(tmp_path / "data", {"name": "theirs", "tenant": "acme"})
     await make_key(tmp_path / "data", {"name": "theirs", "tenant": "acme"})
@@ -108,9 +105,8 @@ async def test_a_key_that_was_made_without_a_server_is_in_it(tmp_path: Path) -> 
 async def test_a_chain_that_was_removed_whole_is_found(tmp_path: Path) -> None:
     data = tmp_path / "data"
     await make_key(data, {"name": "me", "role": "admin"})
-    with sqlite3.connect(data / "stellwerk.db") as other:
-        other.execute("INSERT INTO tenant (name, created_at) VALUES ('acme', 0)")
-    other.close()
+    with stores.beside(data) as stored:
+        stored.change("INSERT INTO tenant (name, created_at) VALUES ('acme', 0)")
     assert {each.tenant: each.whole for each in verified(data)} == {"acme": False, "local": True}
     key, _ = await make_key(data, {"name": "ada", "tenant": "acme"})
     assert {each.tenant: (each.entries, each.whole) for each in verified(data)} == {
@@ -120,7 +116,7 @@ async def test_a_chain_that_was_removed_whole_is_found(tmp_path: Path) -> None:
     assert key.tenant == "acme"
 
 
-async def test_what_fails_by_a_bug_of_ours_is_in_the_audit_too(database: Sqlite) -> None:
+async def test_what_fails_by_a_bug_of_ours_is_in_the_audit_too(database: Database) -> None:
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise ZeroDivisionError
 

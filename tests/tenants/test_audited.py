@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from stellwerk.database.port import Transaction
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database, Transaction
 from stellwerk.errors import Conflict
 from stellwerk.tenants.audit import (
     Action,
@@ -35,7 +34,7 @@ def also_many(tx: Transaction, items: Sequence[str]) -> list[str | Exception]:
 
 
 class Desk:
-    def __init__(self, database: Sqlite) -> None:
+    def __init__(self, database: Database) -> None:
         self.database = AuditedDatabase(database, {do_many: lambda item: item, also_many: None})
         self.audit = Audit(self.database, StillClock())
 
@@ -47,7 +46,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(database: Sqlite) -> Desk:
+def desk(database: Database) -> Desk:
     return Desk(database)
 
 

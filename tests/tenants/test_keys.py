@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.errors import Conflict, NotFound
 from stellwerk.tenants.keys import AT_MOST, ApiKeys
 from stellwerk.tenants.principals import SCOPES, Principal
@@ -20,7 +20,7 @@ def clock() -> StillClock:
 
 
 @pytest.fixture
-async def keys(database: Sqlite, clock: StillClock) -> ApiKeys:
+async def keys(database: Database, clock: StillClock) -> ApiKeys:
     made = ApiKeys(database, clock)
     await made.open()
     return made
@@ -31,7 +31,7 @@ def list_of(folder: Path) -> list[Path]:
 
 
 async def test_a_tenant_has_so_many_keys_and_those_that_are_valid_no_longer_make_room(
-    keys: ApiKeys, database: Sqlite, clock: StillClock
+    keys: ApiKeys, database: Database, clock: StillClock
 ) -> None:
     first, _ = await keys.make(tenant="local", name="first", role="admin")
     second, token = await keys.make(tenant="local", name="second", role="admin")
@@ -89,7 +89,7 @@ async def test_whatever_is_shown_costs_one_digest_and_one_comparison_in_constant
     assert compared == [(32, 32)] * 5
 
 
-async def test_of_a_secret_only_the_digest_is_kept(keys: ApiKeys, database: Sqlite, tmp_path: Path) -> None:
+async def test_of_a_secret_only_the_digest_is_kept(keys: ApiKeys, database: Database, tmp_path: Path) -> None:
     key, token = await keys.make(tenant="local", name="ci", role="admin")
     secret = token.rpartition("_")[2]
     await database.truncate()
@@ -100,7 +100,7 @@ async def test_of_a_secret_only_the_digest_is_kept(keys: ApiKeys, database: Sqli
 
 
 async def test_a_key_that_was_revoked_or_has_expired_opens_nothing_also_after_a_restart(
-    keys: ApiKeys, database: Sqlite, clock: StillClock
+    keys: ApiKeys, database: Database, clock: StillClock
 ) -> None:
     revoked, first = await keys.make(tenant="local", name="a", role="admin")
     _, second = await keys.make(tenant="local", name="b", role="admin", expires_in=60)
@@ -119,7 +119,7 @@ async def test_a_key_that_was_revoked_or_has_expired_opens_nothing_also_after_a_
 
 
 async def test_streams_are_looked_at_when_the_first_key_is_made_and_once_when_one_is_revoked(
-    keys: ApiKeys, database: Sqlite, clock: StillClock
+    keys: ApiKeys, database: Database, clock: StillClock
 ) -> None:
     heard = list[bool]()
     keys.when_revoked(lambda: heard.append(True))
@@ -155,7 +155,7 @@ async def test_nobody_revokes_a_foreign_key_nor_makes_one_for_a_tenant_that_is_n
         await keys.make(tenant="acme", name="ci", role="admin")
 
 
-async def test_it_is_known_when_a_key_was_used_last(keys: ApiKeys, database: Sqlite, clock: StillClock) -> None:
+async def test_it_is_known_when_a_key_was_used_last(keys: ApiKeys, database: Database, clock: StillClock) -> None:
     _, token = await keys.make(tenant="local", name="ci", role="admin")
     assert keys.of("local")[0].last_used is None
     clock.pass_by(5)

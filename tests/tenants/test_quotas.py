@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import make_blob
 from stellwerk.errors import LimitReached, NotFound, QuotaExceeded
@@ -25,7 +25,7 @@ def clock() -> StillClock:
 
 
 @pytest.fixture
-async def quotas(database: Sqlite, clock: StillClock) -> TenantQuotas:
+async def quotas(database: Database, clock: StillClock) -> TenantQuotas:
     await Tenants(database, clock).make("acme")
     return TenantQuotas(database, clock)
 
@@ -102,14 +102,14 @@ async def test_a_stream_holds_its_place_until_it_ends(quotas: TenantQuotas) -> N
     assert (await quotas.used("acme")).streams == 0
 
 
-async def admit(quotas: TenantQuotas, database: Sqlite) -> None:
+async def admit(quotas: TenantQuotas, database: Database) -> None:
     """As a message to a session of the tenant is admitted."""
     limits = quotas.limits("acme")
     quotas.admit("acme", await database.read(lambda tx: stored_usage(tx, limits, "acme", "s1")))
 
 
 async def test_what_is_used_up_today_is_there_again_tomorrow(
-    quotas: TenantQuotas, database: Sqlite, clock: StillClock
+    quotas: TenantQuotas, database: Database, clock: StillClock
 ) -> None:
     await quotas.limit("acme", Limits(tokens=10, seconds=100))
     meter = await quotas.run_usage("acme", "s1")
@@ -132,7 +132,7 @@ async def test_what_is_used_up_today_is_there_again_tomorrow(
 
 
 async def test_files_of_a_run_count_at_once_and_equal_ones_once(
-    quotas: TenantQuotas, database: Sqlite, clock: StillClock, tmp_path: Path
+    quotas: TenantQuotas, database: Database, clock: StillClock, tmp_path: Path
 ) -> None:
     await DurableLog(database, WakeUps()).create(CreateSession("acme", "s1", "demo", 0.0))
     store = DocumentStore(database, tmp_path / "documents", clock, quotas.files_changed)
@@ -152,7 +152,7 @@ async def test_files_of_a_run_count_at_once_and_equal_ones_once(
 
 
 async def test_limits_are_kept_and_are_those_of_a_tenant_that_there_is(
-    quotas: TenantQuotas, database: Sqlite, clock: StillClock
+    quotas: TenantQuotas, database: Database, clock: StillClock
 ) -> None:
     with pytest.raises(NotFound):
         await quotas.limit("nobody", Limits(runs=1))

@@ -1,7 +1,6 @@
 """Secrets at rest: sealed for their place, under a key that nobody else reads, and sealed anew when it changes."""
 
 import asyncio
-import sqlite3
 import sys
 from base64 import b64encode
 from pathlib import Path
@@ -11,17 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stellwerk.database.folder import MASTER_KEY
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.errors import Conflict, InvalidField, NotFound, SettingsError
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.tenants.master_key import KeyCommand, KeyFile, MasterKeys, Unopened, key_source
 from stellwerk.tenants.secrets import LONGEST, MOST, Secrets, open_secrets
+from tests import stores
 from tests.samples import StillClock
 
 CANARY = "sk-Canary-4711-and-more"
 
 
-async def opened(database: Sqlite, folder: Path, redactors: Redactors | None = None) -> Secrets:
+async def opened(database: Database, folder: Path, redactors: Redactors | None = None) -> Secrets:
     return await open_secrets(database, KeyFile(folder / MASTER_KEY), redactors or Redactors(), StillClock())
 
 
@@ -29,7 +29,7 @@ def holding(text: str, folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
 
 
-async def test_a_system_has_its_own_or_else_its_tenants(database: Sqlite, tmp_path: Path) -> None:
+async def test_a_system_has_its_own_or_else_its_tenants(database: Database, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
     await secrets.put("acme", "openai_api_key", "of-the-Tenant")
     await secrets.put("acme", "openai_api_key", "of-the-System", system="desk")
@@ -49,7 +49,7 @@ async def test_a_system_has_its_own_or_else_its_tenants(database: Sqlite, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["", "A", "1a", "a-b", "a" * 65, "a|b", "ä", "a/b"])
-async def test_a_name_that_could_be_something_else_is_refused(database: Sqlite, tmp_path: Path, name: str) -> None:
+async def test_a_name_that_could_be_something_else_is_refused(database: Database, tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidField):
         await (await opened(database, tmp_path)).put("acme", name, CANARY)
 
@@ -58,14 +58,14 @@ async def test_a_name_that_could_be_something_else_is_refused(database: Sqlite, 
     "value", ["", "short1", "   x       ", "tool_start", "A" * 8193, "nul\0-in-it1", "half\ud800-1234"]
 )
 async def test_a_value_that_could_not_be_kept_out_of_texts_is_refused_and_not_repeated(
-    database: Sqlite, tmp_path: Path, value: str
+    database: Database, tmp_path: Path, value: str
 ) -> None:
     with pytest.raises(InvalidField) as refused:
         await (await opened(database, tmp_path)).put("acme", "token", value)
     assert not value.strip() or value not in str(refused.value)
 
 
-async def test_a_tenant_has_only_so_many(database: Sqlite, tmp_path: Path) -> None:
+async def test_a_tenant_has_only_so_many(database: Database, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
     for number in range(MOST):
         await secrets.put("acme", f"key_{number}", CANARY)
@@ -75,7 +75,9 @@ async def test_a_tenant_has_only_so_many(database: Sqlite, tmp_path: Path) -> No
     await secrets.put("other", "one_more", CANARY)
 
 
-async def test_the_secrets_of_a_tenant_have_only_so_many_characters_together(database: Sqlite, tmp_path: Path) -> None:
+async def test_the_secrets_of_a_tenant_have_only_so_many_characters_together(
+    database: Database, tmp_path: Path
+) -> None:
     secrets = await opened(database, tmp_path)
     for n in range(8):
         await secrets.put("acme", f"key_{n}", f"{n}" * LONGEST)
@@ -92,7 +94,7 @@ async def test_the_secrets_of_a_tenant_have_only_so_many_characters_together(dat
 
 
 async def test_of_more_secrets_than_that_which_were_stored_before_each_can_be_replaced(
-    database: Sqlite, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
     former = await opened(database, tmp_path)
     former.most_characters = 10 * LONGEST
@@ -106,7 +108,7 @@ async def test_of_more_secrets_than_that_which_were_stored_before_each_can_be_re
 
 
 async def test_the_redactor_of_a_tenant_knows_what_is_stored_and_what_was_a_moment_ago(
-    database: Sqlite, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
     redactors = Redactors(["of-the-Operator"])
     secrets, acme, other = await opened(database, tmp_path, redactors), redactors.of("acme"), redactors.of("other")
@@ -121,17 +123,16 @@ async def test_the_redactor_of_a_tenant_knows_what_is_stored_and_what_was_a_mome
 
 
 async def test_nothing_of_a_value_is_in_the_files_and_a_row_that_was_moved_opens_for_nobody(
-    database: Sqlite, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
     secrets = await opened(database, tmp_path)
     await secrets.put("acme", "token", CANARY)
     await secrets.put("other", "token", "Others-Own-1")
     assert not holding(CANARY, tmp_path)
-    with sqlite3.connect(tmp_path / "test.db") as thief:
-        thief.execute(
+    with stores.beside(tmp_path / "test.db") as thief:
+        thief.change(
             "UPDATE secret SET sealed = (SELECT sealed FROM secret WHERE tenant = 'acme') WHERE tenant = 'other'"
         )
-    thief.close()
     again = await opened(database, tmp_path)
     assert again.find("other", "", "token") is None
     assert again.find("acme", "", "token") == CANARY
@@ -141,7 +142,7 @@ async def test_nothing_of_a_value_is_in_the_files_and_a_row_that_was_moved_opens
     assert len((tmp_path / MASTER_KEY).read_text().split()) == 2, "the old key is kept as long as something needs it"
 
 
-async def test_rotation_seals_everything_anew_and_the_old_key_is_gone(database: Sqlite, tmp_path: Path) -> None:
+async def test_rotation_seals_everything_anew_and_the_old_key_is_gone(database: Database, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
     for tenant in ("acme", "other"):
         await secrets.put(tenant, "token", f"{CANARY}-{tenant}")
@@ -160,7 +161,7 @@ async def test_rotation_seals_everything_anew_and_the_old_key_is_gone(database: 
 
 
 async def test_whoever_gives_up_while_a_secret_is_stored_leaves_memory_and_disk_agreed(
-    database: Sqlite, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
     secrets = await opened(database, tmp_path, redactors := Redactors())
     storing = asyncio.create_task(secrets.put("acme", "token", CANARY))
@@ -174,7 +175,7 @@ async def test_whoever_gives_up_while_a_secret_is_stored_leaves_memory_and_disk_
     assert redactors.of("acme").redact_text(CANARY) == "[redacted]"
 
 
-async def test_rotation_under_load_loses_nothing_and_fails_nobody(database: Sqlite, tmp_path: Path) -> None:
+async def test_rotation_under_load_loses_nothing_and_fails_nobody(database: Database, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
     await secrets.put("acme", "token", CANARY)
 
@@ -189,7 +190,7 @@ async def test_rotation_under_load_loses_nothing_and_fails_nobody(database: Sqli
     assert len((tmp_path / MASTER_KEY).read_text().split()) == 1
 
 
-async def test_a_rotation_that_was_cut_off_leaves_everything_readable(database: Sqlite, tmp_path: Path) -> None:
+async def test_a_rotation_that_was_cut_off_leaves_everything_readable(database: Database, tmp_path: Path) -> None:
     secrets = await opened(database, tmp_path)
     await secrets.put("acme", "token", CANARY)
     KeyFile(tmp_path / MASTER_KEY).begin()
@@ -200,7 +201,7 @@ async def test_a_rotation_that_was_cut_off_leaves_everything_readable(database: 
 
 
 async def test_the_key_is_made_once_for_its_owner_alone_and_never_made_up_again(
-    database: Sqlite, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
     secrets, file = await opened(database, tmp_path), tmp_path / MASTER_KEY
     assert file.stat().st_mode & 0o777 == 0o600
@@ -220,7 +221,7 @@ async def test_the_key_is_made_once_for_its_owner_alone_and_never_made_up_again(
 
 
 async def test_a_command_tells_the_keys_and_neither_they_nor_its_words_are_repeated(
-    database: Sqlite, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
     old, new = (b64encode(bytes([number]) * 32).decode() for number in (1, 2))
     told = tmp_path / "told"

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.port import Database
 from stellwerk.envelope.model import Envelope, Log
 from stellwerk.envelope.payloads import Logged
 from stellwerk.errors import NotFound
@@ -21,7 +21,7 @@ from tests.samples import TENANT, message, place, run_end, run_start, token
 class CachedLog:
     """A log with sessions, and a cache of their workflows."""
 
-    def __init__(self, database: Sqlite) -> None:
+    def __init__(self, database: Database) -> None:
         self.database, self.wakes = database, WakeUps()
         self.log = DurableLog(database, self.wakes)
         self.cache = WorkflowCache(database, self.wakes)
@@ -41,7 +41,7 @@ class CachedLog:
 
 
 @pytest.fixture
-def cached_log(database: Sqlite) -> CachedLog:
+def cached_log(database: Database) -> CachedLog:
     return CachedLog(database)
 
 

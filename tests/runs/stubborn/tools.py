@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 
 from stellwerk.agents.tools.spec import tool
+from tests import stores
 
 HERE = Path(__file__).parent
 """The test copies this file into a folder of its own, where the gate is."""
@@ -55,8 +54,8 @@ async def cling() -> str:
 @tool(effects="write")
 def peek() -> str:
     """Look whether the log has this call already."""
-    with closing(sqlite3.connect(HERE / "data" / "stellwerk.db")) as database:
-        (count,) = database.execute("SELECT count(*) FROM event WHERE type = 'tool_start'").fetchone()
+    with stores.beside(HERE / "data") as stored:
+        count = stored.value("SELECT count(*) FROM event WHERE type = 'tool_start'")
     return f"{count} in the log"
 
 

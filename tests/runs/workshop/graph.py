@@ -1,10 +1,8 @@
 """A graph of somebody's with tools of LangChain's: each of them notes whether the log had its start when it began."""
 
 import asyncio
-import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+
+from tests import stores
 
 HERE = Path(__file__).parent
 """The test copies this file into a folder of its own, where the server keeps its data."""
@@ -24,9 +24,8 @@ LEFT: list["asyncio.Task[None]"] = []
 
 
 def _count(query: str) -> int:
-    with closing(sqlite3.connect(HERE / "data/stellwerk.db")) as database:
-        ((found,),) = database.execute(query)
-    return int(found)
+    with stores.beside(HERE / "data") as stored:
+        return int(stored.value(query))
 
 
 def _write(line: str) -> None:
