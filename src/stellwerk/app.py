@@ -34,6 +34,7 @@ from stellwerk.database.folder import DATABASE, DOCUMENTS, locked, refuse_lost_d
 from stellwerk.database.port import Database
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.demo import built_in
+from stellwerk.documents.places import files_at
 from stellwerk.documents.store import DocumentStore, FileNumbers
 from stellwerk.documents.todolists import Todolists
 from stellwerk.errors import BrokenReference, SettingsError, StorageFull, StorageGone
@@ -68,6 +69,7 @@ logger = structlog.get_logger(__name__)
 
 _LOOK_AROUND = 1.0
 _KEEP_USES = 30.0
+_REMOVE_LEFT = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +204,7 @@ async def _services(
         tracing.trace_in_place()
         loopback.answer_loopback_clients()
         clock = parts.clock
-        storage = await _storage(settings.data, operator, wakes, parts, opened)
+        storage = await _storage(settings, operator, wakes, parts, opened)
         opened.enter_context(logs.redacting(storage.log.redactors.redact_line))
         await opened.enter_async_context(tracing.tracing(storage.log.redactors))
         key = key_source(settings.data, settings.master_key_command)
@@ -257,8 +259,9 @@ async def _services(
 
 
 async def _storage(
-    data: Path, operator: Operator, wakes: WakeUps, parts: Parts, opened: AsyncExitStack
+    settings: Settings, operator: Operator, wakes: WakeUps, parts: Parts, opened: AsyncExitStack
 ) -> SessionStorage:
+    data = settings.data
     stored = parts.database(data / DATABASE)
     await stored.open()
     opened.push_async_callback(stored.close)
@@ -271,7 +274,12 @@ async def _storage(
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
     log.metrics.on_growth = quotas.log_grew
-    documents = DocumentStore(database, data / DOCUMENTS, parts.clock, quotas.files_changed)
+    files = files_at(settings.documents, data / DOCUMENTS)
+    documents = DocumentStore(database, files, parts.clock, quotas.files_changed)
+    await documents.open()
+    opened.push_async_callback(documents.close)
+    _start(documents.keep_swept(), opened)
+    _start(_repeat(documents.remove_left, "documents_left", every=_REMOVE_LEFT), opened)
     return SessionStorage(database, log, documents, Todolists(data), data, quotas, parts.timings)
 
 
@@ -344,7 +352,7 @@ async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
     """Finish what the process before this one left, whether it ended or was killed."""
     while count := await storage.database.submit(transactions.rebuild_statuses, None, urgent=True):
         logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades
-    await storage.documents.sweep()
+    await storage.documents.sweep_own()
     await storage.database.submit(purge, None, urgent=True)
     await scheduler.recover()
 

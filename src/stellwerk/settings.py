@@ -31,6 +31,8 @@ class Settings(BaseSettings):
     """Port to listen on; 0 takes a free one."""
     data: HomePath = Path("./data")
     """Folder below which everything lies that the server keeps."""
+    documents: str | None = None
+    """Where documents are kept, if not in the data folder: s3://bucket/prefix, or a folder that machines share."""
     config: HomePath | None = None
     """The operator's file: MCP servers, model providers, tools and graphs."""
     demo: bool | None = None
@@ -83,6 +85,12 @@ def _is_loopback_origin(origin: str) -> bool:
         return urlsplit(origin).hostname in LOOPBACK
     except ValueError:
         return False
+
+
+def object_store_endpoint() -> str | None:
+    """The address of the object store, if it is not Amazon's; its client reads the same variables."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    return next((value for name in names if (value := os.environ.get(name))), None)
 
 
 def provider_keys() -> Mapping[str, SecretStr]:

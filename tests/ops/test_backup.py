@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from stellwerk.documents.files import folder_name
+from stellwerk.documents.port import folder_name
 from stellwerk.errors import SettingsError
 from stellwerk.ops.backup import MARK, _opened, backup, restore
 from stellwerk.ops.offline import make_key

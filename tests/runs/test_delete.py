@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from stellwerk.database.port import Database
+from stellwerk.documents.files import FolderFiles
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.introspection import make_blob
@@ -51,7 +52,7 @@ class OneSession:
 @asynccontextmanager
 async def one_session(database: Database, folder: Path, drive: Drive) -> AsyncIterator[OneSession]:
     clock = SystemClock()
-    documents = DocumentStore(database, folder / "documents", clock)
+    documents = DocumentStore(database, FolderFiles(folder / "documents"), clock)
     log = DurableLog(database, WakeUps())
     storage = SessionStorage(database, log, documents, Todolists(folder), folder, TenantQuotas(database, clock))
     scheduler = Scheduler(storage, drive, clock, slots=1, waiting=1)

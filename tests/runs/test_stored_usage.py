@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stellwerk.database.port import Database, Transaction
+from stellwerk.documents.files import FolderFiles
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.introspection import make_blob
@@ -48,7 +49,7 @@ class Desk:
 
     def __init__(self, database: Database, folder: Path) -> None:
         self.database, self.log = database, DurableLog(database, WakeUps())
-        self.documents = DocumentStore(database, folder, SystemClock())
+        self.documents = DocumentStore(database, FolderFiles(folder), SystemClock())
         self.ids, self.sessions = SortableIds(SystemClock()), list[str]()
         self.batches: dict[str, int] = {}
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from stellwerk.database.port import Database
+from stellwerk.documents.files import FolderFiles
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import make_blob
 from stellwerk.errors import LimitReached, NotFound, QuotaExceeded
@@ -135,7 +136,7 @@ async def test_files_of_a_run_count_at_once_and_equal_ones_once(
     quotas: TenantQuotas, database: Database, clock: StillClock, tmp_path: Path
 ) -> None:
     await DurableLog(database, WakeUps()).create(CreateSession("acme", "s1", "demo", 0.0))
-    store = DocumentStore(database, tmp_path / "documents", clock, quotas.files_changed)
+    store = DocumentStore(database, FolderFiles(tmp_path / "documents"), clock, quotas.files_changed)
     await quotas.limit("acme", Limits(bytes=100, session_bytes=120))
     meter = await quotas.run_usage("acme", "s1")
     for _ in range(2):

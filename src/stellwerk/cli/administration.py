@@ -287,6 +287,9 @@ def make_backup(
         Path, Argument(metavar="TARGET", help="A folder that is empty, or not there yet.", callback=in_home)
     ],
     data: Data = Path("data"),
+    documents: Annotated[
+        str | None, Option(help="Where documents are, as for `stellwerk serve`; those in an object store stay there.")
+    ] = None,
 ) -> None:
     """Copy a data folder, also while its server runs.
 
@@ -295,9 +298,13 @@ def make_backup(
     """
     from stellwerk.database.folder import MASTER_KEY
     from stellwerk.ops.backup import backup
+    from stellwerk.settings import Settings
 
-    documents = backup(data, target)
-    line = f"{target} holds {data} with {documents} documents"
+    place = documents or Settings().documents
+    copied = backup(data, target, place)
+    line = f"{target} holds {data} with {copied} documents"
+    if copied is None:
+        line = f"{target} holds {data} without its documents, which stay in {place}"
     if (data / MASTER_KEY).exists():
         line += f", but not {MASTER_KEY}: keep that elsewhere"
     print_lines([line])
@@ -315,8 +322,9 @@ def restore_backup(
     """
     from stellwerk.ops.backup import restore
 
-    holds = f"{data} holds what {source} held, with {restore(source, data)} documents"
-    print_lines([f"{holds}; start it with --data {data}"])
+    documents = restore(source, data)
+    held = "without documents" if documents is None else f"with {documents} documents"
+    print_lines([f"{data} holds what {source} held, {held}; start it with --data {data}"])
 
 
 def _ask(url: str | None, method: str, path: str, **more: Any) -> Fields:

@@ -8,6 +8,7 @@ exception in the place of an item that is refused, and its neighbours go on.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from math import inf
 from typing import Any, Protocol, TypeVar
 
@@ -67,6 +68,15 @@ class Database(Protocol):
             StorageGone: the database cannot be read.
         """
 
+    def locked(self, *names: str) -> AbstractAsyncContextManager[None]:
+        """Hold names alone, among all processes that use this database, for as long as the block lasts.
+
+        For what must not overlap and takes longer than a transaction may; none is under way meanwhile.
+
+        Raises:
+            StorageGone: the database cannot be reached.
+        """
+
     async def truncate(self) -> bool:
         """Make deleted content disappear from the files, too; False if that must be tried again."""
 
@@ -76,16 +86,16 @@ class Database(Protocol):
 
 async def retry_storage(submit: Callable[[], Awaitable[R]], *, every: float, patience: float = inf) -> R:
     """Retry while the disk is full or gone, for as many seconds as ``patience``."""
-    waited = 0.0
+    clock = asyncio.get_running_loop().time
+    began = clock()
     while True:
         try:
             return await submit()
         except StorageClosed:
             raise
         except (StorageFull, StorageGone):
-            if waited >= patience:
+            if clock() - began >= patience:
                 raise
-        waited += every
         await asyncio.sleep(every)
 
 

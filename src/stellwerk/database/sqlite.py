@@ -21,6 +21,7 @@ import structlog
 
 from stellwerk.database import statements
 from stellwerk.database.folder import begin_for_owner, for_owner
+from stellwerk.database.locks import NamedLocks
 from stellwerk.database.port import Operation, P, R, Row
 from stellwerk.errors import SettingsError, StorageClosed, StorageFull, StorageGone
 from stellwerk.metrics import Histogram
@@ -139,6 +140,7 @@ class Sqlite:
         self._readers = ThreadPoolExecutor(_READERS, "sqlite-reader")
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
+        self.locked = NamedLocks().locked
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,35 +1,43 @@
 """The document store: bytes in files, and rows that say which session refers to them.
 
 Bytes are written first and referred to afterwards; they go with the last session that refers to
-them. The database's one writer decides both, so that neither can overtake the other.
+them. Both happen under a lock on the document, which all processes of a database share, so that
+neither can overtake the other. No transaction waits for the bytes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+import codecs
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import msgspec
+import structlog
 
-from stellwerk.database.port import Database, Operation, R, Transaction
-from stellwerk.documents import files
-from stellwerk.documents.files import Files, derived_from, document_of, folder_name, is_document_id
+from stellwerk.database.port import Database, R, Transaction
 from stellwerk.documents.mimes import label
-from stellwerk.envelope.introspection import Blob
+from stellwerk.documents.port import Files, Place, folder_name, is_document_id, place_of
+from stellwerk.envelope.introspection import Blob, document_id_of
 from stellwerk.envelope.to_json import clean_text
-from stellwerk.errors import Conflict, CorruptStore, LimitReached, NotFound
+from stellwerk.errors import Conflict, CorruptStore, LimitReached, NotFound, SettingsError, StorageFull, StorageGone
 from stellwerk.ids import Clock
 from stellwerk.threads import in_thread
 
 Listener = Callable[[str, str], Awaitable[None]]  # gets tenant and session of what was stored
 Admission = Callable[[Transaction, int], None]  # raises LimitReached if these bytes are too many
-_PIECE = 64 * 1024
 _UPLOADED = ""
 """In the place of a session id: an upload."""
 _SLICE = 100
-"""Files checked in one transaction."""
+"""Documents removed under one lock."""
+_YOUNG = 86_400.0
+"""Seconds for which bytes that no session refers to are left alone where other processes may be writing them."""
+_SWEEP = 6 * 3600.0
+_CLOSING = 10.0
+
+logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +55,7 @@ class _Reference:
     tenant: str
     session_id: str
     document: Document
-    path: Path
     admit: Admission | None = None
-
-
-_Extract = tuple[str, str, Path, Path]
-"""Tenant and document, the file that was written, and its final path."""
 
 
 class FileNumbers:
@@ -75,12 +78,31 @@ class FileNumbers:
 
 
 class DocumentStore:
-    def __init__(self, database: Database, folder: Path, clock: Clock, when_kept: Listener | None = None) -> None:
-        self._database, self._clock, self._when_kept = database, clock, when_kept
-        self._files = Files(folder)
-        self._keeping: set[asyncio.Task[Any]] = set()
+    def __init__(self, database: Database, files: Files, clock: Clock, when_kept: Listener | None = None) -> None:
+        self._database, self._files, self._clock, self._when_kept = database, files, clock, when_kept
+        self._working: set[asyncio.Task[Any]] = set()
+        self._left = set[Place]()
+        """Documents that no session refers to, and that could not be removed."""
         self.extensions: dict[type, Any] = {}
         """One object of each type that plug-ins keep for as long as the store."""
+
+    async def open(self) -> None:
+        """
+        Raises:
+            SettingsError: documents cannot be kept here, or those of the database are elsewhere.
+        """
+        await self._files.open()
+        if not self._files.is_shared or await self._database.read(_has_none) or not await self._files.is_empty():
+            return
+        raise SettingsError(
+            f"the database refers to documents, and there are none in {self._files}; copy them there as they are, "
+            "or name the place where they are with --documents"
+        )
+
+    async def close(self) -> None:
+        """Finish what is under way."""
+        if self._working:
+            await asyncio.wait(self._working, timeout=_CLOSING)
 
     async def keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         """Store bytes for a session; durable when it returns. Repeating it changes nothing.
@@ -91,27 +113,28 @@ class DocumentStore:
         """
         await self._whole(self._keep(tenant, session_id, blobs))
 
-    async def _whole(self, writing: Coroutine[Any, Any, R]) -> R:
-        """In a task of its own: a cancelled caller must not leave bytes without a reference."""
-        keeping = asyncio.create_task(writing)
-        self._keeping.add(keeping)
-        keeping.add_done_callback(self._kept)
-        return await asyncio.shield(keeping)
+    async def _whole(self, work: Coroutine[Any, Any, R]) -> R:
+        """In a task of its own: a cancelled caller must not leave bytes without a reference, nor a lock."""
+        working = asyncio.create_task(work)
+        self._working.add(working)
+        working.add_done_callback(self._worked)
+        return await asyncio.shield(working)
 
-    def _kept(self, keeping: "asyncio.Task[Any]") -> None:
-        self._keeping.discard(keeping)
-        if not keeping.cancelled():
-            keeping.exception()  # retrieved, so that asyncio does not report it
+    def _worked(self, working: "asyncio.Task[Any]") -> None:
+        self._working.discard(working)
+        if not working.cancelled():
+            working.exception()  # retrieved, so that asyncio does not report it
 
     async def _keep(self, tenant: str, session_id: str, blobs: Sequence[Blob]) -> None:
         for blob in blobs:
-            referred = False
-            while not referred:  # the last session with these bytes may be deleted just now
-                path = await in_thread(self._files.write, tenant, blob)
-                about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data))
-                document = Document(path.name, *about, self._clock.now())
-                reference = _Reference(tenant, session_id, document, path)
-                referred = await self._refer(_refer_many, reference)
+            # By what is in it, not by what it says about itself.
+            document_id = document_id_of((await in_thread(hashlib.sha256, blob.data)).digest())
+            about = (clean_text(blob.filename), clean_text(blob.mime), len(blob.data))
+            document = Document(document_id, *about, self._clock.now())
+            place = place_of(tenant, document_id)
+            async with self._refused_are_removed(place), self._locked(place):
+                await self._files.write(place, blob.data)
+                await self._database.submit(_refer_many, _Reference(tenant, session_id, document))
         if self._when_kept is not None:
             await self._when_kept(tenant, session_id)
 
@@ -134,22 +157,30 @@ class DocumentStore:
     async def _take(
         self, tenant: str, source: BinaryIO, filename: str, mime: str | None, admit: Admission | None
     ) -> Document:
-        while True:  # the last reference to these bytes may be removed at this very moment
-            await in_thread(source.seek, 0)
-            copied = await in_thread(self._files.copy, tenant, source)
-            called = mime or label(filename, copied.mime)
-            taken = Document(copied.path.name, filename, called, copied.size, self._clock.now())
-            reference = _Reference(tenant, _UPLOADED, taken, copied.path, admit)
-            if await self._refer(upload_many, reference):
-                return taken
-
-    async def _refer(self, operation: Operation[_Reference, bool], reference: _Reference) -> bool:
-        """False if the bytes were removed meanwhile; if they are refused, they are removed."""
+        await in_thread(source.seek, 0)
+        new = await self._files.prepare(tenant, source)
         try:
-            return await self._database.submit(operation, reference)
+            measured = new.measured
+            about = (filename, mime or label(filename, measured.mime), measured.size)
+            taken = Document(measured.document_id, *about, self._clock.now())
+            place = place_of(tenant, taken.document_id)
+            async with self._refused_are_removed(place), self._locked(place):
+                await new.place()
+                await self._database.submit(upload_many, _Reference(tenant, _UPLOADED, taken, admit))
+        finally:
+            await new.discard()
+        return taken
+
+    @asynccontextmanager
+    async def _refused_are_removed(self, place: Place) -> AsyncIterator[None]:
+        try:
+            yield
         except (NotFound, LimitReached):
-            await self.release(reference.tenant, [reference.path.name])
+            await self._release([place])
             raise
+
+    def _locked(self, *places: Place) -> AbstractAsyncContextManager[None]:
+        return self._database.locked(*(f"document:{folder}/{document_id}" for folder, document_id in places))
 
     async def drop(self, tenant: str, document_id: str) -> None:
         """Give up an upload; its bytes stay for as long as a session refers to them.
@@ -177,41 +208,61 @@ class DocumentStore:
 
     async def pieces(self, tenant: str, document_id: str) -> AsyncIterator[bytes]:
         """The same, piece by piece, for what is sent on."""
-        if await self.find(tenant, document_id) is None:
+        found = await self.find(tenant, document_id)
+        if found is None:
             raise NotFound("document", document_id, remedy="it was deleted, or belongs to another tenant")
-        try:
-            # Not in a thread: a cancelled caller would leave it open.
-            file = self.path(tenant, document_id).open("rb")
-        except FileNotFoundError as error:
-            problem = f"the file of the document {document_id} is gone; restore it from a backup"
-            raise CorruptStore(problem) from error
-        with file:
-            while piece := await in_thread(file.read, _PIECE):
+        async with aclosing(self._pieces(tenant, found)) as pieces:
+            async for piece in pieces:
                 yield piece
 
-    def path(self, tenant: str, document_id: str) -> Path:
-        """The path of a document that was found, for a process that reads it."""
-        return self._files.path(tenant, document_id)
+    async def _pieces(self, tenant: str, document: Document) -> AsyncGenerator[bytes, None]:
+        try:
+            async with aclosing(self._files.pieces(place_of(tenant, document.document_id), document.size)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except FileNotFoundError as error:
+            raise _lost(document) from error
 
-    async def is_utf8(self, tenant: str, document_id: str) -> bool:
-        """Whether the bytes of a document that was found can be read as UTF-8, all of them."""
-        return await in_thread(files.is_utf8, self.path(tenant, document_id))
+    @asynccontextmanager
+    async def as_file(self, tenant: str, document: Document) -> AsyncIterator[Path]:
+        """A file for a process that reads the document, for as long as the block lasts."""
+        try:
+            async with self._files.as_file(place_of(tenant, document.document_id), document.size) as path:
+                yield path
+        except FileNotFoundError as error:
+            raise _lost(document) from error
 
-    def derived(self, tenant: str, document_id: str, ext: str) -> Path:
-        """The path of the extract of a document under this extension."""
-        return derived_from(self.path(tenant, document_id), ext)
+    async def is_utf8(self, tenant: str, document: Document) -> bool:
+        """Whether the bytes of a document can be read as UTF-8, all of them."""
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            async with aclosing(self._pieces(tenant, document)) as pieces:
+                async for piece in pieces:
+                    decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except (UnicodeDecodeError, CorruptStore):
+            return False
+        return True
+
+    async def extract(self, tenant: str, document_id: str, ext: str, first: int | None = None) -> IO[bytes]:
+        """What was read in a document under this extension: at least ``first`` bytes, or all.
+
+        Raises:
+            FileNotFoundError: nothing was read in it, or it was removed.
+        """
+        return await self._files.open_extract(place_of(tenant, document_id), ext, first)
 
     async def derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
         """Store an extract for as long as its document; False if the document is gone."""
         return await self._whole(self._derive(tenant, document_id, ext, data))
 
     async def _derive(self, tenant: str, document_id: str, ext: str, data: bytes) -> bool:
-        part = await in_thread(self._files.part, tenant, data)
-        try:
-            target = self.derived(tenant, document_id, ext)
-            return await self._database.submit(_place_many, (tenant, document_id, part, target))
-        finally:
-            part.unlink(missing_ok=True)  # it was renamed, or is not needed
+        place = place_of(tenant, document_id)
+        async with self._locked(place):
+            if await self.find(tenant, document_id) is None:
+                return False
+            await self._files.write_extract(place, ext, data)
+        return True
 
     def of(self, tenant: str, session_id: str) -> "asyncio.Future[list[str]]":
         """The documents that a session refers to at the moment when the writer comes to this.
@@ -226,18 +277,64 @@ class DocumentStore:
 
     async def release(self, tenant: str, document_ids: Sequence[str]) -> None:
         """Remove the bytes of these documents, as far as no session refers to them any more."""
-        await self._remove([self.path(tenant, document_id) for document_id in document_ids])
+        await self._whole(self._release([place_of(tenant, document_id) for document_id in document_ids]))
+
+    async def _release(self, places: Sequence[Place]) -> None:
+        """The rows are gone: bytes that cannot be removed now are removed later."""
+        try:
+            await self._remove(places)
+        except (StorageFull, StorageGone) as error:
+            self._left.update(places)
+            logger.warning("documents_left", documents=len(places), error=error.message)
+
+    async def remove_left(self) -> None:
+        """Remove what could not be removed."""
+        if left := [*self._left]:
+            await self._whole(self._remove(left))
+            self._left.difference_update(left)
+
+    async def keep_swept(self) -> None:
+        """Where other processes write, too: sweep now and then."""
+        while self._files.is_shared:
+            try:
+                await self.sweep()
+            except (StorageFull, StorageGone) as error:
+                logger.warning("documents_not_swept", error=error.message)
+            await asyncio.sleep(_SWEEP)
+
+    async def sweep_own(self) -> None:
+        """Where no other process writes: what an earlier one left is removed at once."""
+        if not self._files.is_shared:
+            await self.sweep()
 
     async def sweep(self) -> int:
-        """Remove bytes that no session refers to, and half-written files; returns how many."""
-        return await self._remove(await in_thread(lambda: list(self._files.everything())))
+        """Remove bytes that no session refers to, and half-written files; returns how many.
 
-    async def _remove(self, paths: Iterable[Path]) -> int:
-        left = iter(paths)
-        removed = 0
-        while some := list(islice(left, _SLICE)):
-            removed += await self._database.submit(_remove_unreferred, some, urgent=True)
+        A database without any document sweeps no shared place: it may be a new one at the place of another.
+        """
+        if self._files.is_shared and await self._database.read(_has_none):
+            return 0
+        before = self._clock.now() - _YOUNG
+        removed = await self._files.remove_parts(before)
+        async for some in self._files.stored(before):
+            removed += await self._whole(self._remove(some))
         return removed
+
+    async def _remove(self, places: Sequence[Place]) -> int:
+        removed = 0
+        unused = sorted(set(await self._database.read(lambda tx: _unreferred(tx, places))))
+        for start in range(0, len(unused), _SLICE):
+            some = unused[start : start + _SLICE]
+            async with self._locked(*some):
+                gone = await self._database.submit(_unnumber_unreferred, some, urgent=True)
+                if gone:
+                    await self._files.remove(gone)
+            removed += len(gone)
+        return removed
+
+
+def _lost(document: Document) -> CorruptStore:
+    return CorruptStore(f"the file of the document {document.document_id} is gone; restore it from a backup")
 
 
 def unknown_file(document_id: str) -> NotFound:
@@ -245,17 +342,6 @@ def unknown_file(document_id: str) -> NotFound:
 
 
 # On the writer's thread.
-
-
-def _place_many(tx: Transaction, items: Sequence[_Extract]) -> list[bool | Exception]:
-    """True if the extract is stored beside its document; False if that was removed."""
-    placed = list[bool | Exception]()
-    for tenant, document_id, part, target in items:
-        is_there = tx.row("document", tenant, document_id) is not None
-        if is_there:
-            part.rename(target)
-        placed.append(is_there)
-    return placed
 
 
 def _documents_of(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[list[str] | Exception]:
@@ -267,8 +353,6 @@ def _refer_many(tx: Transaction, references: Sequence[_Reference]) -> list[bool 
 
 
 def _refer(tx: Transaction, item: _Reference) -> bool | Exception:
-    if not item.path.exists():
-        return False
     _store_reference(tx, "refer_to_document", item.tenant, item.session_id, item.document)
     place = (item.tenant, item.document.document_id, item.session_id)
     if tx.row("session_of_document", *place) is None:
@@ -307,8 +391,6 @@ def upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | E
 
 
 def _upload(tx: Transaction, item: _Reference) -> bool | Exception:
-    if not item.path.exists():
-        return False
     named = item.document
     is_new = tx.row("document", item.tenant, named.document_id) is None
     if item.admit is not None and is_new:  # equal files count once
@@ -329,17 +411,23 @@ def drop_many(tx: Transaction, items: Sequence[tuple[str, str]]) -> list[bool | 
     return [tx.run("drop_document", *item, _UPLOADED) > 0 for item in items]
 
 
-def _remove_unreferred(tx: Transaction, batches: Sequence[list[Path]]) -> list[int | Exception]:
-    owners = {folder_name(tenant): tenant for (tenant,) in tx.rows("tenants_of_documents")}
-    removed = list[int | Exception]()
-    for paths in batches:
-        removed.append(sum(_removed(tx, path, owners.get(path.parent.name)) for path in paths))
-    return removed
+def _has_none(tx: Transaction) -> bool:
+    return not tx.rows("tenants_of_documents")
 
 
-def _removed(tx: Transaction, path: Path, tenant: str | None) -> bool:
-    if tenant is not None and tx.row("document", tenant, document_of(path)) is not None:
-        return False
-    files.remove(path)
-    tx.run("unnumber_document", document_of(path))
-    return True
+def _unreferred(tx: Transaction, places: Sequence[Place]) -> list[Place]:
+    tenants = {folder_name(tenant): tenant for (tenant,) in tx.rows("tenants_of_documents")}
+
+    def is_referred(folder: str, document_id: str) -> bool:
+        return folder in tenants and tx.row("document", tenants[folder], document_id) is not None
+
+    return [place for place in places if not is_referred(*place)]
+
+
+def _unnumber_unreferred(tx: Transaction, batches: Sequence[list[Place]]) -> list[list[Place] | Exception]:
+    unreferred = list[list[Place] | Exception]()
+    for places in batches:
+        unreferred.append(gone := _unreferred(tx, places))
+        for _, document_id in gone:
+            tx.run("unnumber_document", document_id)
+    return unreferred

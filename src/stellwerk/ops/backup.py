@@ -18,9 +18,10 @@ from pathlib import Path
 
 import stellwerk
 from stellwerk.database.folder import DATABASE, DOCUMENTS, MASTER_KEY, begin_for_owner, for_owner, locked
-from stellwerk.documents.files import folder_name
+from stellwerk.documents.port import folder_name
 from stellwerk.envelope.introspection import document_id_of
 from stellwerk.errors import SettingsError
+from stellwerk.settings import in_home
 from stellwerk.tenants.master_key import KeyFile
 
 MARK = "backup.json"
@@ -36,9 +37,10 @@ _STEPS = 100_000
 """Steps of a statement between two checks for Ctrl-C."""
 
 
-def backup(data: Path, target: Path) -> int:
-    """Copy a data folder, whose server may be running, and return how many documents it names.
+def backup(data: Path, target: Path, documents: str | None = None) -> int | None:
+    """Copy a data folder, whose server may be running, and return how many documents it has.
 
+    ``documents`` is the setting of this name; the result is None if they stay in an object store.
     A backup that fails or is interrupted leaves nothing behind.
     """
     if not (data / DATABASE).is_file():
@@ -50,21 +52,21 @@ def backup(data: Path, target: Path) -> int:
         held = _held(target)
         target.mkdir(mode=0o700, parents=True, exist_ok=held is not None)
         with _whole(target, held):
-            documents = _copy_log(data, target)
+            copied = _copy_log(data, target, documents)
             for path in _others(data):
                 _copy(path, target / path.relative_to(data), _as_of_a_moment)
-            made = {"stellwerk": stellwerk.__version__, "documents": len(documents)}
+            made = {"stellwerk": stellwerk.__version__, "documents": copied}
             os.sync()
             with open(target / MARK, "x", encoding="utf-8", opener=for_owner) as mark:
                 mark.write(json.dumps(made) + "\n")
     except (OSError, sqlite3.Error) as error:
         problem = f"cannot copy {data} to {target}: {error}"
         raise SettingsError(f"{problem}; there is no backup") from error
-    return len(documents)
+    return copied
 
 
-def restore(source: Path, data: Path) -> int:
-    """Restore a backup into an empty folder and return how many documents it has.
+def restore(source: Path, data: Path) -> int | None:
+    """Restore a backup into an empty folder and return how many documents it has, as ``backup`` does.
 
     Each document is checked by its digest. The backup is not changed. A restore that fails or is
     interrupted leaves nothing in the folder.
@@ -76,7 +78,8 @@ def restore(source: Path, data: Path) -> int:
         raise SettingsError(f"{data} lies in the backup {source}, which stays as it is; name a folder elsewhere")
     try:
         documents = _named(source / DATABASE)
-        for place in documents:
+        has_documents = json.loads((source / MARK).read_text("utf-8"))["documents"] is not None
+        for place in documents if has_documents else ():
             _check(source / DOCUMENTS / place)
         held = _held(data)
         with locked(data), _whole(data, held):
@@ -90,20 +93,25 @@ def restore(source: Path, data: Path) -> int:
     except (OSError, sqlite3.Error) as error:
         problem = f"cannot restore {source} to {data}: {error}"
         raise SettingsError(f"{problem}; nothing is in {data}") from error
-    return len(documents)
+    return len(documents) if has_documents else None
 
 
-def _copy_log(data: Path, target: Path) -> list[str]:
-    """Copy the database, and every document that it names."""
+def _copy_log(data: Path, target: Path, documents: str | None) -> int | None:
+    """Copy the database, and every document that it names if they are in a folder."""
+    stay = documents is not None and "://" in documents
+    folder = data / DOCUMENTS if documents is None else in_home(Path(documents))
     for _ in range(_AGAIN):
         _copy_database(data / DATABASE, target / DATABASE)
-        named = _named(target / DATABASE)
-        lost = [place for place in named if not _copied(data, target, place)]
+        named = [] if stay else _named(target / DATABASE)
+        lost = [place for place in named if not _copied(folder, target, place)]
         if not lost:
             _drop_what_is_derived(target / DATABASE)
             _keep_only(target / DOCUMENTS, set(named))
-            return named
-    raise SettingsError(f"so much is deleted in {data} that no copy is whole; try again later")
+            return None if stay else len(named)
+    raise SettingsError(
+        f"documents are missing in {folder}: so much is deleted that no copy is whole, and you try again later, "
+        "or they are kept elsewhere, and you name the place with --documents"
+    )
 
 
 def _named(database: Path) -> list[str]:
@@ -115,9 +123,9 @@ def _named(database: Path) -> list[str]:
     return [f"{folder_name(tenant)}/{document_id}" for tenant, document_id in rows]
 
 
-def _copied(data: Path, target: Path, place: str) -> bool:
+def _copied(folder: Path, target: Path, place: str) -> bool:
     """Copy a document and its extracted text; False if it was deleted."""
-    original, copy = data / DOCUMENTS / place, target / DOCUMENTS / place
+    original, copy = folder / place, target / DOCUMENTS / place
     if not copy.exists():
         for path in (*original.parent.glob(f"{original.name}.*"), original):  # the document last
             _copy(path, copy.with_name(path.name), _as_it_is)

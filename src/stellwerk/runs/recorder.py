@@ -80,7 +80,7 @@ class Recorder:
     ) -> None:
         self._log, self._tick, self._lease, self._lost = log, tick, lease, lost
         self.timings = timings
-        self._retry = partial(retry_storage, every=timings.storage_retry, patience=timings.storage_patience)
+        self.retry = partial(retry_storage, every=timings.storage_retry, patience=timings.storage_patience)
         self.redactor = log.redactors.of(lease.tenant)
         self._coalescer = Coalescer(window, self.redactor)
         self._batch_no = 0
@@ -141,7 +141,7 @@ class Recorder:
         append = self._batch([*said, *telling])
         if not append.entries:
             session_id = self._lease.session_id
-            await self._retry(lambda: self._log.commit(operation, item, session_id, lambda _: []))
+            await self.retry(lambda: self._log.commit(operation, item, session_id, lambda _: []))
             return
         self._landing = asyncio.get_running_loop().create_future()
         lines = self._waiting_in_row if waiting is None else self._encode_waiting(waiting)
@@ -200,7 +200,7 @@ class Recorder:
         turns: list[Envelope] = [ask for ask in asks if ask.payload.ask_id not in self._questions]
         turns += [envelope for envelope in stamped if isinstance(envelope, AskUser | RunEnd)]
         finish = partial(self._log.commit, finish_many, Finish(append, turns), self._lease.session_id)
-        await self._retry(lambda: finish(lambda done: done.stored, urgent=True), patience=inf)
+        await self.retry(lambda: finish(lambda done: done.stored, urgent=True), patience=inf)
 
     def _with_questions(self, last_words: Iterable[Envelope], asks: Sequence[AskUser]) -> Iterator[Envelope]:
         """The open questions come right before the end that makes them answerable."""
@@ -271,7 +271,7 @@ class Recorder:
 
     async def _store(self, append: Append, operation: Operation[P, int], item: P) -> None:
         session_id, stored = self._lease.session_id, partial(placed, entries=append.entries)
-        await self._retry(lambda: self._log.commit(operation, item, session_id, stored))
+        await self.retry(lambda: self._log.commit(operation, item, session_id, stored))
 
     async def _clear(self) -> None:
         """Wait until nothing of ours is under way."""
@@ -292,7 +292,7 @@ class Recorder:
     def _prepare(self) -> None:
         async def one_by_one(work: Sequence[Callable[[], Awaitable[None]]]) -> None:
             for piece in work:
-                await self._retry(piece)
+                await self.retry(piece)
 
         work, self._before = self._before, []
         self._landing = asyncio.get_running_loop().create_future()
@@ -340,7 +340,7 @@ class RunJournal:
 
     async def keep(self, result: ToolResult, blobs: Sequence[Blob]) -> ToolResult:
         (result,), clean = self._clean([result], blobs)
-        await self._keep(clean)
+        await self.recorder.retry(partial(self._keep, clean))
         return result
 
     async def commit_with(self, operation: Operation[Any, Any], item: Any, fact: CheckpointSaved | None) -> None:

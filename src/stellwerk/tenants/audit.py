@@ -132,6 +132,7 @@ class AuditedDatabase:
         self.commit_seconds = database.commit_seconds
         self.read = database.read
         self.when_free = database.when_free
+        self.locked = database.locked
         self.truncate = database.truncate
         self.close = database.close
 

@@ -22,7 +22,7 @@ from langgraph.errors import GraphBubbleUp, GraphDrained
 from stellwerk.agents.middleware.types import Answer, AskModel, AskTool, Middleware, Request, ToolOutcome, ToolRequest
 from stellwerk.agents.runtime.callback_handler import RunCallbackHandler
 from stellwerk.agents.runtime.conversation import names_of
-from stellwerk.errors import CorruptStore, Fenced, QuotaExceeded, StellwerkError
+from stellwerk.errors import CorruptStore, Fenced, QuotaExceeded, StellwerkError, StorageFull, StorageGone
 from stellwerk.logs import get_logger
 
 logger = get_logger(__name__)
@@ -33,7 +33,7 @@ _LONGEST_DELAY = 8.0
 _TRANSIENT = {408, 409, 425, 429}
 """4xx statuses that time may change: timeout, conflict, too early, too many requests."""
 _LONGEST_TEXT = 500
-ENDS_THE_RUN = (QuotaExceeded, Fenced, CorruptStore)
+ENDS_THE_RUN = (QuotaExceeded, Fenced, CorruptStore, StorageFull, StorageGone)
 """Errors that are not the tool's, and that the model cannot handle."""
 
 

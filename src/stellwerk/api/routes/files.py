@@ -91,7 +91,7 @@ def routes(services: Services) -> APIRouter:
             called = _name(name)
             found = replace(found, filename=called, mime=TYPES.get(extension(called), found.mime))
         kind = found.mime if _AS_IT_IS.fullmatch(found.mime) else _BYTES
-        if kind.startswith("text/") and await documents.is_utf8(who.tenant, file_id):
+        if kind.startswith("text/") and await documents.is_utf8(who.tenant, found):
             kind = f"{kind}; charset=utf-8"
         return TimedStream(
             documents.pieces(who.tenant, file_id),

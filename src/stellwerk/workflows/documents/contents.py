@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Annotated, Any, BinaryIO
+from typing import IO, Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -141,7 +141,7 @@ def packed(items: Sequence[ContentItem], peak: int = 0) -> bytes:
     return Outline(entries=tuple(entries), peak=peak).packed() + b"".join(texts)
 
 
-def outline_in(file: BinaryIO) -> Outline | None:
+def outline_in(file: IO[bytes]) -> Outline | None:
     """None if the file has another form or version."""
     length = int.from_bytes(file.read(_HEAD))
     if length > _LONGEST_HEAD:
@@ -153,13 +153,13 @@ def outline_in(file: BinaryIO) -> Outline | None:
     return found if found.version == VERSION else None
 
 
-def items_in(file: BinaryIO, room: TextBudget) -> tuple[ContentItem, ...]:
+def items_in(file: IO[bytes], room: TextBudget) -> tuple[ContentItem, ...]:
     """The items of a file as far as the budget allows."""
     outline = outline_in(file)
     return () if outline is None else tuple(_item(file, entry, room) for entry in outline.entries)
 
 
-def _item(file: BinaryIO, entry: Entry, room: TextBudget) -> ContentItem:
+def _item(file: IO[bytes], entry: Entry, room: TextBudget) -> ContentItem:
     """Its own content completely or not at all; the beginning of its extract."""
     data: str | None = None
     if entry.data is not None and room.takes(entry.data):

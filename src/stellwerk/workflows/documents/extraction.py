@@ -9,10 +9,12 @@ import asyncio
 import io
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import PurePosixPath
+from typing import IO
 from weakref import WeakValueDictionary
 
 import structlog
@@ -34,6 +36,8 @@ _ENVIRONMENT = {"LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
 """With a malloc arena per thread, half of the memory limit would go to unused address space."""
 _PASSING = frozenset({"document_timed_out", "document_needs_package"})
 """Failures that may pass, and are therefore not stored."""
+_OUTLINE = 256 * 1024
+"""Bytes of an extract that are fetched first: they have most outlines."""
 _OUT_OF_MEMORY = ("memory allocation", "MemoryError", "Cannot allocate memory", "bad_alloc")
 
 
@@ -57,12 +61,12 @@ LIMITS = Limits()
 @dataclass(frozen=True, slots=True)
 class _Found:
     outline: Outline
-    content: Path | bytes
-    """The file with the items, or its bytes if it is not stored."""
+    content: bytes | Callable[[], Awaitable[IO[bytes]]]
+    """The bytes with the items, or what opens them where they are stored."""
 
-    def items(self, room: TextBudget) -> tuple[ContentItem, ...]:
-        with io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb") as file:
-            return items_in(file, room)
+    async def items(self, room: TextBudget) -> tuple[ContentItem, ...]:
+        with io.BytesIO(self.content) if isinstance(self.content, bytes) else await self.content() as file:
+            return await in_thread(items_in, file, room)
 
 
 _Key = tuple[str, str, str]
@@ -120,11 +124,21 @@ class Extractor:
         key = _key(tenant, document_id, named)
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            found = await in_thread(_stored, self._store.derived(*key))
+            found = await self._stored(key)
             found = found or self._remembered(key) or await self._read(key, document)
         if found.outline.code is not None:
             raise ExtractionError(found.outline.code, message=found.outline.message)
         return found, named
+
+    async def _stored(self, key: _Key) -> _Found | None:
+        try:
+            for first in (_OUTLINE, None):
+                with await self._store.extract(*key, first) as file:
+                    if (outline := await in_thread(outline_in, file)) is not None:
+                        return _Found(outline, partial(self._store.extract, *key))
+        except FileNotFoundError:
+            pass
+        return None
 
     def _remembered(self, key: _Key) -> _Found | None:
         until, outline = self._failed.get(key, (0.0, None))
@@ -140,7 +154,7 @@ class Extractor:
             if isinstance(made.content, bytes) and outline.peak and outline.code not in _PASSING:
                 with suppress(StorageFull, StorageGone):  # it can be made again
                     if await self._store.derive(*key, made.content):
-                        return _Found(outline, self._store.derived(*key))
+                        return _Found(outline, partial(self._store.extract, *key))
         if outline.code is not None:
             now = asyncio.get_running_loop().time()
             self._failed = {each: known for each, known in self._failed.items() if known[0] > now}
@@ -152,24 +166,24 @@ class Extractor:
         if document.size > limits.document:
             sizes = f"{document.size:,} bytes, and {limits.document:,} are taken"
             return _refused("document_too_large", sizes)
-        tenant, document_id, ext = key
+        tenant, _, ext = key
         request = {
             "module": _WORKER,
             "path": sys.path,
-            "file": str(self._store.path(tenant, document_id).absolute()),
             "ext": ext,
             "memory": limits.memory,
             "seconds": limits.cpu_seconds,
         }
         try:
-            async with asyncio.timeout(limits.seconds):
+            async with self._store.as_file(tenant, document) as path, asyncio.timeout(limits.seconds):
+                request["file"] = str(path)
                 reply = await run_request(request, _ENVIRONMENT, largest=limits.answer)
         except TimeoutError:
             return _refused("document_timed_out")
         made = await in_thread(parsed, reply, limits.answer)
         logger.info(
             "document_read",
-            document=document_id,
+            document=document.document_id,
             ended=reply.ending(),
             printed=reply.printed,
             items=len(made.outline.entries),
@@ -177,15 +191,6 @@ class Extractor:
             peak_mib=made.outline.peak >> 10,
         )
         return made
-
-
-def _stored(path: Path) -> _Found | None:
-    try:
-        with path.open("rb") as file:
-            outline = outline_in(file)
-    except FileNotFoundError:
-        return None
-    return None if outline is None else _Found(outline, path)
 
 
 def _unknown(document_id: str) -> NotFound:
@@ -219,7 +224,7 @@ def _key(tenant: str, document_id: str, named: str) -> _Key:
 
 async def _items(found: _Found, document_id: str, room: TextBudget) -> tuple[ContentItem, ...]:
     try:
-        return await in_thread(found.items, room)
+        return await found.items(room)
     except FileNotFoundError as error:
         raise _unknown(document_id) from error
 
