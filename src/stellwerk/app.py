@@ -215,7 +215,7 @@ async def _services(
         graphs = serve_targets.graphs_among(wanted)
         index = await open_index(serve_targets.store_index_of(operator, own))
         resources = _tenant_resources(_isolation(settings, operator, own), storage, secrets, graphs, opened)
-        resources = replace(resources, index=index)
+        resources = replace(resources, index=index, store_ttl=serve_targets.store_ttl_of(operator, own))
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
         scheduler, sessions = _sessions(settings, storage, systems, clock, opened)

@@ -1,7 +1,11 @@
-"""What graphs remember beyond a session lies in a file: shared by all of them, safe at once, closed cleanly."""
+"""What graphs remember beyond a session lies in a file: shared by all of them, safe at once, closed cleanly.
+
+Items with a ``ttl`` expire.
+"""
 
 import asyncio
 import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,12 @@ from langgraph.runtime import Runtime
 
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.graphs.registry import adopted
+from stellwerk.agents.runtime.context import RunContext, running_in
+from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.store.sqlite import open_store
+from stellwerk.agents.store.tenant_store import TenantStore
+from stellwerk.redaction.redactor import Redactor
+from stellwerk.spec.operator import StoreScope, StoreTtl
 from tests.crash.waiting import eventually
 
 NOTES = ("notes",)
@@ -67,3 +76,65 @@ async def test_closing_leaves_no_thread_and_no_task_behind(tmp_path: Path) -> No
     # A thread that has said that it is done takes another moment to be gone.
     await eventually(lambda: set(threading.enumerate()) == threads, within=30, what="a thread is left")
     assert asyncio.all_tasks() == tasks
+
+
+SOON = 0.01
+"""Minutes."""
+
+
+async def gone(store: Any, key: str) -> None:
+    async def is_gone() -> bool:
+        return await store.aget(NOTES, key, refresh_ttl=False) is None
+
+    await eventually(is_gone, within=30, what=f"{key} is still there")
+
+
+async def test_an_item_whose_time_is_over_is_deleted_and_others_stay(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "store.db") as store:
+        await store.aput(NOTES, "soon", {"n": 1}, ttl=SOON)
+        await store.aput(NOTES, "later", {"n": 2}, ttl=100)
+        await store.aput(NOTES, "never", {"n": 3})
+        await gone(store, "soon")
+        assert sorted(item.key for item in await store.asearch(NOTES)) == ["later", "never"]
+        async with store.conn.execute("SELECT count(*) FROM store") as cursor:
+            assert await cursor.fetchone() == (2,), "it is in the file no more"
+
+
+async def test_time_that_passes_while_the_store_is_closed_counts(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "store.db") as store:
+        await store.aput(NOTES, "soon", {"n": 1}, ttl=SOON)
+    await asyncio.sleep(SOON * 60)
+    async with open_store(tmp_path / "store.db") as store:
+        assert await store.aget(NOTES, "soon") is None
+
+
+async def expires_at(store: Any, key: str) -> str:
+    async with store.conn.execute("SELECT expires_at FROM store WHERE key = ?", (key,)) as cursor:
+        (found,) = await cursor.fetchone()
+    return str(found)[:19]
+
+
+@pytest.mark.parametrize("refreshes", [True, False])
+async def test_the_time_begins_again_when_an_item_is_read_if_that_is_set(tmp_path: Path, refreshes: bool) -> None:
+    async with open_store(tmp_path / "store.db", ttl=StoreTtl(refresh_on_read=refreshes)) as store:
+        await store.aput(NOTES, "read", {"n": 1}, ttl=100)
+        before = await expires_at(store, "read")
+        await store.conn.execute("UPDATE store SET expires_at = datetime(expires_at, '-1 hour')")
+        assert await store.aget(NOTES, "read") is not None
+        assert (await expires_at(store, "read") >= before) is refreshes
+        await store.conn.execute("UPDATE store SET expires_at = datetime(expires_at, '-1 minute')")
+        unchanged = await expires_at(store, "read")
+        assert await store.aget(NOTES, "read", refresh_ttl=False) is not None
+        assert await expires_at(store, "read") == unchanged
+
+
+@pytest.mark.parametrize("scope", ["shared", "user"])
+async def test_graphs_that_name_no_time_get_the_default(tmp_path: Path, scope: StoreScope) -> None:
+    async with AsyncExitStack() as resources:
+        stores = TenantStore(tmp_path, Redactor(), None, resources, StoreTtl(default_ttl=SOON))
+        store = GraphStore(stores, {"desk": scope}).of_graph("desk")
+        with running_in(RunContext(user="ann")):
+            await store.aput(NOTES, "default", {"n": 1})
+            await store.aput(NOTES, "none", {"n": 2}, ttl=None)
+            await gone(store, "default")
+            assert [item.key for item in await store.asearch(NOTES)] == ["none"]

@@ -11,6 +11,7 @@ import pytest
 from tests.api.tenants import Shared, shared_server
 from tests.api.test_audit_commit import no_record
 from tests.crash.process import server_process
+from tests.crash.waiting import eventually
 
 FOOD = ["memories", "food"]
 AT_PIZZA = {"namespace": "memories.food", "key": "pizza"}
@@ -31,6 +32,20 @@ async def keys(client: httpx2.AsyncClient, **wanted: Any) -> list[str]:
     found = await client.post("/store/items/search", json=wanted)
     assert found.status_code == 200, found.text
     return [item["key"] for item in found.json()["items"]]
+
+
+async def test_an_item_with_a_time_is_gone_when_it_is_over(shared: Shared) -> None:
+    assert (await put(shared.acme, ttl=0.01)).status_code == 204
+    assert (await put(shared.acme, "pasta", ttl=100)).status_code == 204
+
+    async def one_is_left() -> bool:
+        return await keys(shared.acme) == ["pasta"]
+
+    await eventually(one_is_left, within=30, what="an item has not expired")
+    assert (await shared.acme.get("/store/items", params=AT_PIZZA)).status_code == 404
+    for ttl in (0, -1, "soon", 1e12):
+        refused = await put(shared.acme, ttl=ttl)
+        assert (refused.status_code, refused.json()["field"]) == (422, "ttl")
 
 
 async def test_an_item_is_stored_read_replaced_found_and_deleted(shared: Shared) -> None:
@@ -83,7 +98,7 @@ async def test_an_item_is_stored_read_replaced_found_and_deleted(shared: Shared)
         ({"value": {"n": 10**400}}, "value", "cannot be stored as it is"),
         ({"index": "text"}, "index", ""),
         ({"user_id": ""}, "user_id", "empty"),
-        ({"ttl": 5}, "ttl", "not known here"),
+        ({"ttl": 0}, "ttl", "greater than 0"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -47,5 +47,6 @@ async def test_the_client_has_methods_for_jobs(address: str) -> None:
         accepted = await client.send(sid, "weather", after_seconds=3600)
         assert [run["run_id"] for run in await client.delayed_runs()] == [accepted.run_id]
         assert await client.webhook_deliveries(session_id=sid, state="failed") == []
+        assert await client.default_webhook() is None
         with pytest.raises(Problem, match="no webhook delivery"):
             await client.retry_delivery("x")

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,9 @@ GRAPHS = {
     "counting": ("private", "shared", "threaded", "once", "at_once", "in_a_row"),
 }
 
+TTL = 1000.0
+"""Minutes."""
+
 
 @dataclass
 class Place:
@@ -50,7 +55,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     config = folder / "operator.yaml"
     process = {"python": WORKER_PYTHON} if WORKER_PYTHON else {}
     scope = {"private": "user", "threaded": "user", "shared": "shared"}
-    config.write_text(json.dumps({"isolate": {"all": process}, "store": {"scope": scope}}))
+    store = {"scope": scope, "ttl": {"default_ttl": TTL}}
+    config.write_text(json.dumps({"isolate": {"all": process}, "store": store}))
     own = systems_of([f"{name}={folder}/{file}.py:{name}" for file, names in GRAPHS.items() for name in names])
     with server_beside(Settings(data=folder / "data", config=config), own=own) as address:
         yield Place(folder, address)
@@ -159,6 +165,16 @@ async def test_each_user_has_a_store_where_it_is_scoped_by_user(client: httpx2.A
     assert "is scoped by user" in await said("private", None, "Hi")
     found = (await client.post("/store/items/search", json={"namespace_prefix": ["notes"], "user_id": "bob"})).json()
     assert [item["key"] for item in found["items"]] == ["Hi"]
+
+
+async def test_items_get_the_time_after_which_they_expire_from_the_operators_file(
+    place: Place, client: httpx2.AsyncClient
+) -> None:
+    await answered(client, await begin_with(client, "private", user_id="tim"), text="for a while")
+    (file,) = (place.folder / "data").rglob("store-users.db")
+    with closing(sqlite3.connect(file)) as database:
+        found = database.execute("SELECT ttl_minutes FROM store WHERE key = 'for a while'").fetchall()
+    assert found == [(TTL,)]
 
 
 @pytest.mark.parametrize("system", ["once", "at_once", "in_a_row"])

@@ -1,4 +1,4 @@
-"""The keys webhooks and checkpointer.ttl of a langgraph.json."""
+"""The keys webhooks, checkpointer.ttl and store.ttl of a langgraph.json."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from stellwerk.agents.graphs.langgraph_json import read_langgraph_json
-from stellwerk.agents.graphs.serve_targets import systems_of, ttls_of, webhooks_of
+from stellwerk.agents.graphs.serve_targets import store_ttl_of, systems_of, ttls_of, webhooks_of
 from stellwerk.errors import SettingsError
 from stellwerk.retention import RetentionJob
-from stellwerk.spec.operator import Operator, WebhookPolicy
+from stellwerk.spec.operator import Operator, Store, StoreTtl, WebhookPolicy
 from stellwerk.tenants.principals import LOCAL_TENANT
 from tests.runs.in_process import InProcessServer
 
@@ -49,6 +49,16 @@ def test_the_ttl_is_that_of_the_graphs_of_the_project(tmp_path: Path) -> None:
     ttl = {"ttl": {"strategy": "delete", "sweep_interval_minutes": 10, "default_ttl": 60}}
     own = systems_of([str(project(tmp_path / "one", checkpointer=ttl)), str(project(tmp_path / "two"))])
     assert ttls_of(own) == {"one": 3600.0}
+
+
+def test_the_times_of_store_items_apply_unless_the_operators_file_has_some(tmp_path: Path) -> None:
+    ttl = {"ttl": {"default_ttl": 60, "refresh_on_read": False, "sweep_interval_minutes": 10}}
+    own = systems_of([str(project(tmp_path / "one", store=ttl)), str(project(tmp_path / "two"))])
+    assert store_ttl_of(Operator(), own) == StoreTtl(default_ttl=60, refresh_on_read=False)
+    assert store_ttl_of(Operator(store=Store(ttl=StoreTtl(default_ttl=5))), own) == StoreTtl(default_ttl=5)
+    assert read_langgraph_json(project(tmp_path / "one", store=ttl)).notes == ()
+    with pytest.raises(SettingsError, match="different times under store.ttl"):
+        systems_of([str(project(tmp_path / "one", store=ttl)), str(project(tmp_path / "two", store={"ttl": {}}))])
 
 
 async def test_sessions_of_a_system_with_a_ttl_are_deleted_when_it_is_over(backend: InProcessServer) -> None:

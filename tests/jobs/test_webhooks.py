@@ -23,6 +23,7 @@ from stellwerk.database.folder import DATABASE
 from stellwerk.settings import Settings
 from stellwerk.timings import Timings
 from tests import stores
+from tests.api.tenants import shared_server
 from tests.conftest import own_server, without_pauses
 from tests.crash.waiting import eventually
 from tests.jobs.receiver import POLICY, SECRET, Receiver, receiving
@@ -182,6 +183,54 @@ async def test_each_run_of_a_message_is_reported_a_question_and_a_stop_too(
     await send(client, sid, "weather")
     await rest_of_run(client, sid)
     assert len(await deliveries(client)) == 4, "a message without a webhook is reported to none"
+
+
+async def test_the_default_of_the_tenant_gets_the_ends_of_all_runs_whose_messages_name_no_other(
+    served: Served, receiver: Receiver
+) -> None:
+    other = receiver.url.replace("/hook", "/other")
+    async with served.up() as client:
+        refused = await client.put("/default-webhook", json={"webhook": receiver.url})
+        assert (refused.status_code, refused.json()["code"]) == (409, "missing_secret")
+        await store_secret(client)
+        refused = await client.put("/default-webhook", json={"webhook": "http://10.1.2.3/"})
+        assert (refused.status_code, refused.json()["field"]) == (422, "webhook")
+        assert (await client.get("/default-webhook")).json() == {"webhook": None}
+        assert (await client.put("/default-webhook", json={"webhook": receiver.url})).status_code == 200
+    async with served.up() as client:
+        assert (await client.get("/default-webhook")).json() == {"webhook": receiver.url}
+        sid = await begin(client)
+        await send(client, sid, "ask")
+        (asked,) = await receiver.has(1)
+        await answer(client, sid, text="red")
+        await receiver.has(2)
+        await rest_of_run(client, sid)
+        await send(client, sid, "weather", webhook=other)
+        paths = [got.path for got in await receiver.has(3)]
+        await rest_of_run(client, sid)
+        assert (asked.event["type"], paths) == ("run.awaiting_user", ["/hook", "/hook", "/other"])
+        one_shot = {"agent_system_id": "demo", "messages": [{"role": "user", "content": "weather"}]}
+        await client.post("/stream-test", json=one_shot)
+        assert [got.path for got in await receiver.has(4)][-1] == "/hook"
+        assert (await client.delete("/default-webhook")).status_code == 204
+        await send(client, sid, "weather")
+        await rest_of_run(client, sid)
+        assert len(await deliveries(client)) == 4
+
+
+async def test_only_an_admin_sees_and_changes_the_default_of_their_tenant(tmp_path: Path) -> None:
+    async with shared_server(tmp_path / "data") as shared:
+        await shared.acme.put("/secrets/webhook_secret", json={"value": SECRET})
+        assert (await shared.acme.put("/default-webhook", json={"webhook": "https://example.com/"})).status_code == 200
+        assert (await shared.other.get("/default-webhook")).json() == {"webhook": None}
+        member = {"Authorization": f"Bearer {(await shared.key('acme', role='member'))['token']}"}
+        for method in ("GET", "PUT", "DELETE"):
+            body = {"webhook": "https://example.org/"} if method == "PUT" else None
+            refused = await shared.acme.request(method, "/default-webhook", headers=member, json=body)
+            assert refused.status_code == 403
+        entries = (await shared.acme.get("/audit")).json()["entries"]
+        assert "/default-webhook" in str(entries)
+        assert (await shared.acme.get("/default-webhook")).json() == {"webhook": "https://example.com/"}
 
 
 async def test_an_enqueued_message_has_its_own_webhook(

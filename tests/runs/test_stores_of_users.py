@@ -167,12 +167,12 @@ async def test_an_index_of_a_langgraph_json_gives_searches_real_scores(tmp_path:
     (tmp_path / "graphs.py").write_text(GRAPHS, "utf-8")
     (tmp_path / "embedding.py").write_text(EMBEDDING, "utf-8")
     index = {"embed": "./embedding.py:embed", "dims": 26, "fields": ["text"]}
-    project = {"graphs": {"search": "./graphs.py:search"}, "store": {"index": index, "ttl": {"default_ttl": 5}}}
+    project = {"graphs": {"search": "./graphs.py:search"}, "store": {"index": index, "x": 1}}
     (tmp_path / "langgraph.json").write_text(json.dumps(project), "utf-8")
     with structlog.testing.capture_logs() as logs:
         own = systems_of([str(tmp_path / "langgraph.json")])
     [note] = [line["note"] for line in logs if line["event"] == "langgraph_json"]
-    assert note.endswith("are ignored: store.ttl")
+    assert note.endswith("are ignored: store.x")
     async with running_server(Settings(data=tmp_path / "data"), own=own) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
             assert await says(client, "search", None, "rails of trams") == "trams run on rails 0.86"
@@ -188,7 +188,7 @@ async def test_two_projects_with_different_indexes_are_refused(tmp_path: Path) -
         store = {"index": {"embed": "openai:text-embedding-3-small", "dims": dims}}
         content = {"graphs": {name: "./graphs.py:search"}, "store": store}
         (folder / "langgraph.json").write_text(json.dumps(content), "utf-8")
-    with pytest.raises(SettingsError, match="have different indexes under store.index; the server has one index"):
+    with pytest.raises(SettingsError, match="have different indexes under store.index; the server has one setting"):
         systems_of([f"{name}={tmp_path / name / 'langgraph.json'}" for name in ("one", "two")])
 
 

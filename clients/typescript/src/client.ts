@@ -1,5 +1,6 @@
 import { type FollowOptions, follow } from "./follow.js";
 import { type InvokeOptions, invokeAgent, type StreamAgentRequest } from "./invoke.js";
+import { Jobs } from "./jobs.js";
 import { address, anySignal, type ClientOptions, json, type Query, request, segment } from "./request.js";
 import type * as api from "./responses.js";
 import { Workflows } from "./workflows.js";
@@ -22,6 +23,11 @@ export interface NewMessage extends RunParameters {
   readonly message_id?: string | undefined;
   /** A run: this takes the place of its message, and later rounds are replaced as well. */
   readonly replaces?: string | undefined;
+  /** Its run starts later: in so many seconds, or at a time in seconds since 1970. */
+  readonly after_seconds?: number | undefined;
+  readonly start_at?: number | undefined;
+  /** The end of its run is reported to this address. */
+  readonly webhook?: string | undefined;
 }
 
 /** For graphs, by their schemas. */
@@ -53,9 +59,11 @@ type CallOptions<Options extends ClientOptions> = Omit<Options, "url" | "key" | 
 /** The routes of a server. Every method throws a `Problem` on an error response. */
 export class Client {
   readonly workflows: Workflows;
+  readonly jobs: Jobs;
 
   constructor(readonly options: ClientOptions = {}) {
     this.workflows = new Workflows(options);
+    this.jobs = new Jobs(options);
   }
 
   me(): Promise<api.Me> {

@@ -15,6 +15,8 @@ export type * from "./envelope.gen.js";
 export type * from "./events.js";
 export { type FollowOptions, follow } from "./follow.js";
 export { type InvokeOptions, invokeAgent, type StreamAgentRequest } from "./invoke.js";
+export type * from "./job_responses.js";
+export { type DeliveryFilter, Jobs, type NewCron } from "./jobs.js";
 export { LineBuffer, linesOf, objectsOf } from "./lines.js";
 export { Problem, problemOf } from "./problem.js";
 export type { Connection } from "./reconnect.js";

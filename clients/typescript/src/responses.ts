@@ -17,6 +17,8 @@ export interface SessionHead {
   readonly status: SessionStatus;
   readonly round: number;
   readonly awaiting_user_input: boolean;
+  /** When its run starts, if that is still to come. */
+  readonly start_at?: number;
   /** For its messages, unless they have their own; not in lists. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly context?: Readonly<Record<string, unknown>>;
@@ -38,6 +40,8 @@ export interface Accepted {
   readonly status: "accepted" | "enqueued" | "noted";
   /** The run that an enqueued message will start; `run_id` is the one under way. */
   readonly queued_run_id?: string;
+  /** When the run starts, if later. */
+  readonly start_at?: number;
   readonly open_asks?: readonly string[];
   /** Enqueued messages withdrawn because this one interrupted a round. */
   readonly withdrawn?: readonly Withdrawn[];

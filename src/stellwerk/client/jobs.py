@@ -56,6 +56,18 @@ class JobRequests:
         """Attempt a failed delivery again."""
         await self.request("POST", _path("/webhook-deliveries", delivery_id) + "/retry")
 
+    async def default_webhook(self: _Requests) -> str | None:
+        """Read where the ends of runs are reported whose messages name no webhook; for admins."""
+        found = await self.ask(Fields, "GET", "/default-webhook")
+        return None if found["webhook"] is None else str(found["webhook"])
+
+    async def set_default_webhook(self: _Requests, webhook: str | None) -> None:
+        """Report the ends of runs there by default; None removes it."""
+        if webhook is None:
+            await self.request("DELETE", "/default-webhook")
+        else:
+            await self.request("PUT", "/default-webhook", json={"webhook": webhook})
+
 
 async def _pages(requests: _Requests, path: str, name: str, cursor: str, query: Fields) -> list[Fields]:
     found: list[Fields] = []

@@ -189,12 +189,22 @@ class StoreIndex(Closed):
     """Paths of the texts in an item that are searched; ``$`` is the whole item."""
 
 
+class StoreTtl(Closed):
+    """When items of the store expire."""
+
+    default_ttl: Annotated[float | None, Field(gt=0, le=1e8)] = None
+    """Minutes, for items that graphs store without a ``ttl``; by default these never expire."""
+    refresh_on_read: bool = True
+    """Whether the time begins again when an item is read or found."""
+
+
 class Store(Closed):
     """LangGraph's store."""
 
     scope: dict[Name, StoreScope] = {}
     """Whether each user has a store of their own, by graph; ``all`` is all graphs, and agents from YAML."""
     index: StoreIndex | None = None
+    ttl: StoreTtl = StoreTtl()
 
 
 _MEMORY = {"m": 1 << 20, "g": 1 << 30}

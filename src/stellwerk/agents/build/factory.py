@@ -150,6 +150,7 @@ class AgentFactory:
             "state_types": list(entry.type_references),
             "idempotent_tools": sorted(entry.idempotent_tools),
             "non_idempotent_nodes": sorted(entry.non_idempotent_nodes),
+            "store_ttl": getattr(resources.store_of(entry.name), "ttl_config", None),
             "options": options_of(options),
         }
         pool = resources.workers.pool(settings)

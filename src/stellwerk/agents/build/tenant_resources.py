@@ -29,7 +29,7 @@ from stellwerk.agents.tools.spec import DescribedTool
 from stellwerk.database.port import Database
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.settings import provider_keys
-from stellwerk.spec.operator import Operator
+from stellwerk.spec.operator import Operator, StoreTtl
 from stellwerk.tenants.principals import LOCAL_TENANT
 from stellwerk.tenants.secrets import Secrets
 from stellwerk.tenants.tenants import folder_of
@@ -66,6 +66,7 @@ class TenantResources:
     """Closes all resources with the server."""
     index: Index | None = None
     """Of the stores of all tenants."""
+    store_ttl: StoreTtl = field(default_factory=StoreTtl)
     environment: Mapping[str, SecretStr] = field(default_factory=provider_keys)
     _stores: dict[str, TenantStore] = field(default_factory=dict)
     _made: dict[str, Resources] = field(default_factory=dict)
@@ -90,7 +91,7 @@ class TenantResources:
         """What graphs of a tenant remember beyond a session."""
         if tenant not in self._stores:
             folder, redactor = folder_of(self.data, tenant), self.redactors.of(tenant)
-            self._stores[tenant] = TenantStore(folder, redactor, self.index, self.opened)
+            self._stores[tenant] = TenantStore(folder, redactor, self.index, self.opened, self.store_ttl)
         return self._stores[tenant]
 
     def _keys(self, tenant: str, system: str = "") -> TenantSecrets:

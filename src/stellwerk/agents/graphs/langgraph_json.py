@@ -19,7 +19,7 @@ from stellwerk.agents.graphs.project_modules import keep_apart
 from stellwerk.errors import SettingsError
 from stellwerk.settings import adopt_environment
 from stellwerk.spec.messages import messages
-from stellwerk.spec.operator import StoreIndex, WebhookPolicy
+from stellwerk.spec.operator import StoreIndex, StoreTtl, WebhookPolicy
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NEVER_IMPORTED = {"setup", "conftest", "tests", "__init__"}
@@ -47,10 +47,18 @@ class _Index(StoreIndex):
     model_config = ConfigDict(extra="allow")
 
 
+class _StoreTtl(StoreTtl):
+    model_config = ConfigDict(extra="allow")
+
+    sweep_interval_minutes: float | None = None
+    """Has no meaning: items expire at their time."""
+
+
 class _Store(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     index: _Index | None = None
+    ttl: _StoreTtl | None = None
 
 
 class _WebhookUrl(BaseModel):
@@ -130,6 +138,7 @@ class LanggraphProject:
     """Whether its modules are imported under names of their own, beside those of other projects."""
     http_app: HttpApp | None = None
     store_index: StoreIndex | None = None
+    store_ttl: StoreTtl | None = None
     webhooks: WebhookPolicy | None = None
     ttl: float | None = None
     """Seconds without activity after which a session with one of its graphs is deleted."""
@@ -208,6 +217,7 @@ def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: b
         is_apart=prefix is not None,
         http_app=http_app,
         store_index=store_index,
+        store_ttl=_store_ttl(file.store or _Store()),
         webhooks=None if file.webhooks is None else file.webhooks.policy(),
         ttl=None if minutes is None else minutes * 60,
     )
@@ -216,11 +226,18 @@ def read_langgraph_json(path: Path, *, prefix: str | None = None, ignore_auth: b
 def _store_index(path: Path, store: _Store) -> tuple[StoreIndex | None, set[str]]:
     """The index, with the path of its function; and keys of ``store`` that have no meaning here."""
     unused = {f"store.{key}" for key in store.model_extra or ()}
+    unused |= {f"store.ttl.{key}" for key in (store.ttl or _StoreTtl()).model_extra or ()}
     if store.index is None:
         return None, unused
     unused |= {f"store.index.{key}" for key in store.index.model_extra or ()}
     embed = absolute_reference(path.parent, store.index.embed)
     return StoreIndex(embed=embed, dims=store.index.dims, fields=store.index.fields), unused
+
+
+def _store_ttl(store: _Store) -> StoreTtl | None:
+    if store.ttl is None:
+        return None
+    return StoreTtl(default_ttl=store.ttl.default_ttl, refresh_on_read=store.ttl.refresh_on_read)
 
 
 def _ids(names: Iterable[str], prefix: str | None) -> dict[str, str]:

@@ -2,18 +2,22 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os.path import isfile
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from stellwerk.agents.graphs.langgraph_json import HttpApp, LanggraphProject, read_langgraph_json
 from stellwerk.errors import SettingsError, SpecError, StellwerkError
 from stellwerk.logs import get_logger
 from stellwerk.spec.load import load_system
-from stellwerk.spec.operator import Operator, StoreIndex, WebhookPolicy
+from stellwerk.spec.operator import Operator, StoreIndex, StoreTtl, WebhookPolicy
 from stellwerk.spec.yaml import SIZE_LIMIT
 
 logger = get_logger(__name__)
+Setting = TypeVar("Setting", bound=BaseModel)
 
 DEMO = "demo"
 _FORMS = """write one of these:
@@ -32,6 +36,7 @@ class ServedSystems(dict[str, str]):
     """Systems by name, and what their LangGraph projects set for the whole server."""
 
     store_index: StoreIndex | None = None
+    store_ttl: StoreTtl | None = None
     webhooks: WebhookPolicy | None = None
     ttls: Mapping[str, float] = {}
     """Seconds without activity after which a session is deleted, by system."""
@@ -64,8 +69,9 @@ def systems_of(targets: Sequence[str], *, ignore_auth: bool = False, isolate: bo
                     remedy = f", or its project a prefix: my={target.rpartition('=')[2]}"
                 raise SettingsError(_twice(name, found[name], place) + remedy)
             found[name] = place
-    found.store_index = _store_index(projects)
-    found.webhooks = _webhooks(projects)
+    found.store_index = _only(projects, lambda each: each.store_index, "indexes under store.index")
+    found.store_ttl = _only(projects, lambda each: each.store_ttl, "times under store.ttl")
+    found.webhooks = _only(projects, lambda each: each.webhooks, "webhooks")
     found.ttls = {name: each.ttl for each in projects.values() if each.ttl is not None for name in each.graphs}
     return found
 
@@ -81,12 +87,14 @@ def ttls_of(own: Mapping[str, str]) -> Mapping[str, float]:
     return own.ttls if isinstance(own, ServedSystems) else {}
 
 
-def _webhooks(projects: Mapping[str, LanggraphProject]) -> WebhookPolicy | None:
-    """The policy of the projects: the server has one."""
-    given = {file: project.webhooks for file, project in projects.items() if project.webhooks is not None}
+def _only(
+    projects: Mapping[str, LanggraphProject], find: Callable[[LanggraphProject], Setting | None], what: str
+) -> Setting | None:
+    """A setting that the whole server has, of the projects that have it."""
+    given = {file: found for file, project in projects.items() if (found := find(project)) is not None}
     if len({each.model_dump_json() for each in given.values()}) > 1:
-        remedy = "the server has one policy: write it into the operator's file, and take it out of these"
-        raise SettingsError(f"{' and '.join(given)} have different webhooks; {remedy}")
+        remedy = "the server has one setting: write it into the operator's file, and take it out of these"
+        raise SettingsError(f"{' and '.join(given)} have different {what}; {remedy}")
     return next(iter(given.values()), None)
 
 
@@ -116,13 +124,11 @@ def store_index_of(operator: Operator, own: Mapping[str, str]) -> StoreIndex | N
     return operator.store.index
 
 
-def _store_index(projects: Mapping[str, LanggraphProject]) -> StoreIndex | None:
-    """The index of the projects: the server has one."""
-    given = {file: project.store_index for file, project in projects.items() if project.store_index is not None}
-    if len({each.model_dump_json() for each in given.values()}) > 1:
-        remedy = "the server has one index: take it out of all but one"
-        raise SettingsError(f"{' and '.join(given)} have different indexes under store.index; {remedy}")
-    return next(iter(given.values()), None)
+def store_ttl_of(operator: Operator, own: Mapping[str, str]) -> StoreTtl:
+    """When items expire by the operator's file, or else by the LangGraph projects that are served."""
+    if "ttl" not in operator.store.model_fields_set and isinstance(own, ServedSystems) and own.store_ttl is not None:
+        return own.store_ttl
+    return operator.store.ttl
 
 
 def names_system(target: str) -> bool:

@@ -202,6 +202,7 @@ class _Worker:
             non_idempotent_nodes=frozenset(spec["non_idempotent_nodes"]),
         )
         store = RemoteStore(self.channel, tenant, spec["name"])
+        store.ttl_config = spec["store_ttl"]
         defaults = msgspec.convert(options["defaults"], RunParameters)
         of_run: GraphOfRun | None = None
         saver = RemoteSaver(self.channel, tenant)

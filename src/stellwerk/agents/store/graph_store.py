@@ -9,6 +9,7 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 
 from stellwerk.agents.runtime.context import run_context
 from stellwerk.agents.store.references import uses_store
+from stellwerk.agents.store.sqlite import ttl_config
 from stellwerk.agents.store.tenant_store import TenantStore
 from stellwerk.errors import BlockedStore, NoUser
 from stellwerk.logs import get_logger
@@ -34,6 +35,7 @@ class GraphStore(BaseStore):
         self._loop = asyncio.get_running_loop()
         self._warned = False
         self._of_graphs: dict[str, GraphStore] = {}
+        self.ttl_config = ttl_config(stores.ttl)
         self.scope = scopes.get(graph, scopes.get(ALL_GRAPHS))
 
     def of_graph(self, graph: str) -> "GraphStore":

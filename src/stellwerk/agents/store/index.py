@@ -145,9 +145,15 @@ async def open_index(spec: StoreIndex | None) -> Index | None:
     return index
 
 
+class _OfOneProcess(InMemoryStore):
+    """A store that ends before its items expire."""
+
+    supports_ttl = True
+
+
 async def memory_store(spec: StoreIndex | None) -> InMemoryStore:
     """A store for one process, without a server."""
     index = await open_index(spec)
     if index is None:
-        return InMemoryStore()
-    return InMemoryStore(index={"embed": index.embeddings, "dims": index.spec.dims, "fields": index.spec.fields})
+        return _OfOneProcess()
+    return _OfOneProcess(index={"embed": index.embeddings, "dims": index.spec.dims, "fields": index.spec.fields})

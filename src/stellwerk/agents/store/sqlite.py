@@ -9,12 +9,13 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import GetOp, Op, PutOp, Result, SearchOp
+from langgraph.store.base import GetOp, Op, PutOp, Result, SearchOp, TTLConfig
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from stellwerk.agents.store.index import Index, Vector
@@ -22,6 +23,7 @@ from stellwerk.database.folder import begin_for_owner
 from stellwerk.errors import EmbeddingFailed, StorageFull, StorageGone
 from stellwerk.logs import get_logger
 from stellwerk.redaction.redactor import Redactor
+from stellwerk.spec.operator import StoreTtl
 
 logger = get_logger(__name__)
 
@@ -62,6 +64,11 @@ _KEEP_CREATED_AT = """
     expires_at = excluded.expires_at, ttl_minutes = excluded.ttl_minutes
 """
 
+_EXPIRES = "SELECT EXISTS (SELECT 1 FROM store WHERE expires_at IS NOT NULL)"
+_EXPIRE = "DELETE FROM store WHERE expires_at <= ?"
+_SWEEP = 60.0
+"""Seconds between two deletions of expired items, if nothing is read or stored meanwhile."""
+
 _vectors: ContextVar[Mapping[str, Vector]] = ContextVar("stellwerk_store_vectors")
 
 
@@ -81,14 +88,19 @@ class _MadeBefore(Embeddings):
 class SqliteStore(AsyncSqliteStore):
     """Redacts known secrets, makes vectors before it locks the file, and undoes a batch that fails.
 
-    The overridden private methods are pinned by tests.
+    Items are deleted when their time is over, before anything is read or stored. The overridden
+    private methods are pinned by tests.
     """
 
     redactor = Redactor()
     index: Index | None = None
+    expires = False
+    """Whether there may be items that expire."""
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         cleaned = [self._clean(op) for op in ops] if self.redactor else list(ops)
+        if any(isinstance(op, PutOp) and op.ttl is not None for op in cleaned):
+            self.expires = True
         if self.index is None:
             return await super().abatch(cleaned)
         token = _vectors.set(await self._embedded(self.index, cleaned))
@@ -106,6 +118,8 @@ class SqliteStore(AsyncSqliteStore):
             await self.conn.create_function(_SIMILARITY, 2, self.index.similarity, deterministic=True)
             for statement in self.VECTOR_MIGRATIONS:
                 await self.conn.execute(statement)
+        async with self.conn.execute(_EXPIRES) as cursor:
+            self.expires = await cursor.fetchone() == (1,)
 
     async def drop_other_vectors(self, index: Index | None) -> bool:
         """Delete vectors that were made in another way; whether those of the items are to be made.
@@ -139,6 +153,15 @@ class SqliteStore(AsyncSqliteStore):
             await cursor.execute("INSERT INTO stellwerk_index VALUES (?)", (_way(index),))
         if count:
             logger.info("store_index_made", items=count, embed=index.spec.embed)
+
+    async def sweep(self) -> None:
+        """Delete expired items, again and again."""
+        while True:
+            await asyncio.sleep(_SWEEP)
+            if self.expires:
+                with suppress(StorageFull, StorageGone):
+                    async with self._cursor():
+                        pass  # it begins with that
 
     async def forget(self, namespace: tuple[str, ...]) -> None:
         """Delete all items in and below a namespace."""
@@ -212,6 +235,8 @@ class SqliteStore(AsyncSqliteStore):
         async with self.lock:
             try:
                 await self.conn.execute("BEGIN")
+                if self.expires:
+                    await self.conn.execute(_EXPIRE, (datetime.now(UTC).isoformat(" "),))
                 async with self.conn.cursor() as cursor:
                     yield cursor
                 await self.conn.execute("COMMIT")
@@ -251,7 +276,7 @@ def _storage_error(error: sqlite3.Error) -> Exception:
 
 @asynccontextmanager
 async def open_store(
-    path: Path, redactor: Redactor | None = None, index: Index | None = None
+    path: Path, redactor: Redactor | None = None, index: Index | None = None, ttl: StoreTtl | None = None
 ) -> AsyncIterator[SqliteStore]:
     """Open or create the store, and close it with its thread and its tasks.
 
@@ -263,24 +288,31 @@ async def open_store(
     if index is not None:
         fields = index.spec.fields  # the library documents one name for them and reads the other
         config = {"embed": _MadeBefore(), "dims": index.spec.dims, "fields": fields, "text_fields": fields}
-    async with SqliteStore.from_conn_string(str(path), index=config) as store:
+    async with SqliteStore.from_conn_string(str(path), index=config, ttl=ttl_config(ttl)) as store:
         assert isinstance(store, SqliteStore)
         store.redactor = redactor or Redactor()
         await store.conn.execute("PRAGMA journal_mode=WAL")
         await store.conn.execute("PRAGMA foreign_keys=ON")  # a deleted item takes its vectors along
         store.index = index
         await store.setup()
+        sweeping = asyncio.create_task(store.sweep())
         building: asyncio.Task[None] | None = None
         if await store.drop_other_vectors(index) and index is not None:
             building = asyncio.create_task(_make_vectors(store, index, path))
         try:
             yield store
         finally:
-            for task in (building, store._task):  # there is no close method, and this task would wait forever
+            for task in (sweeping, building, store._task):  # there is no close method, and this task would wait forever
                 if task is not None:
                     task.cancel()
                     with suppress(asyncio.CancelledError):
                         await task
+
+
+def ttl_config(ttl: StoreTtl | None) -> TTLConfig:
+    """The same as the library knows it."""
+    ttl = ttl or StoreTtl()
+    return {"refresh_on_read": ttl.refresh_on_read, "default_ttl": ttl.default_ttl}
 
 
 async def _make_vectors(store: SqliteStore, index: Index, path: Path) -> None:

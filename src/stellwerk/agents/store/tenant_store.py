@@ -17,6 +17,7 @@ from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, 
 from stellwerk.agents.store.index import Index
 from stellwerk.agents.store.sqlite import SqliteStore, open_store
 from stellwerk.redaction.redactor import Redactor
+from stellwerk.spec.operator import StoreTtl
 
 SHARED = "store.db"
 OF_USERS = "store-users.db"
@@ -67,6 +68,7 @@ class TenantStore:
     index: Index | None
     resources: AsyncExitStack
     """Closes the files."""
+    ttl: StoreTtl = field(default_factory=StoreTtl)
     _opened: dict[str, SqliteStore] = field(default_factory=dict)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -86,9 +88,16 @@ class TenantStore:
         return StoreItem(**_fields(found)) if isinstance(found, Item) else None
 
     async def put(
-        self, user: str | None, place: tuple[Namespace, str], value: dict[str, Any], index: IndexedFields = None
+        self,
+        user: str | None,
+        place: tuple[Namespace, str],
+        value: dict[str, Any],
+        index: IndexedFields = None,
+        *,
+        ttl: float | None = None,
     ) -> None:
-        await self.batch([PutOp(*place, value, index)], user=user)
+        """``ttl`` is in minutes; None is the default of the server."""
+        await self.batch([PutOp(*place, value, index, self.ttl.default_ttl if ttl is None else ttl)], user=user)
 
     async def delete(self, user: str | None, namespace: Namespace, key: str) -> None:
         await self.batch([PutOp(namespace, key, None)], user=user)
@@ -116,7 +125,7 @@ class TenantStore:
     async def _file(self, name: str) -> SqliteStore:
         async with self._opening:
             if name not in self._opened:
-                opening = open_store(self.folder / name, self.redactor, self.index)
+                opening = open_store(self.folder / name, self.redactor, self.index, self.ttl)
                 self._opened[name] = await self.resources.enter_async_context(opening)
             return self._opened[name]
 

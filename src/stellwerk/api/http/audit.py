@@ -52,6 +52,7 @@ RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     crons.change_many: None,
     crons.delete_many: None,
     webhooks.retry_many: None,
+    webhooks.set_default_many: None,
 }
 """Operations that store the audit entry of their request, with how the id of a created object is read."""
 

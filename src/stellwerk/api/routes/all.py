@@ -27,6 +27,7 @@ def routers(services: Services, plugged_in: Sequence[PluginRouters], *, frame_li
         jobs.cron_routes(services),
         jobs.delayed_routes(services),
         jobs.webhook_routes(services),
+        jobs.default_webhook_routes(services),
         stream.ticket_routes(services),
         admin.tenant_routes(services),
         admin.key_routes(services),

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from stellwerk.api.http.auth import RequireRead, RequireRun, on_behalf
+from stellwerk.api.http.auth import RequireAdmin, RequireRead, RequireRun, on_behalf
 from stellwerk.api.schema.openapi import BODY, STORED, UNUSABLE, documented_router, returns
-from stellwerk.api.schema.responses import CronPage, DelayedRuns, DeliveryPage
+from stellwerk.api.schema.responses import CronPage, DefaultWebhook, DelayedRuns, DeliveryPage
 from stellwerk.api.schema.shared import Json, Limit, MessageContent, RequestBody, address
 from stellwerk.api.services import Services
 from stellwerk.errors import InvalidField
@@ -85,6 +85,10 @@ class CronRequest(RequestBody):
             on_completion=self.on_completion,
             enabled=self.enabled,
         )
+
+
+class DefaultWebhookRequest(RequestBody):
+    webhook: str = Field(min_length=1, max_length=2048, description="a URL that ends of runs are reported to")
 
 
 class DeliveriesQuery(BaseModel):
@@ -178,6 +182,31 @@ def webhook_routes(services: Services) -> APIRouter:
     async def retry(who: RequireRun, delivery_id: DeliveryId) -> None:
         """Attempt a failed delivery again."""
         await webhooks.retry(who.tenant, delivery_id)
+
+    return router
+
+
+def default_webhook_routes(services: Services) -> APIRouter:
+    router = documented_router("jobs", "/default-webhook")
+    webhooks = services.webhooks
+
+    @router.get("", **returns(200, DefaultWebhook, "Null if there is none", "storage_gone"))
+    async def read(who: RequireAdmin) -> Response:
+        """Read where the ends of your tenant's runs are reported by default."""
+        return Json(DefaultWebhook(webhook=await webhooks.default(who.tenant)))
+
+    stored = "The ends of runs are reported there from now on"
+
+    @router.put("", **returns(200, DefaultWebhook, stored, *BODY, "missing_webhook_secret", *STORED))
+    async def put(who: RequireAdmin, body: DefaultWebhookRequest) -> Response:
+        """Report the end of each run of your tenant to an address, unless its message names another one."""
+        await webhooks.set_default(who.tenant, body.webhook)
+        return Json(DefaultWebhook(webhook=body.webhook))
+
+    @router.delete("", **returns(204, None, "Deleted; there may have been none", *STORED))
+    async def delete(who: RequireAdmin) -> None:
+        """Report the ends of runs only to the addresses that messages name."""
+        await webhooks.set_default(who.tenant, None)
 
     return router
 

@@ -65,6 +65,9 @@ class NewItem(RequestBody):
     index: Literal[False] | Annotated[list[_Path], Field(max_length=50)] | None = Field(
         None, description="fields to make searchable; false for none, null for those of the server's index"
     )
+    ttl: Annotated[float, Field(gt=0, le=1e8)] | None = Field(
+        None, description="minutes until it is deleted; null for the default of the server", examples=[1440]
+    )
     user_id: _User = Field(None, description=_WHOSE)
 
 
@@ -129,7 +132,7 @@ def item_routes(services: Services) -> APIRouter:
             raise InvalidField(f"value: {said}", field="value")
         value = storable("value", body.value)
         await _admit(services, who, size, namespace=".".join(namespace), key=body.key, user=user)
-        await services.stores(who.tenant).put(user, (namespace, body.key), value, body.index)
+        await services.stores(who.tenant).put(user, (namespace, body.key), value, body.index, ttl=body.ttl)
 
     one = ("unknown_item", "invalid_namespace", "storage_gone")
 

@@ -211,6 +211,12 @@ class DelayedRuns(Struct, frozen=True, kw_only=True):
     runs: list[DelayedRun]
 
 
+class DefaultWebhook(Struct, frozen=True):
+    """Where the ends of runs are reported whose messages name no address."""
+
+    webhook: str | None
+
+
 class DeliveryPage(Struct, frozen=True, kw_only=True):
     """Webhook deliveries, the newest first; ``next`` is the ``before`` of the next page."""
 
@@ -225,6 +231,6 @@ PUBLISHED: Sequence[type] = (
     *(DescribedTool, ToolList, StoredFile, Health),
     *(TicketInfo, Me, TenantInfo, TenantList, KeyInfo, KeyList, NewKey, AuditPage),
     *(SecretInfo, SecretList, SecretsRotated, Limits, UsagePage),
-    *(Cron, CronPage, DelayedRuns, DeliveryPage),
+    *(Cron, CronPage, DelayedRuns, DefaultWebhook, DeliveryPage),
 )
 """The schemas of the OpenAPI document, in this order."""

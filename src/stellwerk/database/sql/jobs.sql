@@ -83,3 +83,9 @@ SELECT tenant, id, last_position FROM session WHERE ephemeral = 1 AND last_activ
     AND NOT EXISTS (SELECT 1 FROM standing WHERE standing.session_id = session.id
         AND CAST(standing.state AS TEXT) ->> '$.awaiting_user_input')
 ORDER BY last_activity_at LIMIT ?2;
+
+-- name: default_webhook
+SELECT webhook FROM tenant WHERE name = ?;
+
+-- name: set_default_webhook
+UPDATE tenant SET webhook = ?2 WHERE name = ?1;

@@ -15,7 +15,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
 UPDATE run SET start_at = ?1, webhook = coalesce(?2, webhook) WHERE id = ?3 AND tenant = ?4;
 
 -- name: webhook_of_run
-SELECT webhook FROM run WHERE id = ? AND tenant = ? AND webhook IS NOT NULL;
+SELECT coalesce(run.webhook, tenant.webhook) AS url FROM run JOIN tenant ON tenant.name = run.tenant
+WHERE run.id = ? AND run.tenant = ? AND url IS NOT NULL;
 
 -- name: a_delayed_run_is_due
 SELECT 1 FROM run WHERE state = 'waiting' AND start_at <= ? LIMIT 1;

@@ -229,7 +229,8 @@ CREATE TABLE tenant (
     created_at REAL NOT NULL,
     held       INTEGER NOT NULL DEFAULT 0,
     served_at  REAL NOT NULL DEFAULT 0,
-    locked     INTEGER NOT NULL DEFAULT 0
+    locked     INTEGER NOT NULL DEFAULT 0,
+    webhook    TEXT
 );
 
 -- API keys. Of the secret there is only the SHA-256. Revoked ones stay, so that their ids are never used again.

@@ -120,6 +120,19 @@ class Webhooks:
             said = f"webhooks are signed with the secret {SECRET!r} of your tenant, which is not stored"
             raise Conflict(f"{said}; an admin stores it with PUT /secrets/{SECRET}", code="missing_secret")
 
+    async def default(self, tenant: str) -> str | None:
+        """Where the ends of runs are reported whose messages name no address."""
+        row = await self._database.read(lambda tx: tx.row("default_webhook", tenant))
+        return None if row is None else row[0]
+
+    async def set_default(self, tenant: str, url: str | None) -> None:
+        """
+        Raises:
+            InvalidField, Conflict: as ``check``.
+        """
+        self.check(tenant, url)
+        await self._database.submit(set_default_many, (tenant, url))
+
     async def page(self, tenant: str, query: DeliveryQuery) -> list[WebhookDelivery]:
         """The newest first."""
         before = query.before or (float("inf"), "")
@@ -253,6 +266,11 @@ def _key(secret: str) -> bytes:
         except binascii.Error:
             pass
     return secret.encode()
+
+
+def set_default_many(tx: Transaction, items: Sequence[tuple[str, str | None]]) -> list[None | Exception]:
+    tx.run_many("set_default_webhook", items)
+    return [None] * len(items)
 
 
 def retry_many(tx: Transaction, items: Sequence[tuple[str, str, float]]) -> list[None | Exception]:
