@@ -33,7 +33,7 @@ PACKAGE_CAPS = {
     "agents/recorded": 705,
     "agents/runtime": 2990,
     "agents/scripted": 570,
-    "agents/store": 800,
+    "agents/store": 807,
     "agents/tools": 866,
     "api/http": 1440,
     "api/routes": 2208,
