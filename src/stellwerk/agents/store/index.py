@@ -1,11 +1,15 @@
 """The index for semantic search: embeddings by provider or by a function of the operator, checked at the start.
 
-Vectors are compared by numpy. An SQLite extension does it no faster, and many builds of Python load none.
+Vectors are compared by numpy, where it is installed. An SQLite extension does it no faster, and many builds of Python
+load none.
 """
 
 import asyncio
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from math import hypot, isfinite
+from operator import mul
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -21,30 +25,19 @@ logger = get_logger(__name__)
 
 _PROBE = "stellwerk"
 _PROBE_SECONDS = 20.0
-_NO_NUMPY = "store.index needs a package that is not installed: pip install 'path/to/stellwerk[search]'"
+_NO_NUMPY = "searches of more than a few hundred items are slow without it: pip install 'path/to/stellwerk[search]'"
 Vector = Any
-"""An array of numpy, of length 1: the product of two is the cosine of their angle."""
+"""An array of floats, of length 1: the product of two is the cosine of their angle."""
 
 
 class Index:
-    """Makes vectors of texts; each is checked against the configured number of dimensions.
-
-    Raises:
-        SettingsError: numpy, which is an extra, is not installed.
-    """
+    """Makes vectors of texts; each is checked against the configured number of dimensions."""
 
     def __init__(self, spec: StoreIndex, embeddings: Embeddings) -> None:
         self.spec = spec
         self.embeddings = embeddings
-        try:
-            self._numpy: Any = import_module("numpy")
-        except ImportError as error:
-            raise SettingsError(_NO_NUMPY) from error
-
-    def similarity(self, one: bytes, other: bytes) -> float:
+        self.similarity = similarity()
         """The cosine of the angle between two stored vectors; a function for SQL."""
-        read = self._numpy.frombuffer
-        return float(read(one, "f4").dot(read(other, "f4")))
 
     async def of_items(self, texts: Sequence[str]) -> list[Vector]:
         """
@@ -93,23 +86,37 @@ class Index:
         logger.error("store_index_unavailable", embed=self.spec.embed, reason=reason, remedy=remedy)
 
     def _checked(self, vectors: Any, count: int) -> list[Vector]:
-        numpy, embed, dims = self._numpy, self.spec.embed, self.spec.dims
+        embed, dims = self.spec.embed, self.spec.dims
         try:
-            found = numpy.asarray(vectors, "f8")
+            found = [array("d", map(float, vector)) for vector in vectors]
         except (TypeError, ValueError):
             raise EmbeddingFailed(f"{embed} gives no vectors of numbers", is_wrong=True) from None
-        if found.ndim != 2 or len(found) != count:
-            said = f"{embed} gives an array of shape {found.shape} for {count} texts; one vector for each is needed"
+        if len(found) != count:
+            said = f"{embed} gives {len(found)} vectors for {count} texts; one for each is needed"
             raise EmbeddingFailed(said, is_wrong=True)
-        if found.shape[1] != dims:
-            said = (
-                f"{embed} gives vectors of {found.shape[1]} numbers, and dims is {dims}; set dims to {found.shape[1]}"
-            )
+        for given in {len(vector) for vector in found} - {dims}:
+            said = f"{embed} gives vectors of {given} numbers, and dims is {dims}; set dims to {given}"
             raise EmbeddingFailed(said, is_wrong=True)
-        if not numpy.isfinite(found).all():
+        if not all(isfinite(number) for vector in found for number in vector):
             raise EmbeddingFailed(f"{embed} gives a vector with NaN or infinity", is_wrong=True)
-        lengths = numpy.linalg.norm(found, axis=1, keepdims=True)
-        return list((found / numpy.where(lengths == 0, 1, lengths)).astype("f4"))
+        return [_of_length_one(vector) for vector in found]
+
+
+def _of_length_one(vector: "array[float]") -> Vector:
+    length = hypot(*vector) or 1.0
+    return array("f", (number / length for number in vector))
+
+
+def similarity(*, use_numpy: bool = True) -> Callable[[bytes, bytes], float]:
+    """The product of two stored vectors, by numpy if it is installed."""
+    try:
+        numpy: Any = import_module("numpy") if use_numpy else None
+    except ImportError:
+        logger.warning("store_index_without_numpy", remedy=_NO_NUMPY)
+        numpy = None
+    if numpy is None:
+        return lambda one, other: sum(map(mul, memoryview(one).cast("f"), memoryview(other).cast("f")))
+    return lambda one, other: float(numpy.frombuffer(one, "f4").dot(numpy.frombuffer(other, "f4")))
 
 
 def is_reference(embed: str) -> bool:
