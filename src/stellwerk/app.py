@@ -30,9 +30,9 @@ from stellwerk.api.routes import all, files, operations, pages
 from stellwerk.api.schema import openapi, responses
 from stellwerk.api.services import ServerPlugin, Services, server_plugins
 from stellwerk.api.streams.reader import StreamSource
-from stellwerk.database.folder import DATABASE, DOCUMENTS, locked, refuse_lost_database
-from stellwerk.database.port import Database
-from stellwerk.database.sqlite import Sqlite
+from stellwerk.database.folder import DATABASE, DOCUMENTS, locked
+from stellwerk.database.opening import database_of
+from stellwerk.database.port import Database, OpenableDatabase
 from stellwerk.demo import built_in
 from stellwerk.documents.places import files_at
 from stellwerk.documents.store import DocumentStore, FileNumbers
@@ -77,7 +77,8 @@ class Parts:
     """Parts of the server that tests replace."""
 
     timings: Timings = Timings()
-    database: Callable[[Path], Sqlite] = Sqlite
+    database: Callable[[Path], OpenableDatabase] | None = None
+    """Made of the path of its file, in place of the one that the settings name."""
     clock: Clock = SystemClock()
     demo_systems: Callable[[], Mapping[str, str]] = built_in
     """By source: the texts of the systems that are there with ``Settings(demo=True)``."""
@@ -199,7 +200,6 @@ async def _services(
     wanted = serve_targets.served(own, operator.graphs)
     async with AsyncExitStack() as opened:
         opened.enter_context(locked(settings.data))
-        refuse_lost_database(settings.data)
         prove_strict()
         tracing.trace_in_place()
         loopback.answer_loopback_clients()
@@ -262,14 +262,14 @@ async def _storage(
     settings: Settings, operator: Operator, wakes: WakeUps, parts: Parts, opened: AsyncExitStack
 ) -> SessionStorage:
     data = settings.data
-    stored = parts.database(data / DATABASE)
+    stored = database_of(settings) if parts.database is None else parts.database(data / DATABASE)
     await stored.open()
     opened.push_async_callback(stored.close)
     audited = dict(audit.RECORDED)
     for plugin in parts.plugins():
         audited |= plugin.audited
     database = AuditedDatabase(stored, audited)
-    _start(_watch_database(stored, data / DATABASE), opened)
+    _start(_watch_database(stored), opened)
     log = DurableLog(database, wakes, operator_file.redactors_of(operator), unaudited=stored)
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
@@ -412,7 +412,7 @@ async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: fl
         await asyncio.sleep(every)
 
 
-async def _watch_database(database: Sqlite, path: Path) -> None:
+async def _watch_database(database: OpenableDatabase) -> None:
     """Log that the database is gone, also on a server that writes nothing."""
     gone = False
     while True:
@@ -422,5 +422,5 @@ async def _watch_database(database: Sqlite, path: Path) -> None:
             gone = False
         except StorageGone as error:
             if not gone:
-                logger.error("database_gone", path=str(path), error=error.message)
+                logger.error("database_gone", path=database.where, error=error.message)
             gone = True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.database.port import Database, Row, Transaction, locking, session_lock
 from stellwerk.documents.todolists import Todolists
 from stellwerk.envelope.model import decode
 from stellwerk.errors import NotFound, StorageFull
@@ -138,6 +138,7 @@ def _is_full(page: Sequence[Row]) -> bool:
     return len(page) == _PAGE or sum(len(body) for _, body in page) >= PAGE_BYTES
 
 
+@locking(lambda row: [session_lock(row[0])])
 def _keep_many(tx: Transaction, rows: Sequence[Row]) -> list[None | Exception]:
     tx.run_many("keep_overview", rows)
     return [None] * len(rows)

@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Folder below which everything lies that the server keeps."""
     documents: str | None = None
     """Where documents are kept, if not in the data folder: s3://bucket/prefix, or a folder that machines share."""
+    database: SecretStr | None = None
+    """URL of a PostgreSQL database, postgresql://…; without it, the database is a SQLite file in the data folder."""
     config: HomePath | None = None
     """The operator's file: MCP servers, model providers, tools and graphs."""
     demo: bool | None = None

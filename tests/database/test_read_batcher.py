@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stellwerk.database.port import Database, R, ReadBatcher, Transaction
-from stellwerk.database.sqlite import Sqlite, SqliteTransaction
+from stellwerk.database.sqlite import Sqlite
 
 
 class Found:
@@ -19,7 +19,7 @@ class Found:
 class Counted(Sqlite):
     trips = 0
 
-    async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
+    async def read(self, query: Callable[[Transaction], R]) -> R:
         self.trips += 1
         return await super().read(query)
 

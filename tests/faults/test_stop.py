@@ -10,8 +10,7 @@ import httpx2
 import pytest
 
 from stellwerk.app import Parts
-from stellwerk.database.port import R
-from stellwerk.database.sqlite import SqliteTransaction
+from stellwerk.database.port import R, Transaction
 from stellwerk.settings import Settings
 from stellwerk.testing.order import order_problems
 from tests import stores
@@ -51,7 +50,7 @@ class SlowLookUps(SlowSqlite):
         self.first_is_done = asyncio.Event()
         self._looked_up = 0
 
-    async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
+    async def read(self, query: Callable[[Transaction], R]) -> R:
         if self.holds_second and getattr(query, "__qualname__", "").startswith("Sessions._look_up"):
             self._looked_up += 1
             if self._looked_up == 2:

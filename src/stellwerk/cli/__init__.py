@@ -94,6 +94,9 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
     host: Annotated[str | None, Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, Option(help="Port to listen on; 0 takes a free one. [default: 8000]")] = None,
     data: Annotated[Path | None, Option(help="Folder for everything the server keeps. [default: ./data]")] = None,
+    database: Annotated[
+        str | None, Option(help="URL of a PostgreSQL database. [default: a SQLite file in the data folder]")
+    ] = None,
     documents: Annotated[
         str | None, Option(help="s3://bucket/prefix, or a shared folder, for documents. [default: in the data folder]")
     ] = None,
@@ -109,15 +112,15 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
     Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA,
-    STELLWERK_DOCUMENTS, STELLWERK_CONFIG, STELLWERK_DEMO, STELLWERK_IGNORE_AUTH, STELLWERK_ISOLATE.
-    Without --config an operator.yaml beside a system.yaml is used.
+    STELLWERK_DATABASE, STELLWERK_DOCUMENTS, STELLWERK_CONFIG, STELLWERK_DEMO, STELLWERK_IGNORE_AUTH,
+    STELLWERK_ISOLATE. Without --config an operator.yaml beside a system.yaml is used.
     """
     from pydantic import ValidationError
 
     from stellwerk.settings import Settings
 
     options = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
-    options |= {"documents": documents, "ignore_auth": ignore_auth, "isolate": isolate}
+    options |= {"database": database, "documents": documents, "ignore_auth": ignore_auth, "isolate": isolate}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
         settings = Settings(**given)

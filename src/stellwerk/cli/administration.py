@@ -7,7 +7,19 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Context, Exit, Option, Typer, prompt
 
-from stellwerk.cli.shared import WHERE, AsJson, Tenant, Url, group, in_home, local_time, print_lines, print_rows, talk
+from stellwerk.cli.shared import (
+    WHERE,
+    AsJson,
+    Tenant,
+    Url,
+    group,
+    in_home,
+    local_time,
+    print_lines,
+    print_rows,
+    settings_with,
+    talk,
+)
 
 _TENANTS = ("NAME", "NUMBER", "MADE", "STATE")
 _KEYS = ("ID", "NAME", "USER", "ROLE", "SCOPES", "STATE", "LAST USED")
@@ -23,6 +35,10 @@ TenantName = Annotated[str, Argument(help="Of the tenant.")]
 SecretName = Annotated[str, Argument(help="What it is for, such as openai_api_key.")]
 Data = Annotated[Path, Option(help="The data folder of the server.", callback=in_home)]
 RunningData = Annotated[Path, Option(help="The data folder of the server, which may be running.", callback=in_home)]
+DatabaseUrl = Annotated[
+    str | None, Option("--database", help="The URL of its PostgreSQL database. [default: STELLWERK_DATABASE]")
+]
+_BACK_UP = "back it up with pg_dump or its write-ahead log, and the folder of documents after it"
 System = Annotated[str | None, Option("--system", help="That of one agent system. [default: of the tenant]")]
 
 tenant_commands = group("Tenants: teams that share a server and see nothing of each other.")
@@ -152,6 +168,7 @@ def create_key(  # noqa: PLR0913  an option for each field of a key
         Path | None,
         Option(help="Instead of asking a server: the data folder of one that is not running.", callback=in_home),
     ] = None,
+    database: DatabaseUrl = None,
 ) -> None:
     """Create a key and print it, this once; nothing else goes to standard output.
 
@@ -168,12 +185,13 @@ def create_key(  # noqa: PLR0913  an option for each field of a key
     wanted: Fields = {"name": name, "role": role, "user": user, "scopes": scope or None, "tenant": tenant}
     wanted["expires_in"] = None if days is None else days * 86_400
 
-    if data is not None:
+    if data is not None or database is not None:
         import asyncio
 
         from stellwerk.ops.offline import make_key
 
-        key, token = asyncio.run(make_key(data, wanted))
+        settings = settings_with(data, database)
+        key, token = asyncio.run(make_key(settings.data, wanted, settings.database))
         key_id = key.id
     else:
         made = _ask(url, "POST", "/keys", json=wanted)
@@ -261,6 +279,7 @@ def show_audit(
 @audit_commands.command("verify")
 def verify_audit(
     data: RunningData = Path("data"),
+    database: DatabaseUrl = None,
 ) -> None:
     """Verify the hash chain of every tenant's audit log in a data folder, entry by entry.
 
@@ -271,7 +290,8 @@ def verify_audit(
 
     from stellwerk.ops.offline import verified
 
-    found = verified(data)
+    settings = settings_with(data, database)
+    found = verified(settings.data, settings.database)
     for each in found:
         state = "whole" if each.whole else f"BROKEN at entry {each.entries + 1}"
         entries = f"{each.entries} entries hold, the last with hash {each.hash.hex()}"
@@ -297,10 +317,12 @@ def make_backup(
     safe as the original: it holds every message.
     """
     from stellwerk.database.folder import MASTER_KEY
+    from stellwerk.database.opening import refuse_postgres
     from stellwerk.ops.backup import backup
-    from stellwerk.settings import Settings
 
-    place = documents or Settings().documents
+    settings = settings_with(data)
+    refuse_postgres(settings, remedy=_BACK_UP)
+    place = documents or settings.documents
     copied = backup(data, target, place)
     line = f"{target} holds {data} with {copied} documents"
     if copied is None:
@@ -320,8 +342,10 @@ def restore_backup(
     Runs that were in progress at the time of the backup resume, or end as failed, when the server
     starts.
     """
+    from stellwerk.database.opening import refuse_postgres
     from stellwerk.ops.backup import restore
 
+    refuse_postgres(settings_with(data), remedy=_BACK_UP)
     documents = restore(source, data)
     held = "without documents" if documents is None else f"with {documents} documents"
     print_lines([f"{data} holds what {source} held, {held}; start it with --data {data}"])

@@ -15,6 +15,7 @@ from stellwerk.errors import StellwerkError
 
 if TYPE_CHECKING:
     from stellwerk.client.client import Client
+    from stellwerk.settings import Settings
 
 REFUSED, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 """Exit codes: an error that was foreseen, Ctrl-C, and a reader of the output that has gone."""
@@ -120,6 +121,14 @@ def chosen_config(config: Path | None, targets: Iterable[str], *, say: bool = Tr
     if found is not None and say:
         typer.echo(f"stellwerk: using {found}, which lies beside it", err=True)
     return found
+
+
+def settings_with(data: Path | None = None, database: str | None = None) -> "Settings":
+    """The settings of the environment, with what the command line says."""
+    from stellwerk.settings import Settings
+
+    given: dict[str, Any] = {"data": data, "database": database}
+    return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
 def talk(url: str | None, work: Callable[["Client"], Coroutine[Any, Any, T]]) -> T:

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from stellwerk.errors import StorageClosed, StorageFull, StorageGone
 from stellwerk.metrics import Histogram
 
 Row = tuple[Any, ...]
+SESSION = "session"
 P = TypeVar("P")
 R = TypeVar("R")
 
@@ -41,11 +42,65 @@ class Transaction(Protocol):
     def run_many(self, query: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute once per row of parameters."""
 
+    def lock_free(self, sessions: Iterable[str]) -> set[str]:
+        """Lock those sessions that no other process has locked, and return their ids."""
+
 
 Operation = Callable[[Transaction, Sequence[P]], Sequence[R | Exception]]
 
 
+class Lock(NamedTuple):
+    """What a write holds from its first statement to its commit, where several processes write."""
+
+    what: str
+    name: str = ""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_LOCKS: dict[Operation[Any, Any], Callable[[Any], Iterable[Lock]]] = {}
+
+
+def session_lock(session_id: str) -> Lock:
+    """Its row; whatever is stored for a session is written under this lock."""
+    return Lock(SESSION, session_id)
+
+
+def id_lock(session_id: str) -> Lock:
+    """For a session that is not there yet, or no more."""
+    return Lock("session id", session_id)
+
+
+def usage_lock(tenant: str) -> Lock:
+    """What was used is added to rows of the tenant."""
+    return Lock("usage", tenant)
+
+
+DOCUMENTS = Lock("documents")
+"""Between a look at a document's file, or at who else refers to it, and the change of its rows."""
+
+
+def locking(locks: Callable[[Any], Iterable[Lock]]) -> Callable[[F], F]:
+    """Decorate an operation with the locks that each of its items needs, taken before it begins.
+
+    A database takes the locks of a whole batch, each kind in one order, so no two batches wait for each other.
+    """
+
+    def decorate(operation: F) -> F:
+        _LOCKS[operation] = locks
+        return operation
+
+    return decorate
+
+
+def locks_of(operation: Operation[Any, Any], item: Any) -> Iterable[Lock]:
+    """The locks that an operation needs for an item; none if it only reads, or writes in single statements."""
+    locks = _LOCKS.get(operation)
+    return () if locks is None else locks(item)
+
+
 class Database(Protocol):
+    """``open`` it on the loop that uses it; ``close`` it there, too."""
+
     commit_seconds: Histogram
 
     def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
@@ -81,7 +136,24 @@ class Database(Protocol):
         """Make deleted content disappear from the files, too; False if that must be tried again."""
 
     async def close(self) -> None:
-        """Finish what was submitted, then let go of the files."""
+        """Finish what was submitted, then let go of files and connections."""
+
+
+class OpenableDatabase(Database, Protocol):
+    where: str
+    """For the operator: its file, or its name and host."""
+
+    async def open(self) -> None:
+        """
+        Raises:
+            SettingsError: it cannot be opened, and was not changed.
+        """
+
+    async def check(self) -> None:
+        """
+        Raises:
+            StorageGone: the database cannot be reached, or was deleted or replaced.
+        """
 
 
 async def retry_storage(submit: Callable[[], Awaitable[R]], *, every: float, patience: float = inf) -> R:

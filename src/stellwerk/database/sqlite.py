@@ -1,19 +1,10 @@
-"""The database in one SQLite file: one writer thread with group commit, a few reader threads.
+"""The database in one SQLite file: one writer thread with group commit, a few reader threads."""
 
-All bookkeeping happens on the event loop; the threads only ever see a batch that was handed to them.
-So there is no lock, and a batch that fails on the writer thread fails its own jobs and nothing else.
-"""
-
-import asyncio
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future as Flight
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +12,15 @@ import structlog
 
 from stellwerk.database import statements
 from stellwerk.database.folder import begin_for_owner, for_owner
+from stellwerk.database.group import GroupCommit, Job, applied
 from stellwerk.database.locks import NamedLocks
-from stellwerk.database.port import Operation, P, R, Row
-from stellwerk.errors import SettingsError, StorageClosed, StorageFull, StorageGone
-from stellwerk.metrics import Histogram
+from stellwerk.database.port import R, Row
+from stellwerk.errors import SettingsError, StorageFull, StorageGone
 
 logger = structlog.get_logger(__name__)
 
 _READERS = 4
 _BUSY_TIMEOUT = 5000
-_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
 _CACHE_KIB = 16_000
 """Of pages, per connection: the tails of all sessions that grow at the same time."""
 _PRAGMAS = (
@@ -115,117 +105,30 @@ class SqliteTransaction:
     def run_many(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(self._queries[query], rows)
 
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    operation: Operation[Any, Any]
-    item: Any
-    future: "asyncio.Future[Any]"
-    urgent: bool
+    def lock_free(self, sessions: Iterable[str]) -> set[str]:
+        return set(sessions)  # there is one writer
 
 
-class Sqlite:
-    """``open`` it on the loop that uses it; ``close`` it there, too."""
-
+class Sqlite(GroupCommit):
     def __init__(self, path: Path) -> None:
-        self.commit_seconds = Histogram("stellwerk_commit_seconds", "Seconds that a commit took.", bounds=_BOUNDS)
+        super().__init__("sqlite", readers=_READERS)
         self._path = path.absolute()  # a tool may change the folder of the process
+        self.where = str(self._path)
         self._ballast = Ballast(path.with_suffix(".ballast"))
         self._queries = statements.queries()
-        self._pending: list[_Job] = []
-        self._waiting: list[Callable[[], None]] = []
-        self._in_flight = False
-        self._closing: asyncio.Future[None] | None = None
-        self._writer = ThreadPoolExecutor(1, "sqlite-writer")
-        self._readers = ThreadPoolExecutor(_READERS, "sqlite-reader")
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self.locked = NamedLocks().locked
 
     async def open(self) -> None:
-        self._loop = asyncio.get_running_loop()
         try:
-            await self._loop.run_in_executor(self._writer, self._open_writer)
+            await super().open()
         except (sqlite3.Error, OSError) as error:
             remedy = "restore it from a backup, or name another folder with --data"
             raise SettingsError(f"cannot open the database {self._path}: {error}; {remedy}") from error
 
-    def submit(self, operation: Operation[P, R], item: P, *, urgent: bool = False) -> "asyncio.Future[R]":
-        future: asyncio.Future[R] = self._loop.create_future()
-        if self._closing is not None:
-            future.set_exception(StorageClosed())
-            return future
-        if not self._pending and not self._in_flight:
-            # Not at once: what else this turn of the loop submits shares the commit.
-            self._loop.call_soon(self._take_off)
-        self._pending.append(_Job(operation, item, future, urgent))
-        return future
-
-    def when_free(self, call: Callable[[], None]) -> None:
-        if self._in_flight:
-            self._waiting.append(call)
-        else:
-            self._loop.call_soon(call)
-
-    async def check(self) -> None:
-        """
-        Raises:
-            StorageGone: the database's files were deleted or replaced; writes fail from then on.
-        """
-        await self._loop.run_in_executor(self._readers, self._check_files)
-
-    async def read(self, query: Callable[[SqliteTransaction], R]) -> R:
-        return await self._loop.run_in_executor(self._readers, self._read, query)
-
     async def truncate(self) -> bool:
         return await self._loop.run_in_executor(self._writer, self._truncate)
-
-    async def close(self) -> None:
-        if self._closing is None:
-            self._closing = self._loop.create_future()
-            if not self._pending and not self._in_flight:
-                self._closing.set_result(None)
-        await asyncio.shield(self._closing)
-        self._readers.shutdown()
-        await self._loop.run_in_executor(self._writer, self._close_connections)
-        self._writer.shutdown()
-
-    # On the loop.
-
-    def _take_off(self) -> None:
-        if self._in_flight or not self._pending:
-            return
-        batch, self._pending = self._pending, []
-        self._launch(batch)
-
-    def _launch(self, batch: list[_Job]) -> None:
-        self._in_flight, self._took_off = True, self._loop.time()
-        on_loop = self._loop.call_soon_threadsafe
-        flight = self._writer.submit(self._commit, batch)
-        flight.add_done_callback(lambda done: on_loop(self._landed, batch, done))
-
-    def _landed(self, batch: list[_Job], flight: Flight[list[Any]]) -> None:
-        self._in_flight = False
-        self.commit_seconds.add(self._loop.time() - self._took_off)
-        failure = flight.exception()
-        if failure is None:
-            for job, outcome in zip(batch, flight.result(), strict=True):
-                _settle(job, outcome)
-        elif len(batch) > 1 and not isinstance(failure, StorageFull | StorageGone):
-            # One bad item must not fail its neighbours: each again, alone.
-            self._pending[:0] = batch[1:]
-            self._launch(batch[:1])
-            return
-        else:
-            for job in batch:
-                _settle(job, failure)
-        waiting, self._waiting = self._waiting, []
-        for call in waiting:
-            self._loop.call_soon(call)  # each for itself: one that raises must not stop the others
-        # Behind them: what they hand over shares the next commit.
-        self._loop.call_soon(self._take_off)
-        if self._closing is not None and not self._pending and not self._closing.done():
-            self._closing.set_result(None)
 
     # On the writer thread.
 
@@ -237,8 +140,12 @@ class Sqlite:
         self._files = {path: _identity(path) for path in (str(self._path), f"{self._path}-wal")}
         self._ballast.restore()
 
-    def _check_files(self) -> None:
-        """Check that the open files are still at their paths. Reader threads call it, too."""
+    def _check(self) -> None:
+        """Check that the open files are still at their paths. Reader threads call it, too.
+
+        Raises:
+            StorageGone: the files were deleted or replaced; writes fail from then on.
+        """
         try:
             is_there = all(_identity(path) == known for path, known in self._files.items())
         except OSError:
@@ -266,9 +173,8 @@ class Sqlite:
                 self._connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT;")
         self._connection.executescript(statements.script("derived.sql"))
 
-    def _commit(self, batch: list[_Job]) -> list[Any]:
-        """All jobs in one transaction; an outcome per job, or an exception for the whole batch."""
-        self._check_files()
+    def _commit(self, batch: list[Job]) -> list[Any]:
+        self._check()
         full = self._ballast.released and not self._ballast.restore()
         try:
             outcomes = self._transact(batch, full)
@@ -277,28 +183,21 @@ class Sqlite:
                 raise
             # There is room again, if only a little: for what is urgent.
             outcomes = self._transact(batch, full=True)
-        self._check_files()  # if the files are gone, the commit must not be acknowledged
+        self._check()  # if the files are gone, the commit must not be acknowledged
         return outcomes
 
-    def _transact(self, batch: list[_Job], full: bool) -> list[Any]:
+    def _transact(self, batch: list[Job], full: bool) -> list[Any]:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            outcomes = self._apply(batch, full)
+            self._flush += 1
+            transaction = SqliteTransaction(self._connection, self._queries, self._flush)
+            outcomes = [*applied(transaction, batch, full=full)]
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise self._storage_error(error) from error
         finally:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-        return outcomes
-
-    def _apply(self, batch: list[_Job], full: bool) -> list[Any]:
-        self._flush += 1
-        transaction = SqliteTransaction(self._connection, self._queries, self._flush)
-        outcomes: list[Any] = []
-        for (operation, admitted), jobs in groupby(batch, key=lambda job: (job.operation, job.urgent or not full)):
-            items = [job.item for job in jobs]
-            outcomes += operation(transaction, items) if admitted else [StorageFull() for _ in items]
         return outcomes
 
     def _storage_error(self, error: sqlite3.Error) -> Exception:
@@ -333,7 +232,7 @@ class Sqlite:
     def _read(self, query: Callable[[SqliteTransaction], R]) -> R:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            self._check_files()  # another file at the path is not our database
+            self._check()  # another file at the path is not our database
             connection = self._local.connection = self._connect()
             connection.execute("PRAGMA query_only=ON")
         try:
@@ -350,12 +249,3 @@ def _identity(path: str) -> tuple[int, int]:
     """No other file has the same while this one is open."""
     found = os.stat(path)
     return found.st_dev, found.st_ino
-
-
-def _settle(job: _Job, outcome: Any) -> None:
-    if job.future.done():  # the caller was cancelled; the write is committed
-        return
-    if isinstance(outcome, BaseException):
-        job.future.set_exception(outcome)
-    else:
-        job.future.set_result(outcome)

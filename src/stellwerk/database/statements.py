@@ -36,10 +36,10 @@ def forgetting() -> tuple[str, ...]:
     return tuple(sorted(name for name in queries() if name.startswith("forget_")))
 
 
-def migrations() -> list[tuple[int, str]]:
+def migrations(folder: str = "migrations") -> list[tuple[int, str]]:
     """(number, script), in order: 0001_foundation.sql is number 1."""
-    names = sorted(path.name for path in (_SQL / "migrations").iterdir() if path.name.endswith(".sql"))
-    return [(int(name[:4]), script(f"migrations/{name}")) for name in names]
+    names = sorted(path.name for path in (_SQL / folder).iterdir() if path.name.endswith(".sql"))
+    return [(int(name[:4]), script(f"{folder}/{name}")) for name in names]
 
 
 def script(name: str) -> str:

@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO
 import msgspec
 import structlog
 
-from stellwerk.database.port import Database, R, Transaction
+from stellwerk.database.port import DOCUMENTS, Database, Lock, R, Transaction, locking, session_lock
 from stellwerk.documents.mimes import label
 from stellwerk.documents.port import Files, Place, folder_name, is_document_id, place_of
 from stellwerk.envelope.introspection import Blob, document_id_of
@@ -348,6 +348,7 @@ def _documents_of(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[
     return [[document_id for (document_id,) in tx.rows("documents_of", *session)] for session in sessions]
 
 
+@locking(lambda reference: [DOCUMENTS, session_lock(reference.session_id)])
 def _refer_many(tx: Transaction, references: Sequence[_Reference]) -> list[bool | Exception]:
     return [_refer(tx, reference) for reference in references]
 
@@ -386,6 +387,7 @@ def refer_all(tx: Transaction, tenant: str, session_id: str, documents: Sequence
         tx.run("number_document", tenant, named.document_id)
 
 
+@locking(lambda reference: [DOCUMENTS, Lock("limits", reference.tenant)])
 def upload_many(tx: Transaction, uploads: Sequence[_Reference]) -> list[bool | Exception]:
     return [_upload(tx, upload) for upload in uploads]
 
@@ -403,10 +405,12 @@ def _upload(tx: Transaction, item: _Reference) -> bool | Exception:
     return True
 
 
+@locking(lambda _: [DOCUMENTS])
 def _give_up_many(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[int | Exception]:
     return [tx.run("give_up_uploads", *session) for session in sessions]
 
 
+@locking(lambda _: [DOCUMENTS])
 def drop_many(tx: Transaction, items: Sequence[tuple[str, str]]) -> list[bool | Exception]:
     return [tx.run("drop_document", *item, _UPLOADED) > 0 for item in items]
 
@@ -424,6 +428,7 @@ def _unreferred(tx: Transaction, places: Sequence[Place]) -> list[Place]:
     return [place for place in places if not is_referred(*place)]
 
 
+@locking(lambda _: [DOCUMENTS])
 def _unnumber_unreferred(tx: Transaction, batches: Sequence[list[Place]]) -> list[list[Place] | Exception]:
     unreferred = list[list[Place] | Exception]()
     for places in batches:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Transaction, locking, session_lock
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.packing import PACKED, compacted, expanded
 from stellwerk.log.log import PAGE_BYTES
@@ -34,6 +34,7 @@ def read(tx: Transaction, tenant: str, session_id: str, *, after: int, limit: in
     return page
 
 
+@locking(lambda piece: [session_lock(piece.session_id)])
 def compact_many(tx: Transaction, pieces: Sequence[Piece]) -> list[int | None | Exception]:
     """How many bytes each has saved; None if nothing is left to look at, or it is at work."""
     return [_compact(tx, piece) for piece in pieces]

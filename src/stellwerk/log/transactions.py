@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stellwerk.database import statements
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import DOCUMENTS, Transaction, id_lock, locking, session_lock, usage_lock
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import FORMAT, Envelope, encode, type_of
 from stellwerk.envelope.packing import is_pack, packed, unpacked
@@ -44,6 +44,10 @@ class _Fence(NamedTuple):
     last_position: int
     grown_by: int = 0
     """Bytes of what is appended."""
+    last_ts: float = 0.0
+    """When the last of it happened."""
+    run_ends: bool = False
+    """A run ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def placed(last: int, entries: Sequence[LogEntry]) -> list[Stored]:
     return [Stored(position, e.body) for position, e in enumerate(entries, last - len(entries) + 1)]
 
 
+@locking(lambda append: [session_lock(append.lease.session_id)])
 def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Exception]:
     """Append to many sessions at once: one look at the fences, one move of heads, one insertion."""
     fences = _fences(tx, appends)
@@ -99,6 +104,8 @@ def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Except
                 batch_end=last,
                 last_position=last,
                 grown_by=fence.grown_by + _size(item.entries),
+                last_ts=item.entries[-1].ts,
+                run_ends=fence.run_ends or item.entries[-1].type == "run_end",
             )
             outcomes.append(last)
     if moved:
@@ -129,14 +136,17 @@ def rewrite(tx: Transaction, tenant: str, session_id: str, stubs: Sequence[Store
     tx.run_many("rewrite_event", [(body, session_id, position, tenant) for position, body in rewritten])
 
 
+@locking(lambda new: [id_lock(new.session_id)])
 def create_many(tx: Transaction, sessions: Sequence[CreateSession]) -> list[None | Exception]:
     return [_create(tx, session) for session in sessions]
 
 
+@locking(lambda deletion: [session_lock(deletion.session_id), usage_lock(deletion.tenant)])
 def delete_many(tx: Transaction, deletions: Sequence[Deletion]) -> list[None | Exception]:
     return [_delete(tx, deletion) for deletion in deletions]
 
 
+@locking(lambda grave: [id_lock(grave[1]), DOCUMENTS])
 def sweep_many(tx: Transaction, graves: Sequence[tuple[str, str]]) -> list[bool | Exception]:
     """Remove a part of what deleted sessions (tenant, session) left; False when nothing is left.
 
@@ -169,7 +179,7 @@ def _fences(tx: Transaction, appends: Sequence[Append]) -> dict[str, _Fence]:
 
 
 def _create(tx: Transaction, new: CreateSession) -> None | Exception:
-    if tx.row("is_buried", _grave(new.session_id)) or tx.row("is_taken", new.session_id):
+    if tx.row("is_taken", new.session_id) or tx.row("is_buried", _grave(new.session_id)):
         return Conflict(f"the session id {new.session_id!r} is in use or was deleted; take another", code="id_taken")
     tx.run("create_session", new.session_id, new.tenant, new.system, new.user, FORMAT, tx.flush, new.created_at)
     if new.is_workflow:

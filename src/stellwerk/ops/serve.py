@@ -46,7 +46,8 @@ async def serving(
 
 def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[str] = ()) -> None:
     """Run the server until a signal ends it."""
-    refuse_lost_database(settings.data)
+    if settings.database is None:
+        refuse_lost_database(settings.data)
     closed = asks_who(settings)
     if settings.host not in LOOPBACK and not closed:
         raise SettingsError(
@@ -86,7 +87,7 @@ async def served_here(own: Mapping[str, str], config: Path | None) -> AsyncItera
     """Run a server in this process on a free port; its data is deleted with the block."""
     ready = asyncio.Event()
     with TemporaryDirectory(prefix="stellwerk-") as data, listener("127.0.0.1", 0) as listening:
-        settings = Settings(data=Path(data), config=config, hosts="", origins="", demo=True)
+        settings = Settings(data=Path(data), database=None, config=config, hosts="", origins="", demo=True)
         async with serving(settings, ready.set, own=own) as server:
             running = asyncio.create_task(server.serve(sockets=[listening]))
             try:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import DOCUMENTS, Lock, Transaction, locking, session_lock
 from stellwerk.documents.store import refer_all, refuse_lost
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, Message, RunStart, decode
@@ -21,7 +21,7 @@ from stellwerk.runs.commands import Accepted, Command, Regenerate, Reply, RunCom
 from stellwerk.runs.inbox import removal
 from stellwerk.runs.replacing import ReplacedRound, find_round
 from stellwerk.runs.transactions import BegunRun, ClaimedRun
-from stellwerk.tenants.quotas import count_rows, refuse_another_run
+from stellwerk.tenants.quotas import count_rows, limit_locks, refuse_another_run
 from stellwerk.tenants.tenants import refuse_locked
 from stellwerk.views.status import SAME_TRACE, State, Status
 
@@ -42,11 +42,18 @@ class StopResult(NamedTuple):
     """Enqueued messages that were withdrawn."""
 
 
+def command_locks(command: Command) -> list[Lock]:
+    documents = [DOCUMENTS] if command.documents else []
+    return [session_lock(command.session_id), *documents, *limit_locks(command.limits, command.tenant)]
+
+
+@locking(command_locks)
 def accept_many(tx: Transaction, items: Sequence[RunCommand]) -> list[AcceptedRun | Exception]:
     """Messages, answers and requests to regenerate."""
     return transactions.each(_accept, tx, items)
 
 
+@locking(command_locks)
 def stop_many(tx: Transaction, stops: Sequence[Stop]) -> list[StopResult | Exception]:
     return transactions.each(_stop, tx, stops)
 

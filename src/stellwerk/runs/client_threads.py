@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.database.port import Database, Lock, Row, Transaction, locking
 from stellwerk.errors import InvalidField, NotFound
 from stellwerk.ids import Clock, SortableIds
 from stellwerk.log.durable import DurableLog
@@ -50,14 +50,17 @@ class ChangeMetadata(NamedTuple):
     at: float
 
 
+@locking(lambda new: [_lock(new.tenant, new.thread_id)])
 def create_threads_many(tx: Transaction, threads: Sequence[NewThread]) -> list[CreatedThread | Exception]:
     return each(_create, tx, threads)
 
 
+@locking(lambda change: [_lock(change.tenant, change.thread_id)])
 def change_metadata_many(tx: Transaction, changes: Sequence[ChangeMetadata]) -> list[Thread | Exception]:
     return each(_change, tx, changes)
 
 
+@locking(lambda thread: [_lock(*thread)])
 def delete_threads_many(tx: Transaction, threads: Sequence[tuple[str, str]]) -> list[None | Exception]:
     """Delete threads (tenant, id) that have no session; one that has goes with its session."""
     return each(_delete, tx, threads)
@@ -132,6 +135,10 @@ def checked_id(thread_id: str) -> str:
 
 def unknown_thread(thread_id: str) -> NotFound:
     return NotFound("thread", thread_id, remedy="the first message to a new id begins one")
+
+
+def _lock(tenant: str, thread_id: str) -> Lock:
+    return Lock("thread", f"{tenant}\n{thread_id}")
 
 
 def _create(tx: Transaction, new: NewThread) -> CreatedThread:

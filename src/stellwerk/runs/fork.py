@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from stellwerk.agents.checkpoints.reconcile import start_state
 from stellwerk.agents.checkpoints.rows import copy_states
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import DOCUMENTS, Transaction, id_lock, locking, session_lock
 from stellwerk.envelope.model import FORMAT, Message, RunEnd, RunStart, SubgraphCheckpoint, decode
 from stellwerk.errors import Conflict
 from stellwerk.log.transactions import append_unfenced, entry, unknown_session
 from stellwerk.runs import commands
 from stellwerk.runs.transactions import each, rebuild_status
-from stellwerk.tenants.quotas import Limits, refuse_bytes
+from stellwerk.tenants.quotas import Limits, limit_locks, refuse_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,14 @@ class Fork:
     limits: Limits = Limits()
 
 
+@locking(
+    lambda fork: [
+        session_lock(fork.session_id),
+        id_lock(fork.new_id),
+        DOCUMENTS,
+        *limit_locks(fork.limits, fork.tenant),
+    ]
+)
 def fork_many(tx: Transaction, forks: Sequence[Fork]) -> list[None | Exception]:
     return each(_fork, tx, forks)
 

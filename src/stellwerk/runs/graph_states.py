@@ -19,7 +19,7 @@ from stellwerk.agents.checkpoints import rows
 from stellwerk.agents.runtime.graph_state import prepare_update, read_state, state_history
 from stellwerk.agents.runtime.runnable import RunnableAgent
 from stellwerk.agents.runtime.saved_states import PreparedUpdate, SavedState, StateUpdate
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Transaction, locking, session_lock
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.introspection import Blob
@@ -35,7 +35,7 @@ from stellwerk.runs import transactions
 from stellwerk.runs.systems import Systems
 from stellwerk.stream.facts import NodeUpdated
 from stellwerk.stream.states import client_change
-from stellwerk.tenants.quotas import Limits, TenantQuotas
+from stellwerk.tenants.quotas import Limits, TenantQuotas, limit_locks
 from stellwerk.tenants.tenants import refuse_locked
 from stellwerk.threads import in_thread
 from stellwerk.views.status import Status
@@ -131,6 +131,7 @@ class ChangeState:
     request: str = ""
 
 
+@locking(lambda change: [session_lock(change.session_id), *limit_locks(change.limits, change.tenant)])
 def change_state_many(tx: Transaction, changes: Sequence[ChangeState]) -> list[ChangedState | Exception]:
     return transactions.each(_change, tx, changes)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Transaction, locking, session_lock
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Message, decode
 from stellwerk.errors import Conflict, NotFound, StellwerkError
@@ -32,6 +32,7 @@ class WithdrawResult(NamedTuple):
     stored: list[Stored]
 
 
+@locking(lambda item: [session_lock(item.session_id)])
 def withdraw_many(tx: Transaction, items: Sequence[Withdraw]) -> list[WithdrawResult | Exception]:
     return transactions.each(_withdraw, tx, items)
 
@@ -41,7 +42,7 @@ def removal(tx: Transaction, tenant: str, session_id: str, message_id: str, *, a
 
     It will start nothing, so the same request must not get the answer that it was accepted.
     """
-    tx.run("forget_answer", tenant, session_id, f"input {commands.key_of_message(message_id)}")
+    tx.run("drop_answer", tenant, session_id, f"input {commands.key_of_message(message_id)}")
     return commands.withdrawal(message_id, at=at)
 
 

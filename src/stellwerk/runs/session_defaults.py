@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from stellwerk.agents.runtime.conversation import NO_PARAMETERS, RunParameters
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Transaction, locking, session_lock
 from stellwerk.log.transactions import unknown_session
 from stellwerk.runs.transactions import each
 from stellwerk.tenants.tenants import refuse_locked
@@ -27,6 +27,7 @@ class ChangeDefaults:
     context: dict[str, Any] | None | UnsetType = UNSET
 
 
+@locking(lambda change: [session_lock(change.session_id)])
 def change_defaults_many(tx: Transaction, changes: Sequence[ChangeDefaults]) -> list[None | Exception]:
     return each(_change, tx, changes)
 

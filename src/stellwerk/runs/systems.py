@@ -15,7 +15,7 @@ from stellwerk import errors
 from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.graphs.serve_targets import build_failure
 from stellwerk.agents.runtime.runnable import RunnableAgent
-from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.database.port import Database, Lock, Row, Transaction, locking
 from stellwerk.ids import Clock
 from stellwerk.spec.load import LoadedSystem, load_system
 from stellwerk.spec.model import SystemSpec
@@ -28,6 +28,7 @@ logger = structlog.get_logger(__name__)
 
 _Key = tuple[str, str, int]
 Factories = Callable[[str, str], Awaitable[AgentFactory]]
+_SYSTEMS = Lock("systems")
 KEPT = 200
 """Agents that are held ready; any other is built again when it is needed."""
 
@@ -54,10 +55,12 @@ class SystemInfo:
     metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
+@locking(lambda _: [_SYSTEMS])
 def register_many(tx: Transaction, items: Sequence[Registration]) -> list[int | Exception]:
     return [_register(tx, item) for item in items]
 
 
+@locking(lambda _: [_SYSTEMS])
 def withdraw_many(tx: Transaction, systems: Sequence[tuple[str, str]]) -> list[bool | Exception]:
     """Withdraw systems; False if none was there. Rows without a session are deleted at once."""
     withdrawn: list[bool | Exception] = [tx.run("withdraw_system", *system) > 0 for system in systems]
@@ -65,6 +68,7 @@ def withdraw_many(tx: Transaction, systems: Sequence[tuple[str, str]]) -> list[b
     return withdrawn
 
 
+@locking(lambda _: [_SYSTEMS])
 def purge(tx: Transaction, _items: Sequence[None]) -> list[int | Exception]:
     """Remove withdrawn systems whose last session was deleted."""
     return [tx.run("purge_systems")]

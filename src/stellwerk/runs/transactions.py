@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stellwerk.database.port import Row, Transaction
+from stellwerk.database.port import Lock, Row, Transaction, locking, session_lock, usage_lock
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, RunStart, decode
 from stellwerk.envelope.payloads import RunStarted
@@ -127,17 +127,18 @@ def run_start(started: RunStarted, *, run_id: str, trace_id: str, at: float) -> 
 
 def claim_many(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[ClaimedRun] | Exception]:
     """Claim the runs that have waited longest, up to the given number, each with its own lease."""
-    return [_claim_all(tx, tx.rows("runs_waiting", count, at), at=at) for count, at in items]
+    return [_claim_all(tx, "waiting", tx.rows("runs_waiting", count, at), at=at) for count, at in items]
 
 
 def claim_orphans(tx: Transaction, times: Sequence[float]) -> list[list[ClaimedRun] | Exception]:
     """Claim the runs that a crash left without an owner; an old owner still alive is fenced."""
-    return [_claim_all(tx, tx.rows("runs_running"), at=at, again=True) for at in times]
+    return [_claim_all(tx, "running", tx.rows("runs_running"), at=at, again=True) for at in times]
 
 
+@locking(lambda item: [session_lock(item[0].session_id)])
 def reclaim_many(tx: Transaction, items: Sequence[tuple[Lease, float]]) -> list[list[ClaimedRun] | Exception]:
     """Claim a run whose driver is gone, unless it has another driver or an end by now."""
-    return [_claim_all(tx, tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch), at=at) for x, at in items]
+    return [_claim_all(tx, "running", tx.rows("run_of_lease", x.run_id, x.tenant, x.epoch), at=at) for x, at in items]
 
 
 def running_many(tx: Transaction, items: Sequence[None]) -> list[list[Lease] | Exception]:
@@ -145,6 +146,7 @@ def running_many(tx: Transaction, items: Sequence[None]) -> list[list[Lease] | E
     return [[Lease(*row) for row in tx.rows("leases_running")] for _ in items]
 
 
+@locking(lambda release: [session_lock(release.lease.session_id)])
 def release_many(tx: Transaction, items: Sequence[Release]) -> list[bool | Exception]:
     """Put runs back into the queue. They continue where they are when they are claimed again."""
     return [
@@ -164,11 +166,23 @@ def claim_run(tx: Transaction, row: Row, *, at: float, again: bool = False) -> C
     return ClaimedRun(lease, position - 1, attempt + again, cut_off=epoch != 0)
 
 
-def _claim_all(tx: Transaction, rows: list[Row], *, at: float, again: bool = False) -> list[ClaimedRun]:
-    found = (claim_run(tx, row, at=at, again=again) for row in rows)
+def _claim_all(tx: Transaction, state: str, rows: list[Row], *, at: float, again: bool = False) -> list[ClaimedRun]:
+    """Those that are still in this state once their sessions are locked, and that no other process is claiming."""
+    if not rows:
+        return []
+    free = tx.lock_free(row[1] for row in rows)
+    names = msgspec.json.encode([row[0] for row in rows]).decode()
+    now = {run_id: found for run_id, *found in tx.rows("states_of_runs", names)}
+    unchanged = (row for row in rows if row[1] in free and now.get(row[0]) == [state, row[5]])
+    found = (claim_run(tx, row, at=at, again=again) for row in unchanged)
     return [claimed for claimed in found if claimed is not None]
 
 
+def _finish_locks(lease: Lease) -> list[Lock]:
+    return [session_lock(lease.session_id), usage_lock(lease.tenant)]
+
+
+@locking(lambda finish: _finish_locks(finish.append.lease))
 def finish_many(tx: Transaction, finishes: Sequence[Finish]) -> list[Finished | Exception]:
     """End runs: store last envelopes, count usage, and begin the round of a waiting message."""
     outcomes = log.append_many(tx, [finish.append for finish in finishes])
@@ -259,9 +273,11 @@ def _store_status(tx: Transaction, tenant: str, session_id: str, status: Status)
 def rebuild_statuses(tx: Transaction, _items: Sequence[None]) -> list[int | Exception]:
     """Fold the logs of the next sessions without a stored status; returns how many."""
     missing = tx.rows("sessions_without_standing")
+    free = tx.lock_free(session_id for session_id, _ in missing)
     for session_id, tenant in missing:
-        rebuild_status(tx, tenant, session_id)
-    return [len(missing)]
+        if session_id in free:
+            rebuild_status(tx, tenant, session_id)
+    return [len(free)]
 
 
 def rebuild_status(tx: Transaction, tenant: str, session_id: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from stellwerk.database.port import Database, Operation, P, R, Row, Transaction
+from stellwerk.database.port import Database, Lock, Operation, P, R, Row, Transaction, locking, locks_of
 from stellwerk.errors import StorageFull, StorageGone
 from stellwerk.ids import Clock
 from stellwerk.redaction.redactor import Redactors
@@ -113,6 +113,11 @@ def about(**ids: str) -> None:
         due.ids.update(ids)
 
 
+def _chains(entries: Entries) -> list[Lock]:
+    """An entry has the hash of the one before it, so each chain has one writer at a time."""
+    return [Lock("audit", tenant) for tenant, _ in entries]
+
+
 @dataclass(frozen=True, slots=True)
 class _Joined:
     operation: Operation[Any, Any]
@@ -148,6 +153,7 @@ class AuditedDatabase:
         return future
 
 
+@locking(lambda joined: [*locks_of(joined.operation, joined.item), *_chains(joined.entries)])
 def _join_many(tx: Transaction, items: Sequence[_Joined]) -> list[Any]:
     outcomes: list[Any] = []
     for operation, group in groupby(items, key=lambda joined: joined.operation):
@@ -254,6 +260,7 @@ def _chain(tx: Transaction, tenant: str) -> Iterator[Row]:
         last = page[-1][0]
 
 
+@locking(_chains)
 def _append_many(tx: Transaction, items: Sequence[Entries]) -> list[None | Exception]:
     for entries in items:
         _append(tx, entries)

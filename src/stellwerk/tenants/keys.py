@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.database.port import Database, Lock, Row, Transaction, locking
 from stellwerk.errors import Conflict, NotFound
 from stellwerk.ids import Clock, random_token
 from stellwerk.tenants.principals import Principal, Role, Scope, unknown_tenant
@@ -153,6 +153,7 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
+@locking(lambda item: [Lock("keys", item[0].tenant)])
 def insert_many(tx: Transaction, items: Sequence[tuple[KeyInfo, bytes]]) -> list[list[str] | Exception]:
     return [_insert(tx, *item) for item in items]
 
@@ -175,6 +176,7 @@ def _insert(tx: Transaction, key: KeyInfo, digest: bytes) -> list[str] | Excepti
     return [old for (old,) in gone]
 
 
+@locking(lambda item: [Lock("keys", item[0])])
 def revoke_many(tx: Transaction, items: Sequence[tuple[str, str, float]]) -> list[None | Exception]:
     tx.run_many("revoke_key", items)
     return [None] * len(items)

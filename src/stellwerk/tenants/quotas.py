@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Lock, Transaction
 from stellwerk.errors import LimitReached, QuotaExceeded
 from stellwerk.ids import Clock
 from stellwerk.tenants.principals import unknown_tenant
@@ -115,6 +115,11 @@ def refuse_another_run(tx: Transaction, limits: Limits, tenant: str) -> None:
         used = count_rows(tx, "count_runs_of", tenant)
         if used >= limits.runs:
             raise ExceededLimit("runs", used, limits.runs, _RETRY_SOON).rejection()
+
+
+def limit_locks(limits: Limits, tenant: str) -> list[Lock]:
+    """What is counted before it is stored must not grow in between."""
+    return [] if limits.runs is None and limits.bytes is None else [Lock("limits", tenant)]
 
 
 def refuse_bytes(tx: Transaction, limits: Limits, size: int, tenant: str, session_id: str | None = None) -> None:

@@ -15,7 +15,7 @@ import structlog
 from msgspec import Struct
 from pydantic import SecretStr
 
-from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.database.port import Database, Lock, Row, Transaction, locking
 from stellwerk.errors import Conflict, InvalidField, NotFound
 from stellwerk.ids import Clock
 from stellwerk.redaction.redactor import Redactors
@@ -31,6 +31,7 @@ MOST_CHARACTERS = 65_536
 """Of all secrets of one tenant together: each is held in memory in up to twenty forms."""
 SHORTEST, LONGEST = 8, 8192
 """Characters. A shorter one would be found in texts that mean something else."""
+_SECRETS = Lock("secrets")
 _REMEMBERED = 20  # replaced or deleted values that are still redacted: a run may be using them
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLAIN_WORD = re.compile(r"[a-z_. -]{1,24}")
@@ -226,6 +227,7 @@ def _checked_value(value: str) -> str:
     return value
 
 
+@locking(lambda _: [_SECRETS])
 def put_many(tx: Transaction, items: Sequence[_Sealed]) -> list[None | Exception]:
     return [_put(tx, item) for item in items]
 
@@ -238,10 +240,12 @@ def _put(tx: Transaction, item: _Sealed) -> Exception | None:
     return None
 
 
+@locking(lambda _: [_SECRETS])
 def delete_many(tx: Transaction, items: Sequence[SecretName]) -> list[bool | Exception]:
     return [tx.run("delete_secret", *place) > 0 for place in items]
 
 
+@locking(lambda _: [_SECRETS])
 def rewrap_many(tx: Transaction, items: Sequence[MasterKeys]) -> list[tuple[int, int] | Exception]:
     return [_rewrap(tx, keys) for keys in items]
 

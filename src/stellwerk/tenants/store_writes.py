@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Transaction, locking
 from stellwerk.errors import LimitReached, Unauthorized
-from stellwerk.tenants.quotas import Limits, refuse_bytes
+from stellwerk.tenants.quotas import Limits, limit_locks, refuse_bytes
 from stellwerk.tenants.tenants import refuse_locked
 
 
@@ -17,6 +17,7 @@ class StoreWrite:
     """Bytes of the store with the change; 0 for a deletion."""
 
 
+@locking(lambda write: limit_locks(write.limits, write.tenant))
 def admit_many(tx: Transaction, items: Sequence[StoreWrite]) -> list[None | Exception]:
     """The audit entry of a change is committed with its admission."""
     return [_admit(tx, item) for item in items]

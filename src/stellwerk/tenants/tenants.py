@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Lock, Transaction, locking
 from stellwerk.errors import Conflict, InvalidField, Unauthorized
 from stellwerk.ids import Clock
 from stellwerk.tenants.principals import LOCAL_TENANT, unknown_tenant
@@ -75,10 +75,12 @@ def refuse_locked(tx: Transaction, tenant: str) -> None:
         raise Unauthorized(LOCKED)
 
 
+@locking(lambda _: [Lock("tenants")])
 def make_many(tx: Transaction, items: Sequence[tuple[str, float]]) -> list[TenantInfo | Exception]:
     return [_make(tx, *item) for item in items]
 
 
+@locking(lambda _: [Lock("tenants")])
 def lock_many(tx: Transaction, items: Sequence[tuple[str, bool]]) -> list[None | Exception]:
     tx.run_many("lock_tenant", items)
     return [None] * len(items)

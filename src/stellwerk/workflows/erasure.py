@@ -11,7 +11,7 @@ import msgspec
 
 from stellwerk.agents.checkpoints.erasure import RewrittenStates, StateErasure, apply
 from stellwerk.api.services import Services
-from stellwerk.database.port import Row, Transaction
+from stellwerk.database.port import DOCUMENTS, Row, Transaction, locking, session_lock
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import AskUser, Envelope, Message, UserAnswer, decode, encode
 from stellwerk.envelope.packing import PACKED, expanded
@@ -177,6 +177,7 @@ def _state_erasure(erasure: Erasure) -> StateErasure:
 # On the writer's thread.
 
 
+@locking(lambda item: [session_lock(item.request.workflow_id), DOCUMENTS])
 def erase_many(tx: Transaction, items: Sequence[PreparedErasure]) -> list[list[Stored] | Exception]:
     return [_erase(tx, item) for item in items]
 

@@ -4,6 +4,7 @@ Everything here runs on a database thread, inside a transaction, and handles byt
 deserialises a value and never touches the event loop.
 """
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import msgspec
 
 from stellwerk.agents.checkpoints.chunking import Item, Parts, decode_parts, encode, join, names
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Transaction, locking, session_lock
 from stellwerk.errors import CorruptStore, Fenced
 
 REPLAYED = "replayed"
@@ -87,6 +88,7 @@ class PutWrites:
         return (name for *_, parts in self.writes for name in names(parts))
 
 
+@locking(lambda put: [session_lock(put.namespace.thread_id)])
 def put(tx: Transaction, puts: Sequence[Put | PutWrites]) -> list[None | Exception]:
     """Store checkpoints and pending writes.
 
@@ -235,10 +237,11 @@ def items_below(tx: Transaction, namespace: CheckpointNamespace, roots: Iterable
     return items
 
 
+@locking(lambda thread: [session_lock(thread[1])])
 def delete_threads(tx: Transaction, threads: Sequence[tuple[str, str]]) -> list[None]:
     for tenant, thread_id in threads:
         for table in ("checkpoints", "checkpoint_writes", "checkpoint_items"):
-            tx.run(f"forget_{table}", tenant, thread_id, -1)  # -1: no limit
+            tx.run(f"forget_{table}", tenant, thread_id, sys.maxsize)
     return [None] * len(threads)
 
 

@@ -78,7 +78,7 @@ SELECT channels FROM checkpoint WHERE tenant = ? AND thread_id = ?;
 SELECT parts FROM checkpoint_write WHERE tenant = ? AND thread_id = ?;
 
 -- name: items_of_thread
-SELECT name, CASE WHEN node THEN body END FROM checkpoint_item WHERE tenant = ? AND thread_id = ?;
+SELECT name, CASE WHEN node = 1 THEN body END FROM checkpoint_item WHERE tenant = ? AND thread_id = ?;
 
 What a user removed is taken out of every state that has it.
 

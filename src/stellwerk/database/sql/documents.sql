@@ -16,7 +16,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: upload_document
 INSERT INTO document (tenant, document_id, session_id, filename, mime, size, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET filename = excluded.filename, mime = excluded.mime;
+ON CONFLICT (tenant, document_id, session_id) DO UPDATE SET filename = excluded.filename, mime = excluded.mime;
 
 -- name: drop_document
 DELETE FROM document WHERE tenant = ? AND document_id = ? AND session_id = ?;

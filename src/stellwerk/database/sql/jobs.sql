@@ -9,7 +9,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?7) ON CONFLICT DO NOTHING;
 SELECT id, tenant FROM (
     SELECT id, tenant, next_at, row_number() OVER (PARTITION BY tenant ORDER BY next_at, id) AS turn
     FROM delivery WHERE state = 'pending' AND next_at <= ?1
-) WHERE turn <= ?2 ORDER BY turn, next_at LIMIT ?3;
+) AS turns WHERE turn <= ?2 ORDER BY turn, next_at LIMIT ?3;
 
 -- An attempt begins; if its process dies, another one begins at the given time.
 -- name: claim_delivery
@@ -34,7 +34,7 @@ SELECT state FROM delivery WHERE id = ? AND tenant = ?;
 
 -- name: delivery_page
 SELECT id, session_id, run_id, url, state, attempts, outcome, created_at, next_at, ended_at FROM delivery
-WHERE tenant = ?1 AND (created_at, id) < (?2, ?3) AND (?4 IS NULL OR session_id = ?4) AND (?5 IS NULL OR state = ?5)
+WHERE tenant = ?1 AND (created_at, id) < (?2, ?3) AND session_id = coalesce(?4, session_id) AND state = coalesce(?5, state)
 ORDER BY created_at DESC, id DESC LIMIT ?6;
 
 -- name: deliveries_pending

@@ -1,7 +1,7 @@
 The statements of the log. Every one that serves a reader names the tenant.
 
 -- name: create_session
-INSERT INTO session (id, tenant, system, user, format, touched, created_at, last_activity_at)
+INSERT INTO session (id, tenant, system, "user", format, touched, created_at, last_activity_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7);
 
 -- name: mark_workflow
@@ -28,8 +28,7 @@ WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: move_heads
 UPDATE session SET batch_no = head.value ->> 3, batch_end = head.value ->> 4, last_position = head.value ->> 5,
-    told = told + (head.value ->> 6), touched = ?2, last_activity_at = max(last_activity_at, coalesce(
-        (SELECT ts FROM event WHERE session_id = session.id AND position = head.value ->> 5), 0))
+    told = told + (head.value ->> 6), touched = ?2, last_activity_at = max(last_activity_at, head.value ->> 7)
 FROM json_each(?1) AS head WHERE session.id = head.value ->> 0;
 
 -- name: claim_positions
@@ -93,7 +92,7 @@ Sessions that are not at work, and in which nothing has happened for long. A for
 
 -- name: sessions_to_delete
 SELECT touched, id, last_position FROM session WHERE tenant = ?1 AND (touched, id) > (?3, ?4) AND created_at < ?2
-    AND (?6 IS NULL OR system = ?6)
+    AND system = coalesce(?6, system)
     AND coalesce((SELECT ts FROM event WHERE session_id = session.id ORDER BY position DESC LIMIT 1), 0) < ?2
     AND NOT EXISTS (SELECT 1 FROM run WHERE run.session_id = session.id AND run.state <> 'ended')
 ORDER BY touched, id LIMIT ?5;
@@ -105,7 +104,7 @@ WHERE session_id = ? AND position > ?
 ORDER BY position LIMIT ?;
 
 -- name: head
-SELECT last_position, epoch, system, created_at, user FROM session WHERE id = ? AND tenant = ?;
+SELECT last_position, epoch, system, created_at, "user" FROM session WHERE id = ? AND tenant = ?;
 
 -- name: heads
 SELECT id, last_position FROM session WHERE id IN (SELECT value FROM json_each(?));
@@ -125,7 +124,7 @@ INSERT INTO readiness (id, writes) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET 
 -- name: remember_answer
 INSERT INTO idempotency (tenant, session_id, key, request, answer, created_at) VALUES (?, ?, ?, ?, ?, ?);
 
--- name: forget_answer
+-- name: drop_answer
 DELETE FROM idempotency WHERE tenant = ? AND session_id = ? AND key = ?;
 
 -- name: recall_answer
@@ -143,7 +142,7 @@ UPDATE tombstone SET remains = NULL WHERE hash = ?;
 What belongs to a session goes with it: every statement named forget_… takes (tenant, session, how many rows).
 
 -- name: forget_events
-DELETE FROM event WHERE session_id = ?2 AND ?1 IS NOT NULL AND position IN
+DELETE FROM event WHERE session_id = ?2 AND ?1 <> '' AND position IN
     (SELECT position FROM event WHERE session_id = ?2 ORDER BY position LIMIT ?3);
 
 -- name: forget_idempotency

@@ -16,7 +16,7 @@ UPDATE run SET start_at = ?1, webhook = coalesce(?2, webhook) WHERE id = ?3 AND 
 
 -- name: webhook_of_run
 SELECT coalesce(run.webhook, tenant.webhook) AS url FROM run JOIN tenant ON tenant.name = run.tenant
-WHERE run.id = ? AND run.tenant = ? AND url IS NOT NULL;
+WHERE run.id = ? AND run.tenant = ? AND coalesce(run.webhook, tenant.webhook) IS NOT NULL;
 
 -- name: a_delayed_run_is_due
 SELECT 1 FROM run WHERE state = 'waiting' AND start_at <= ? LIMIT 1;
@@ -69,15 +69,20 @@ SELECT id, session_id, tenant, position, attempt, epoch FROM (
         SELECT id FROM run AS first WHERE first.state <> 'ended' AND first.tenant = whose.tenant
             AND first.state = 'waiting' AND coalesce(first.start_at, ?2) <= ?2 ORDER BY queued_at, id LIMIT ?1
     )
-) ORDER BY turn, served_at, queued_at, id LIMIT ?1;
+) AS turns ORDER BY turn, served_at, queued_at, id LIMIT ?1;
 
 -- name: sessions_at_work
 SELECT DISTINCT session_id FROM run WHERE state <> 'ended' AND tenant = ?;
 
+-- name: states_of_runs
+SELECT id, state, epoch FROM run WHERE id IN (SELECT value FROM json_each(?));
+
+-- Of processes that are gone.
 -- name: runs_running
 SELECT id, session_id, tenant, position, attempt, epoch FROM run
 WHERE state <> 'ended' AND state = 'running' ORDER BY queued_at, id;
 
+-- Of this process.
 -- name: leases_running
 SELECT tenant, session_id, id, epoch FROM run WHERE state <> 'ended' AND state = 'running';
 
@@ -99,7 +104,7 @@ WHERE id = ? AND tenant = ?;
 
 -- Put back into the queue by its driver. A run that was paused has no epoch while it waits; any other keeps its last one.
 -- name: release_run
-UPDATE run SET state = 'waiting', attempt = attempt + ?, epoch = CASE WHEN ? THEN 0 ELSE epoch END,
+UPDATE run SET state = 'waiting', attempt = attempt + ?, epoch = CASE WHEN ? <> 0 THEN 0 ELSE epoch END,
     seconds = seconds + max(0.0, coalesce(? - begun_at, 0.0))
 WHERE id = ? AND tenant = ? AND state = 'running' AND epoch = ?;
 
@@ -145,12 +150,12 @@ SELECT id, trace_id, state, position, start_at, start, end_position,
 FROM (
     SELECT run.*, event.body AS start, CASE state WHEN 'ended' THEN (
         SELECT position FROM event WHERE session_id = ?1 AND type = 'run_end' AND position > run.position AND position <
-            coalesce((SELECT position FROM run AS next WHERE session_id = ?1 AND next.round = run.round + 1), 9e18)
+            coalesce((SELECT position FROM run AS next WHERE session_id = ?1 AND next.round = run.round + 1), 9223372036854775807)
         ORDER BY position DESC LIMIT 1
     ) END AS end_position
     FROM run JOIN event ON event.session_id = run.session_id AND event.position = run.position
     WHERE run.id = ?3 AND run.session_id = ?1 AND run.tenant = ?2
-);
+) AS found;
 
 -- name: runs_of_session
 SELECT id, trace_id, state, position, start_at, start, end_position,
@@ -158,12 +163,12 @@ SELECT id, trace_id, state, position, start_at, start, end_position,
 FROM (
     SELECT run.*, event.body AS start, CASE state WHEN 'ended' THEN (
         SELECT position FROM event WHERE session_id = ?1 AND type = 'run_end' AND position > run.position AND position <
-            coalesce((SELECT position FROM run AS next WHERE session_id = ?1 AND next.round = run.round + 1), 9e18)
+            coalesce((SELECT position FROM run AS next WHERE session_id = ?1 AND next.round = run.round + 1), 9223372036854775807)
         ORDER BY position DESC LIMIT 1
     ) END AS end_position
     FROM run JOIN event ON event.session_id = run.session_id AND event.position = run.position
     WHERE run.session_id = ?1 AND run.tenant = ?2 ORDER BY run.round DESC LIMIT ?3 OFFSET ?4
-) ORDER BY round DESC;
+) AS found ORDER BY round DESC;
 
 -- name: empty_inbox
 DELETE FROM inbox WHERE session_id = ? AND tenant = ?;
@@ -203,11 +208,11 @@ SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_start' AN
 -- name: starts_of_runs
 SELECT body FROM (
     SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_start'
-        AND position < coalesce((SELECT position FROM run WHERE session_id = ?1 ORDER BY round LIMIT 1), 9e18)
+        AND position < coalesce((SELECT position FROM run WHERE session_id = ?1 ORDER BY round LIMIT 1), 9223372036854775807)
     UNION ALL
     SELECT event.position, event.body FROM run
     JOIN event ON event.session_id = run.session_id AND event.position = run.position WHERE run.session_id = ?1
-) WHERE EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
+) AS starts WHERE EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?2) ORDER BY position;
 
 -- name: ends_of_runs
 SELECT position, body FROM event WHERE session_id = ?1 AND type = 'run_end'
@@ -260,7 +265,7 @@ SELECT state FROM standing WHERE session_id = ? AND tenant = ?;
 -- The first message is the title. It is near the beginning of a log; if it was removed, no other is looked for far away.
 -- The page is cut out first: sorted as a whole, each session of the tenant would have its message looked up.
 -- name: standings
-SELECT page.id, page.system, page.user, page.created_at, page.last_activity_at, page.last_position, standing.state,
+SELECT page.id, page.system, page."user", page.created_at, page.last_activity_at, page.last_position, standing.state,
     (SELECT body FROM event WHERE session_id = page.id AND position <= 100 AND type = 'message'
         AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1),
     (SELECT CASE state WHEN 'waiting' THEN start_at END FROM run WHERE session_id = page.id ORDER BY round DESC LIMIT 1)
@@ -269,14 +274,14 @@ FROM (SELECT * FROM session WHERE tenant = ? AND (last_activity_at, id) < (?, ?)
 LEFT JOIN standing ON standing.session_id = page.id ORDER BY page.last_activity_at DESC, page.id DESC;
 
 -- name: session_standing
-SELECT session.id, session.system, session.user, session.created_at, session.last_activity_at, session.last_position,
+SELECT session.id, session.system, session."user", session.created_at, session.last_activity_at, session.last_position,
     standing.state, NULL,
     (SELECT CASE state WHEN 'waiting' THEN start_at END FROM run WHERE session_id = session.id ORDER BY round DESC LIMIT 1)
 FROM session LEFT JOIN standing ON standing.session_id = session.id
 WHERE session.id = ? AND session.tenant = ?;
 
 -- name: session_shown
-SELECT session.id, session.system, session.user, session.created_at, session.last_activity_at, session.last_position,
+SELECT session.id, session.system, session."user", session.created_at, session.last_activity_at, session.last_position,
     standing.state,
     (SELECT body FROM event WHERE session_id = session.id AND position <= 100 AND type = 'message'
         AND instr(body, '"role":"user"') > 0 AND instr(body, '"content":[]') = 0 ORDER BY position LIMIT 1),
@@ -293,25 +298,25 @@ SELECT body FROM event WHERE session_id = ?1 AND type IN (SELECT value FROM json
     AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND tenant = ?3) ORDER BY position;
 
 -- name: newest_system
-SELECT version, digest, body, created_at FROM system WHERE tenant = ? AND name = ? AND NOT withdrawn
+SELECT version, digest, body, created_at FROM system WHERE tenant = ? AND name = ? AND withdrawn = 0
 ORDER BY version DESC LIMIT 1;
 
 -- name: last_system
 SELECT version, digest FROM system WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1;
 
 -- name: system_names
-SELECT DISTINCT name FROM system WHERE tenant = ? AND NOT withdrawn ORDER BY name LIMIT 50;
+SELECT DISTINCT name FROM system WHERE tenant = ? AND withdrawn = 0 ORDER BY name LIMIT 50;
 
 -- name: systems
 SELECT name, max(version), min(created_at), max(created_at) FROM system
-WHERE tenant = CASE WHEN name IN (SELECT value FROM json_each(?5)) THEN ?4 ELSE ?1 END AND name > ?2 AND NOT withdrawn
+WHERE tenant = CASE WHEN name IN (SELECT value FROM json_each(?5)) THEN ?4 ELSE ?1 END AND name > ?2 AND withdrawn = 0
 GROUP BY name ORDER BY name LIMIT ?3;
 
 -- name: system_version
 SELECT body, created_at FROM system WHERE tenant = ? AND name = ? AND version = ?;
 
 -- name: system_versions
-SELECT version FROM system WHERE tenant = ? AND name = ? AND NOT withdrawn ORDER BY version;
+SELECT version FROM system WHERE tenant = ? AND name = ? AND withdrawn = 0 ORDER BY version;
 
 -- name: system_bodies
 SELECT name, version, body FROM system WHERE tenant = ? AND name = ?;
@@ -323,11 +328,11 @@ SELECT tenant, name FROM system UNION SELECT tenant, system FROM session;
 INSERT INTO system (tenant, name, version, digest, body, created_at) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: reinstate_system
-UPDATE system SET withdrawn = 0 WHERE tenant = ? AND name = ? AND version = ? AND withdrawn;
+UPDATE system SET withdrawn = 0 WHERE tenant = ? AND name = ? AND version = ? AND withdrawn = 1;
 
 -- name: withdraw_system
-UPDATE system SET withdrawn = 1 WHERE tenant = ? AND name = ? AND NOT withdrawn;
+UPDATE system SET withdrawn = 1 WHERE tenant = ? AND name = ? AND withdrawn = 0;
 
 -- name: purge_systems
-DELETE FROM system WHERE withdrawn AND NOT EXISTS
+DELETE FROM system WHERE withdrawn = 1 AND NOT EXISTS
     (SELECT 1 FROM session WHERE session.tenant = system.tenant AND session.system = system.name);

@@ -11,7 +11,7 @@ SELECT count(*) FROM secret WHERE tenant = ?1 AND NOT (system = ?2 AND name = ?3
 
 -- name: put_secret
 INSERT INTO secret (tenant, system, name, key, sealed, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
-ON CONFLICT DO UPDATE SET key = excluded.key, sealed = excluded.sealed, updated_at = excluded.updated_at;
+ON CONFLICT (tenant, system, name) DO UPDATE SET key = excluded.key, sealed = excluded.sealed, updated_at = excluded.updated_at;
 
 -- name: delete_secret
 DELETE FROM secret WHERE tenant = ? AND system = ? AND name = ?;

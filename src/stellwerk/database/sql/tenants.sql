@@ -13,14 +13,14 @@ SELECT number FROM tenant WHERE name = ?;
 UPDATE tenant SET locked = ?2 WHERE name = ?1;
 
 -- name: tenant_is_locked
-SELECT 1 FROM tenant WHERE name = ? AND locked;
+SELECT 1 FROM tenant WHERE name = ? AND locked = 1;
 
 -- name: insert_key
-INSERT INTO api_key (id, tenant, name, user, role, scopes, hash, created_at, expires_at)
+INSERT INTO api_key (id, tenant, name, "user", role, scopes, hash, created_at, expires_at)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM tenant WHERE name = ?2);
 
 -- name: keys
-SELECT id, tenant, name, user, role, scopes, hash, created_at, expires_at, revoked_at, last_used
+SELECT id, tenant, name, "user", role, scopes, hash, created_at, expires_at, revoked_at, last_used
 FROM api_key ORDER BY created_at, id;
 
 -- name: valid_keys_named

@@ -12,7 +12,7 @@ with its session. Seconds are those in which it was under way: not in the queue,
 
 -- name: count_usage
 WITH told AS (
-    SELECT run.tenant, session.user, session.system, event.type, event.ts,
+    SELECT run.tenant, session."user", session.system, event.type, event.ts,
         CASE event.type WHEN 'llm_end' THEN CAST(event.body AS TEXT) ->> '$.payload.usage' END AS spent,
         CASE event.position WHEN session.last_position
             THEN run.seconds + max(0.0, coalesce(event.ts - run.begun_at, 0.0)) ELSE 0.0 END AS seconds
@@ -21,9 +21,9 @@ WITH told AS (
         AND (event.type IN ('run_start', 'llm_end', 'tool_end') OR event.position = session.last_position)
     WHERE run.id = ?1 AND run.tenant = ?2
 )
-INSERT INTO usage (tenant, day, user, system, model,
+INSERT INTO usage (tenant, day, "user", system, model,
     model_calls, input_tokens, output_tokens, tool_calls, runs, seconds)
-SELECT tenant, date(ts, 'unixepoch'), coalesce(user, ''), system, coalesce(spent ->> '$.model', ''),
+SELECT tenant, date(ts, 'unixepoch'), coalesce("user", ''), system, coalesce(spent ->> '$.model', ''),
     sum(type = 'llm_end'),
     sum(coalesce(spent ->> '$.input_tokens', 0)),
     sum(coalesce(spent ->> '$.output_tokens', 0)),
@@ -31,7 +31,7 @@ SELECT tenant, date(ts, 'unixepoch'), coalesce(user, ''), system, coalesce(spent
     sum(type = 'run_start'),
     sum(seconds)
 FROM told GROUP BY 2, 5
-ON CONFLICT (tenant, day, user, system, model) DO UPDATE SET
+ON CONFLICT (tenant, day, "user", system, model) DO UPDATE SET
     model_calls = usage.model_calls + excluded.model_calls,
     input_tokens = usage.input_tokens + excluded.input_tokens,
     output_tokens = usage.output_tokens + excluded.output_tokens,
@@ -55,9 +55,9 @@ FROM (
 ) AS own WHERE session.id = own.session_id;
 
 -- name: usage_page
-SELECT day, nullif(user, ''), system, nullif(model, ''), model_calls, input_tokens, output_tokens, tool_calls, runs,
+SELECT day, nullif("user", ''), system, nullif(model, ''), model_calls, input_tokens, output_tokens, tool_calls, runs,
     round(seconds, 3) FROM usage
-WHERE tenant = ?1 AND day >= ?2 ORDER BY day DESC, user, system, model LIMIT ?3 OFFSET ?4;
+WHERE tenant = ?1 AND day >= ?2 ORDER BY day DESC, "user", system, model LIMIT ?3 OFFSET ?4;
 
 What each tenant has used on a day: by runs that are over, and by those that are not, as far as it is in the log.
 
@@ -73,7 +73,7 @@ SELECT tenant, sum(steps), sum(tokens), sum(seconds) FROM (
     FROM run JOIN event ON event.session_id = run.session_id AND event.position >= run.position
         AND event.type = 'llm_end' AND date(event.ts, 'unixepoch') = ?1
     WHERE run.state <> 'ended'
-) GROUP BY tenant;
+) AS used GROUP BY tenant;
 
 What is kept of the runs that are over, and the events of its last run if that is not over; and how many bytes it holds.
 
@@ -81,7 +81,7 @@ What is kept of the runs that are over, and the events of its last run if that i
 WITH own AS (
     SELECT position, seconds FROM (
         SELECT position, seconds, state FROM run WHERE session_id = ?1 AND tenant = ?2 ORDER BY round DESC LIMIT 1
-    ) WHERE state <> 'ended'
+    ) AS newest WHERE state <> 'ended'
 ), spent AS (
     SELECT count(*) AS steps, coalesce(sum(coalesce(CAST(body AS TEXT) ->> '$.payload.usage.input_tokens', 0)
         + coalesce(CAST(body AS TEXT) ->> '$.payload.usage.output_tokens', 0)), 0) AS tokens

@@ -3,11 +3,11 @@ The statements of workflows: sessions in which something was said, as a list sho
 A page is cut out first, by an index; those that were started as workflows have one of their own.
 
 -- name: workflow_page
-SELECT session.id, session.user, standing.state FROM session JOIN standing ON standing.session_id = session.id
+SELECT session.id, session."user", standing.state FROM session JOIN standing ON standing.session_id = session.id
 WHERE session.tenant = ? AND session.id < ? ORDER BY session.id DESC LIMIT ?;
 
 -- name: workflow_page_without_chats
-SELECT session.id, session.user, standing.state FROM session JOIN standing ON standing.session_id = session.id
+SELECT session.id, session."user", standing.state FROM session JOIN standing ON standing.session_id = session.id
 WHERE session.tenant = ? AND session.id < ? AND session.workflow = 1 ORDER BY session.id DESC LIMIT ?;
 
 The first message is near the beginning of a log. What moves the last activity is near its end: whatever is behind

@@ -18,7 +18,7 @@ import structlog
 from croniter import CroniterError, croniter
 
 from stellwerk.agents.runtime.conversation import RunParameters, Turn
-from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.database.port import Database, Lock, Row, Transaction, locking
 from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError, StorageFull, StorageGone
 from stellwerk.ids import Clock, SortableIds, digest_id
 from stellwerk.log.durable import DurableLog
@@ -301,6 +301,7 @@ def _local(spec: CronSpec, at: float) -> datetime:
     return datetime.fromtimestamp(at, ZoneInfo(spec.timezone))
 
 
+@locking(lambda new: [Lock("crons", new.tenant)])
 def create_many(tx: Transaction, items: Sequence[_NewCron]) -> list[None | Exception]:
     return [_create(tx, new) for new in items]
 
