@@ -48,7 +48,7 @@ PACKAGE_CAPS = {
     "log": 779,
     "ops": 470,
     "processes": 450,
-    "protocols": 4960,
+    "protocols": 5030,
     "redaction": 379,
     "runs": 5060,
     "spec": 2554,
