@@ -17,11 +17,12 @@ from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
 from stellwerk.api.schema.shared import TEXT_LIMIT, Json
 from stellwerk.api.services import Services
 from stellwerk.api.streams.reader import WHOLE
+from stellwerk.database.port import Transaction
 from stellwerk.dialects.ai_sdk.messages import UIMessages
 from stellwerk.dialects.ai_sdk.stream import DIALECT, UIStreamOptions
 from stellwerk.dialects.ai_sdk.texts import message_of, text_end
 from stellwerk.dialects.base import Cursor, Dialect, translate
-from stellwerk.envelope.model import Envelope, RunEnd, RunStart
+from stellwerk.envelope.model import Envelope, RunEnd, RunStart, decode
 from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError
 from stellwerk.protocols.protocol import Protocol
@@ -29,6 +30,7 @@ from stellwerk.protocols.requests import body_of, store_data_url
 from stellwerk.protocols.run_streams import FollowedRun, run_of, stream_of_run
 from stellwerk.protocols.threads import find_thread, open_thread
 from stellwerk.runs.commands import Accepted
+from stellwerk.runs.replacing import said_as
 from stellwerk.tenants.principals import Principal
 
 HEADERS = {"x-vercel-ai-ui-message-stream": "v1", "Cache-Control": "no-cache"}
@@ -36,6 +38,8 @@ RESUMABLE = 600
 """Seconds after its end in which a message can still be resumed: a client that lost its connection does not
 know whether what it has is the whole."""
 
+_CHANGED = "."
+"""Between the id of a message and the run that it replaced: a client keeps the id of a message that it changes."""
 _Range = Sequence[tuple[int, Envelope]]
 _ENDS = ("text-end", "reasoning-end")
 _TEXTS = ("text-start", "text-delta", "reasoning-start", "reasoning-delta")
@@ -66,6 +70,14 @@ class UIMessage(msgspec.Struct):
     id: str
     role: Literal["system", "user", "assistant"]
     parts: list[UIPart] = []
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if part.type == "text" and part.text)
+
+    @property
+    def files(self) -> list[UIPart]:
+        return [part for part in self.parts if part.type == "file"]
 
 
 class ChatRequest(msgspec.Struct):
@@ -114,11 +126,13 @@ def _add_commands(router: APIRouter, services: Services) -> None:
         body = await body_of(request, ChatRequest)
         message = _last(body)
         dialect = _dialect(request)
-        if body.trigger == "regenerate-message":
-            return await _regenerated(services, who, system, body, dialect)
+        is_changed = message.role == "user" and body.message_id == message.id
+        if body.trigger == "regenerate-message" or is_changed:
+            run = await _once_more(services, who, system, body, message, _options(request).files)
+            return await stream_of_run(services, run, dialect, headers=HEADERS)
         if message.role == "assistant":
             return await _answered(services, who, system, body, message, dialect)
-        run, is_answer = await _sent(services, who, system, body, message)
+        run, is_answer = await _sent(services, who, system, body, message, _options(request).files)
         if is_answer:
             dialect = _dialect_apart(dialect, run.run_id)
         return await stream_of_run(services, run, dialect, headers=HEADERS)
@@ -189,23 +203,17 @@ async def _session(services: Services, who: Principal, system: str, chat_id: str
 
 
 async def _sent(
-    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage
+    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage, own: str
 ) -> tuple[FollowedRun, bool]:
     """The run of a message of the user, and whether the message answers a question."""
-    text = "\n".join(part.text for part in message.parts if part.type == "text" and part.text)
-    if len(text) > TEXT_LIMIT:
-        raise InvalidField(f"messages: a text has at most {TEXT_LIMIT} characters; send a file", field="messages")
-    files = [part for part in message.parts if part.type == "file"]
-    if not text and not files:
-        raise InvalidField("messages: the last one has neither text nor a file", field="messages")
+    _check(message)
     async with open_thread(services, who, body.id, system) as thread:
         is_busy = thread.session.status == "running" and not thread.session.awaiting_user_input
-        documents = [await store_data_url(services, who, part.url, part.filename) for part in files]
         accepted: Accepted = await services.sessions.send(
             who.tenant,
             thread.session.id,
-            text,
-            documents=documents,
+            message.text,
+            documents=[await _document(services, who, part, own) for part in message.files],
             if_busy="enqueue" if is_busy else "reject",
             message_id=message.id,
         )
@@ -215,26 +223,57 @@ async def _sent(
     return run, accepted.ask_id is not msgspec.UNSET
 
 
-async def _regenerated(
-    services: Services, who: Principal, system: str, body: ChatRequest, dialect: Dialect
-) -> Response:
+def _check(message: UIMessage) -> None:
+    if len(message.text) > TEXT_LIMIT:
+        raise InvalidField(f"messages: a text has at most {TEXT_LIMIT} characters; send a file", field="messages")
+    if not message.text and not message.files:
+        raise InvalidField("messages: the last one has neither text nor a file", field="messages")
+
+
+async def _document(services: Services, who: Principal, part: UIPart, own: str) -> str:
+    """The id of a file, which is stored now, or was when the message was sent that is changed."""
+    if part.url.startswith(own):
+        return part.url.removeprefix(own)
+    return await store_data_url(services, who, part.url, part.filename)
+
+
+async def _once_more(
+    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage, own: str
+) -> FollowedRun:
+    """The run that answers a message again, or the changed message in its place; later rounds are replaced too."""
     session_id = await _session(services, who, system, body.id)
-    await _check_is_last(services, who, session_id, body)
-    accepted = await services.sessions.regenerate(who.tenant, session_id)
-    run = FollowedRun(who, session_id, accepted.run_id, accepted.after)
-    return await stream_of_run(services, run, dialect, headers=HEADERS)
+    if message.role != "user":
+        accepted: Accepted = await services.sessions.regenerate(who.tenant, session_id)
+    else:
+        run_id, text = await services.database.read(lambda tx: _answered_by(tx, who.tenant, session_id, message.id))
+        if message.text == text:
+            accepted = await services.sessions.regenerate(who.tenant, session_id, run_id=run_id)
+        else:
+            _check(message)
+            accepted = await services.sessions.send(
+                who.tenant,
+                session_id,
+                message.text,
+                documents=[await _document(services, who, part, own) for part in message.files],
+                message_id=f"{message.id}{_CHANGED}{run_id}",
+                replaces=run_id,
+            )
+    return FollowedRun(who, session_id, accepted.run_id, accepted.after)
 
 
-async def _check_is_last(services: Services, who: Principal, session_id: str, body: ChatRequest) -> None:
-    """
+def _answered_by(tx: Transaction, tenant: str, session_id: str, message_id: str) -> tuple[str, str]:
+    """The newest run that answers a message, as it was sent or changed, and the text of that.
+
     Raises:
-        Conflict: the client wants an earlier answer than the last once more.
+        Conflict: no run answers it.
     """
-    wanted = _last(body)
-    trace = await _trace(services, who, session_id)
-    last = {each.payload.message_id for _, each in trace.envelopes if isinstance(each, RunStart)}
-    if wanted.role == "user" and wanted.id not in last:
-        raise Conflict("only the last answer can be made once more", code="not_the_last")
+    for _, body in reversed(tx.rows("starts_naming", session_id, message_id, tenant)):
+        start = decode(body)
+        named = start.payload.message_id if isinstance(start, RunStart) else None
+        if named is not None and named.partition(_CHANGED)[0] == message_id:
+            said = said_as(tx, tenant, session_id, named)
+            return start.call_id, said[0].text if said else ""
+    raise Conflict("no answer to this message is known; send it as a new one", code="no_run")
 
 
 async def _answered(

@@ -87,6 +87,13 @@ async function rest(chat) {
 export const send = ({ tab, message, options }, emit) =>
   during(tab, emit, (chat) => chat.sendMessage(typeof message === "string" ? { text: message } : message, options));
 export const regenerate = ({ tab, messageId }, emit) => during(tab, emit, (chat) => chat.regenerate({ messageId }));
+// As templates edit a message: the list is changed, and the answer made once more.
+export const rewrite = ({ tab, messageId, text }, emit) =>
+  during(tab, emit, (chat) => {
+    const place = chat.messages.findIndex((message) => message.id === messageId);
+    chat.messages = [...chat.messages.slice(0, place), { ...chat.messages[place], parts: [{ type: "text", text }] }];
+    return chat.regenerate();
+  });
 export const resume = ({ tab }, emit) => during(tab, emit, (chat) => chat.resumeStream());
 export const stop = ({ tab }) => during(tab, undefined, (chat) => chat.stop());
 export const answer = ({ tab, output }, emit) => during(tab, emit, (chat) => chat.addToolOutput(output));

@@ -13,7 +13,7 @@ const { createRoot } = await import("react-dom/client");
 const { useChat } = await import("@ai-sdk/react");
 const sdk = await import("ai");
 const { AssistantRuntimeProvider } = await import("@assistant-ui/react");
-const { useChatRuntime } = await import("@assistant-ui/react-ai-sdk");
+const { useAISDKRuntime } = await import("@assistant-ui/react-ai-sdk");
 
 const automatic = (options) =>
   sdk.lastAssistantMessageIsCompleteWithToolCalls(options) ||
@@ -21,55 +21,145 @@ const automatic = (options) =>
 
 const tabs = new Map();
 
-// A page that shows a chat: `kind` is "useChat" or "assistant-ui".
-export async function open({ tab, kind, url, id, headers = {}, messages = [] }) {
+// As docs/protocols/assistant-ui.md has it: stop ends the run, not only the request.
+const stopping = (chat, url, headers) => ({
+  ...chat,
+  stop: () => Promise.all([chat.stop(), fetch(`${url}/${chat.id}/stop`, { method: "POST", headers })]),
+});
+
+// A page that shows a chat: `kind` is "useChat" or "assistant-ui". With `load`, it has the messages of the server first.
+export async function open({ tab, kind, url, id, headers = {}, load = false }) {
+  const loaded = load ? await fetch(`${url}/${id}`, { headers }) : undefined;
+  let asked = false;
+  const watched = async (address, init) => {
+    const response = await fetch(address, init);
+    asked = true;
+    return response;
+  };
   const options = {
     id,
-    messages,
-    transport: new sdk.DefaultChatTransport({ api: url, headers }),
+    messages: loaded ? await loaded.json() : [],
+    transport: new sdk.DefaultChatTransport({ api: url, headers, fetch: watched }),
     sendAutomaticallyWhen: automatic,
+    resume: true,
   };
-  const shown = { current: undefined, renders: 0 };
+  const page = { kind, chat: undefined, runtime: undefined };
   const Chat = () => {
-    const chat = useChat({ ...options, resume: true });
+    const chat = stopping(useChat(options), url, headers);
     useEffect(() => {
-      shown.current = chat;
-      shown.renders += 1;
+      page.chat = chat;
     });
     return null;
   };
   const Assistant = () => {
-    const runtime = useChatRuntime(options);
+    const chat = stopping(useChat(options), url, headers);
+    const runtime = useAISDKRuntime(chat);
     useEffect(() => {
-      shown.current = runtime;
+      Object.assign(page, { chat, runtime });
     });
     return createElement(AssistantRuntimeProvider, { runtime }, null);
   };
-  const root = createRoot(page.window.document.body.appendChild(page.window.document.createElement("div")));
-  root.render(createElement(kind === "useChat" ? Chat : Assistant));
-  tabs.set(tab, { shown, root, kind });
-  await until(() => shown.current);
+  page.root = createRoot(window.document.body.appendChild(window.document.createElement("div")));
+  page.root.render(createElement(kind === "useChat" ? Chat : Assistant));
+  tabs.set(tab, page);
+  await until(() => asked && page.chat.status !== "submitted"); // whether there is an answer to follow
   return null;
 }
 
-export async function send({ tab, text }) {
-  const { shown, kind } = tabs.get(tab);
-  if (kind === "useChat") shown.current.sendMessage({ text });
-  else shown.current.thread.append(text);
-  return null;
+// What a user sees: the texts, the calls of tools and the error of the last message.
+function view({ kind, chat, runtime }) {
+  if (kind === "useChat") {
+    const parts = chat.messages.at(-1)?.parts ?? [];
+    const tools = parts.filter((part) => part.type === "dynamic-tool");
+    return {
+      running: chat.status === "submitted" || chat.status === "streaming",
+      roles: chat.messages.map((message) => message.role),
+      text: textOf(parts),
+      types: parts.map((part) => part.type),
+      tools: tools.map((part) => ({
+        id: part.toolCallId,
+        name: part.toolName,
+        args: part.input,
+        result: part.output ?? null,
+        approval: part.approval ?? null,
+      })),
+      error: chat.error?.message ?? null,
+    };
+  }
+  const { messages, isRunning } = runtime.thread.getState();
+  const last = messages.at(-1);
+  const parts = last?.content ?? [];
+  return {
+    running: isRunning,
+    roles: messages.map((message) => message.role),
+    text: textOf(parts),
+    types: parts.map((part) => part.type),
+    tools: parts
+      .filter((part) => part.type === "tool-call")
+      .map((part) => ({
+        id: part.toolCallId,
+        name: part.toolName,
+        args: part.args,
+        result: part.result ?? null,
+        approval: part.approval ?? null,
+      })),
+    error: last?.status?.reason === "error" ? String(last.status.error?.message ?? last.status.error) : null,
+  };
 }
 
-// What the page shows once its last text has this in it and it is at rest.
-export async function shows({ tab, text }, emit) {
-  const { shown, kind } = tabs.get(tab);
-  const state = () => (kind === "useChat" ? shown.current : shown.current.thread.getState());
-  const last = () => state().messages.at(-1);
-  const parts = () => (last()?.role === "assistant" ? last()[kind === "useChat" ? "parts" : "content"] : []);
-  const said = () => parts().filter((part) => part.type === "text").map((part) => part.text).join("");
-  await until(() => said().length > 0);
-  emit("text", said());
-  await until(() => (kind === "useChat" ? state().status === "ready" : !state().isRunning) && said().includes(text));
-  return { text: said(), messages: state().messages.length, types: parts().map((part) => part.type) };
+const textOf = (parts) =>
+  parts
+    .filter((part) => part.type === "text")
+    .map((part) => part.text)
+    .join("");
+
+const part = ({ runtime }, toolCallId) => runtime.thread.getMessageByIndex(-1 + runtime.thread.getState().messages.length).getMessagePartByToolCallId(toolCallId);
+
+export async function send({ tab, text }, emit) {
+  const page = tabs.get(tab);
+  if (page.kind === "useChat") page.chat.sendMessage({ text });
+  else page.runtime.thread.append(text);
+  return rest(page, emit);
+}
+
+export async function answer({ tab, id, name, output }) {
+  const page = tabs.get(tab);
+  if (page.kind === "useChat") page.chat.addToolOutput({ tool: name, toolCallId: id, output });
+  else part(page, id).addToolResult(output);
+  return rest(page);
+}
+
+export async function approve({ tab, id, approval, approved, decisions }) {
+  const page = tabs.get(tab);
+  const response = { id: approval, approved, options: { body: { decisions } } };
+  if (page.kind === "useChat" || decisions) page.chat.addToolApprovalResponse(response);
+  else part(page, id).respondToToolApproval({ approved });
+  return rest(page);
+}
+
+export async function stop({ tab }) {
+  const page = tabs.get(tab);
+  if (page.kind === "useChat") page.chat.stop();
+  else page.runtime.thread.cancelRun();
+  return rest(page);
+}
+
+// A tab that was opened in mid-run, until it is at rest.
+export const shows = ({ tab }, emit) => rest(tabs.get(tab), emit);
+
+// Until the page is at rest; `emit("text")` once there is an answer. Automatic requests begin some ticks later.
+async function rest(page, emit) {
+  const before = page.chat.messages.length;
+  await until(() => view(page).running || page.chat.messages.length > before, 1000);
+  for (let idle = 0; idle < 10; idle = view(page).running ? 0 : idle + 1) {
+    const { text, roles } = view(page);
+    if (emit && text && roles.at(-1) === "assistant") {
+      emit("text", text);
+      emit = undefined;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return view(page);
 }
 
 export async function close({ tab }) {
@@ -77,6 +167,8 @@ export async function close({ tab }) {
   return null;
 }
 
-async function until(what) {
-  while (!what()) await new Promise((resolve) => setTimeout(resolve, 10));
+async function until(what, most = 60_000) {
+  for (const end = Date.now() + most; !what() && Date.now() < end; ) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }
