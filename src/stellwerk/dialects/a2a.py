@@ -16,6 +16,7 @@ from stellwerk.envelope.payloads import Asked, FilePart, Said
 
 SUBMITTED, WORKING, INPUT_REQUIRED = "TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_INPUT_REQUIRED"
 COMPLETED, FAILED, CANCELED = "TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED"
+CUT_OFF = "cut_off"
 OVER = frozenset({COMPLETED, FAILED, CANCELED})
 _ENDS = {"completed": COMPLETED, "failed": FAILED, "stopped": CANCELED, "awaiting_user": INPUT_REQUIRED}
 _AGENT = "ROLE_AGENT"
@@ -36,6 +37,8 @@ class TaskTranslator:
     """Model calls of the outermost agent under way, with their text."""
     _text: str = ""
     """Of the last artifact that a model wrote."""
+    _cut_off: list[str] = field(default_factory=list)
+    """Artifacts of model calls that failed or were cut off, which are emptied when the model is called again."""
     _asked: list[Asked] = field(default_factory=list)
     _is_input: bool = False
     """What comes at the beginning of a run are the user's files."""
@@ -91,12 +94,20 @@ class TaskTranslator:
         match envelope:
             case m.LlmStart(payload=called) if envelope.parent_id == self._run and not called.draft:
                 self._outer[call_id] = ""
+                for gone in self._cut_off:
+                    yield self._artifact(gone, {"text": ""}, last=True, metadata={"phase": CUT_OFF})
+                self._cut_off.clear()
             case m.LlmToken(payload=token) if call_id in self._outer and token.kind == "text" and token.text:
                 yield self._artifact(call_id, {"text": token.text}, append=bool(self._outer[call_id]))
                 self._outer[call_id] += token.text
             case m.LlmEnd(payload=ended) if self._outer.get(call_id):
-                self._text = self._outer.pop(call_id)
+                text = self._outer.pop(call_id)
                 phase = "commentary" if ended.tool_calls else "answer"
+                if ended.status == "ok":
+                    self._text = text
+                else:
+                    phase = CUT_OFF
+                    self._cut_off.append(call_id)
                 yield self._artifact(call_id, {"text": ""}, append=True, last=True, metadata={"phase": phase})
 
     def _end(self, end: m.RunEnd) -> Iterator[Chunk]:
@@ -179,7 +190,9 @@ class TaskView:
     def _add(self, update: Chunk) -> None:
         new = update["artifact"]
         known = self._artifacts.get(new["artifactId"])
-        if known is None or not update["append"]:
+        if new.get("metadata") == {"phase": CUT_OFF} and not update["append"]:
+            self._artifacts.pop(new["artifactId"], None)
+        elif known is None or not update["append"]:
             self._artifacts[new["artifactId"]] = {**new, "parts": [dict(part) for part in new["parts"]]}
         else:
             known["parts"][0]["text"] += new["parts"][0]["text"]

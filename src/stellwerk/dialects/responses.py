@@ -2,7 +2,9 @@
 
 Each model call of the outermost agent that writes text is a message, of the phase ``commentary`` if it
 calls tools afterwards, else ``final_answer``. Its reasoning is an item with a summary. A question is a
-message: the next request in the conversation is its answer. Tools and sub-agents are not shown.
+message: the next request in the conversation is its answer. Tools and sub-agents are not shown. What a
+model call wrote that failed or was cut off is an incomplete item, which the response has only if nothing
+follows it.
 """
 
 from collections.abc import Iterator
@@ -45,9 +47,9 @@ class _Item:
 
     def content(self, status: str, phase: str | None = None) -> Chunk:
         if self.kind == "reasoning":
-            summary = [{"type": "summary_text", "text": self.text}] if status == "completed" else []
+            summary = [] if status == "in_progress" else [{"type": "summary_text", "text": self.text}]
             return {"id": self.id, "type": "reasoning", "summary": summary, "status": status}
-        said = [_text_part(self.text)] if status == "completed" else []
+        said = [] if status == "in_progress" else [_text_part(self.text)]
         item = {"id": self.id, "type": "message", "role": "assistant", "content": said, "status": status}
         return item if phase is None else {**item, "phase": phase}
 
@@ -62,6 +64,8 @@ class Responses:
     _open: dict[str, _Item] = field(default_factory=dict)
     """The item under way, by model call."""
     _output: list[Chunk] = field(default_factory=list)
+    _incomplete: list[Chunk] = field(default_factory=list)
+    """Items of the last model call, if it failed or was cut off."""
     _sequence: int = 0
     _count: int = 0
     """Items so far."""
@@ -84,7 +88,7 @@ class Responses:
             case m.LlmEnd(payload=ended) if envelope.call_id in self._calls:
                 del self._calls[envelope.call_id]
                 phase = "commentary" if ended.tool_calls else "final_answer"
-                yield from self._close(envelope.call_id, phase)
+                yield from self._close(envelope.call_id, phase, is_whole=ended.status == "ok")
             case m.AskUser(payload=asked):
                 yield from self._message(asked.ask_id, asked.question)
             case m.RunEnd():
@@ -92,7 +96,7 @@ class Responses:
 
     def _start(self, start: m.RunStart) -> Iterator[tuple[str, Chunk]]:
         self._run = start.call_id
-        self._calls, self._open, self._output = {}, {}, []
+        self._calls, self._open, self._output, self._incomplete = {}, {}, [], []
         self._sequence, self._count, self._texts = 0, 0, set()
         self._base = {
             "id": response_id(self._run),
@@ -127,6 +131,7 @@ class Responses:
     def _begin(self, call: str, item: _Item) -> Iterator[tuple[str, Chunk]]:
         self._open[call] = item
         self._count += 1
+        self._incomplete = []
         yield "response.output_item.added", {"output_index": item.index, "item": item.content("in_progress")}
         place = {"item_id": item.id, "output_index": item.index}
         if item.kind == "reasoning":
@@ -135,7 +140,7 @@ class Responses:
         else:
             yield "response.content_part.added", {**place, "content_index": 0, "part": _text_part("")}
 
-    def _close(self, call: str, phase: str | None) -> Iterator[tuple[str, Chunk]]:
+    def _close(self, call: str, phase: str | None, *, is_whole: bool = True) -> Iterator[tuple[str, Chunk]]:
         item = self._open.pop(call, None)
         if item is None:
             return
@@ -147,11 +152,12 @@ class Responses:
             yield "response.reasoning_summary_part.done", {**about, "part": part}
         else:
             about = {**place, "content_index": 0}
-            self._texts.add(item.text.strip())
+            if is_whole:
+                self._texts.add(item.text.strip())
             yield "response.output_text.done", {**about, "text": item.text, "logprobs": []}
             yield "response.content_part.done", {**about, "part": _text_part(item.text)}
-        done = item.content("completed", phase)
-        self._output.append(done)
+        done = item.content("completed" if is_whole else "incomplete", phase)
+        (self._output if is_whole else self._incomplete).append(done)
         yield "response.output_item.done", {"output_index": item.index, "item": done}
 
     def _message(self, message_id: str, text: str) -> Iterator[tuple[str, Chunk]]:
@@ -165,12 +171,14 @@ class Responses:
 
     def _end(self, end: m.RunEnd) -> Iterator[tuple[str, Chunk]]:
         for call in list(self._open):
-            yield from self._close(call, None)
+            yield from self._close(call, None, is_whole=False)
         ended = end.payload
         result = ended.result or ""
         if ended.status == "completed" and result.strip() not in self._texts:
             yield from self._message(self._run, result)  # the answer of a graph need not be what its models wrote
         status = _STATUS[ended.status]
+        if status != "completed":
+            self._output += self._incomplete
         response = {
             **self._base,
             "status": status,
