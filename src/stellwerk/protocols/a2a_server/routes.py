@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stellwerk.api.http.audit import only_reads
 from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
 from stellwerk.api.services import Services
-from stellwerk.errors import MissingPackage, StellwerkError
+from stellwerk.errors import MalformedJson, MissingPackage, StellwerkError
 from stellwerk.protocols.protocol import Protocol
 from stellwerk.threads import in_thread
 
@@ -31,16 +31,21 @@ CALLER, SYSTEM = "stellwerk.a2a_caller", "stellwerk.a2a_system"
 class _Below(Response):
     """The response of a route that the app of the package sends, for the path below the agent system."""
 
-    def __init__(self, app: ASGIApp, who: "Principal", system: str, rest: str) -> None:
+    def __init__(self, app: ASGIApp, who: "Principal", system: str, rest: str, sent: bytes = b"") -> None:
         super().__init__()
         self._app = app
         self._about = {CALLER: who, SYSTEM: system}
         self._rest = rest
+        self._sent: list[bytes] = [sent]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         root = f"{scope.get('root_path', '')}{PREFIX}/{self._about[SYSTEM]}"
         inner = {**scope, **self._about, "root_path": root, "path": f"{root}/{self._rest}"}
-        await self._app(inner, receive, send)
+
+        async def again() -> Message:
+            return {"type": "http.request", "body": self._sent.pop()} if self._sent else await receive()
+
+        await self._app(inner, again, send)
 
 
 def routes(services: Services) -> APIRouter:
@@ -63,7 +68,11 @@ def routes(services: Services) -> APIRouter:
     @router.api_route("/{system}/{rest:path}", methods=["POST", "DELETE"])
     async def call(who: RequireRunTolerant, request: Request, system: str, rest: str = "") -> Response:
         only_reads(request)  # the entry of a message is written with it
-        return _Below(await app(), who, system, rest)
+        try:
+            (await request.body()).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedJson(f"the body is not UTF-8: {error}", field="body") from error
+        return _Below(await app(), who, system, rest, await request.body())
 
     return router
 

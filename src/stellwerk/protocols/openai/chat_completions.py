@@ -17,7 +17,15 @@ from stellwerk.dialects import completions
 from stellwerk.envelope.model import AskUser
 from stellwerk.envelope.payloads import Usage
 from stellwerk.errors import InvalidField
-from stellwerk.protocols.openai.sent import NO_RETRY, SentMessage, check_messages, end_of_sent, send_last
+from stellwerk.protocols.openai.sent import (
+    NO_RETRY,
+    SentMessage,
+    ToolsHeader,
+    check_messages,
+    check_tools,
+    end_of_sent,
+    send_last,
+)
 from stellwerk.protocols.requests import body_of
 from stellwerk.protocols.run_streams import FollowedRun, stream_of_run
 from stellwerk.protocols.threads import open_thread
@@ -69,9 +77,11 @@ def add_routes(router: APIRouter, services: Services) -> None:
         request: Request,
         session: SessionHeader = None,
         task: TaskHeader = None,
+        tools: ToolsHeader = None,
         key: IdempotencyKey = None,
     ) -> Response:
         body = await body_of(request, CompletionRequest)
+        check_tools(body.tools, tools)
         _check(body)
         if task:
             said = "this server answers no housekeeping tasks (titles, tags, queries): choose another task model"
@@ -98,9 +108,6 @@ def _model(name: str, created_at: float) -> dict[str, Any]:
 
 
 def _check(body: CompletionRequest) -> None:
-    if body.tools:
-        said = "agents call their own tools, on the server; leave tools out"
-        raise InvalidField(f"tools: {said}", field="tools")
     if body.n not in (None, 1):
         raise InvalidField("n: there is one answer to a message; leave n out", field="n")
     check_messages(body.messages, field="messages")

@@ -13,8 +13,15 @@ from stellwerk.api.schema.shared import IdempotencyKey, Json
 from stellwerk.api.services import Services
 from stellwerk.dialects import responses
 from stellwerk.dialects.base import Chunk
-from stellwerk.errors import Conflict, InvalidField, NotFound
-from stellwerk.protocols.openai.sent import SentMessage, check_messages, end_of_sent, send_last
+from stellwerk.errors import Conflict, NotFound
+from stellwerk.protocols.openai.sent import (
+    SentMessage,
+    ToolsHeader,
+    check_messages,
+    check_tools,
+    end_of_sent,
+    send_last,
+)
 from stellwerk.protocols.requests import body_of
 from stellwerk.protocols.run_streams import FollowedRun, stream_of_run
 from stellwerk.protocols.threads import open_thread
@@ -52,11 +59,11 @@ class _StoredRun(NamedTuple):
 
 def add_routes(router: APIRouter, services: Services) -> None:
     @router.post("/responses")
-    async def create(who: RequireRunTolerant, request: Request, key: IdempotencyKey = None) -> Response:
+    async def create(
+        who: RequireRunTolerant, request: Request, tools: ToolsHeader = None, key: IdempotencyKey = None
+    ) -> Response:
         body = await body_of(request, ResponseRequest)
-        if body.tools:
-            said = "agents call their own tools, on the server; leave tools out"
-            raise InvalidField(f"tools: {said}", field="tools")
+        check_tools(body.tools, tools)
         check_messages(body.messages, field="input")
         async with open_thread(
             services, who, await _thread_of(services, who, body), body.model, user=body.user

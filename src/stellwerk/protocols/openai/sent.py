@@ -1,9 +1,10 @@
 """What clients of OpenAI's API send: the text and the files of a message."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from fastapi import Header
 
 from stellwerk.api.schema.shared import TEXT_LIMIT
 from stellwerk.api.services import Services
@@ -17,6 +18,8 @@ from stellwerk.tenants.principals import Principal
 
 NO_RETRY = {"x-should-retry": "false"}
 """OpenAI's clients send again what was answered with 409 or 5xx; a message that is stored would be doubled."""
+TOOLS = "X-Stellwerk-Tools"
+ToolsHeader = Annotated[str | None, Header(alias=TOOLS)]
 _TEXTS = ("text", "input_text", "output_text")
 
 
@@ -71,6 +74,13 @@ class SentMessage(msgspec.Struct):
     def urls(self) -> list[tuple[str, str | None]]:
         parts = self.content if isinstance(self.content, list) else []
         return [part.url for part in parts if part.url is not None]
+
+
+def check_tools(tools: list[Any] | None, header: str | None) -> None:
+    """Raises ``InvalidField`` if the client has tools, unless it says that they may be ignored."""
+    if tools and header != "ignore":
+        said = f"agents call their own tools, on the server; leave tools out, or send the header {TOOLS}: ignore"
+        raise InvalidField(f"tools: {said}", field="tools")
 
 
 def check_messages(messages: list[SentMessage], *, field: str) -> None:
