@@ -148,6 +148,12 @@ def create_app(
     pages.install_docs(app)
     pages.install_console(app)
     app.state.own_endpoints = cors.endpoints(app.routes)
+    _add_middleware(app, plugins, chosen)
+    return app
+
+
+def _add_middleware(app: FastAPI, plugins: Sequence[ServerPlugin], chosen: Settings) -> None:
+    """The innermost first."""
     app.add_middleware(audit.AuditMiddleware)
     for plugin in plugins:
         for middleware in plugin.middleware:
@@ -167,7 +173,9 @@ def create_app(
     app.add_middleware(cors.CorsMiddleware, origins=listed(chosen.origins))
     app.add_middleware(metrics_middleware.MetricsMiddleware, requests=app.state.requests)
     app.add_middleware(response_start.ResponseStartMiddleware)
-    return app
+    for plugin in plugins:
+        if plugin.outermost is not None:
+            app.add_middleware(plugin.outermost, chosen)
 
 
 def _include(app: FastAPI, router: APIRouter, dependencies: Sequence[Depends]) -> None:

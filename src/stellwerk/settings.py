@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     """Whether graphs of a langgraph.json with the key ``auth`` are served without it."""
     isolate: bool = False
     """Whether graphs run in processes of their own."""
+    langgraph_root: bool = False
+    """Whether LangGraph's API is at the root as well, for clients that take the address of a server only."""
     slots: int = Field(default=200, ge=1)
     """Runs that are driven at the same time; more wait in order."""
     waiting: int = Field(default=1000, ge=0)

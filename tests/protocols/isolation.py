@@ -49,15 +49,19 @@ _COMMANDS = {
 _NOT_SERVED = (
     *(f"POST /langgraph/assistants{path}" for path in ("", "/{assistant_id}/latest", "/{assistant_id}/versions")),
     "PATCH /langgraph/assistants/{assistant_id}",
-    *(f"POST /langgraph/runs/{path}" for path in ("batch", "cancel", "crons", "crons/count", "crons/search")),
-    "PATCH /langgraph/runs/crons/{cron_id}",
+    *(f"POST /langgraph/runs/{path}" for path in ("batch", "cancel")),
     "POST /langgraph/threads/prune",
-    "POST /langgraph/threads/{thread_id}/runs/crons",
-    *(f"POST /langgraph/store/{path}" for path in ("items/search", "namespaces")),
-    "PUT /langgraph/store/items",
 )
+_CRON = {**_RUN, "schedule": "0 7 * * *"}
 _LANGGRAPH = {
     **dict.fromkeys(_NOT_SERVED, [Example({})]),
+    "POST /langgraph/runs/crons": [Example(_CRON)],
+    "POST /langgraph/threads/{thread_id}/runs/crons": [Example(_CRON)],
+    **{f"POST /langgraph/runs/crons/{path}": [Example({"thread_id": "{sid}"})] for path in ("search", "count")},
+    "PATCH /langgraph/runs/crons/{cron_id}": [Example({"schedule": "0 8 * * *"})],
+    "PUT /langgraph/store/items": [Example({"namespace": ["a"], "key": "{sid}", "value": {}})],
+    "POST /langgraph/store/items/search": [Example({"namespace_prefix": []})],
+    "POST /langgraph/store/namespaces": [Example({})],
     **{f"POST /langgraph/assistants/{path}": [Example({"graph_id": "{system_id}"})] for path in ("search", "count")},
     **{f"POST /langgraph/runs{path}": [Example(_RUN)] for path in ("", "/wait", "/stream")},
     "POST /langgraph/threads": [

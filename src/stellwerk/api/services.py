@@ -25,6 +25,7 @@ from stellwerk.runs.jobs.crons import Crons
 from stellwerk.runs.jobs.webhooks import Webhooks
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.systems import Systems
+from stellwerk.settings import Settings
 from stellwerk.tenants.audit import Audit, Made
 from stellwerk.tenants.quotas import TenantQuotas
 from stellwerk.tenants.secrets import Secrets
@@ -74,6 +75,8 @@ class ServerPlugin:
     """The types of its responses, published in the OpenAPI document."""
     middleware: Sequence[Callable[[ASGIApp], ASGIApp]] = ()
     """ASGI middleware, inside of the host and size checks."""
+    outermost: Callable[[ASGIApp, Settings], ASGIApp] | None = None
+    """ASGI middleware around everything, which may serve a path at another one."""
     audited: Mapping[Operation[Any, Any], Made | None] = field(default_factory=dict)
     """Operations that store the audit entry of their request in the same transaction."""
     body_limits: Mapping[str, int] = field(default_factory=dict)

@@ -108,12 +108,16 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
         bool | None, Option("--ignore-auth", help="Serve a langgraph.json without the auth that it names.")
     ] = None,
     isolate: Annotated[bool | None, Option("--isolate", help="Run graphs of yours in processes of their own.")] = None,
+    langgraph_root: Annotated[
+        bool | None, Option("--langgraph-root", help="Serve LangGraph's API at the root, too, not only at /langgraph.")
+    ] = None,
 ) -> None:
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
     Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA,
     STELLWERK_DATABASE, STELLWERK_DOCUMENTS, STELLWERK_CONFIG, STELLWERK_DEMO, STELLWERK_IGNORE_AUTH,
-    STELLWERK_ISOLATE. Without --config an operator.yaml beside a system.yaml is used.
+    STELLWERK_ISOLATE, STELLWERK_LANGGRAPH_ROOT. Without --config an operator.yaml beside a
+    system.yaml is used.
     """
     from pydantic import ValidationError
 
@@ -121,6 +125,7 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
 
     options = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
     options |= {"database": database, "documents": documents, "ignore_auth": ignore_auth, "isolate": isolate}
+    options |= {"langgraph_root": langgraph_root}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
         settings = Settings(**given)

@@ -4,19 +4,16 @@ A run that is posted goes on when its client is gone only if ``forwardedProps.on
 ``continue``: clients have no other way to stop it.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
-from starlette.types import Message, Receive, Scope, Send
 
 from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
 from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
-from stellwerk.api.streams.reader import EventStream
 from stellwerk.database.port import Transaction
 from stellwerk.dialects.agui.dialect import DIALECT, AguiOptions
 from stellwerk.envelope import model as m
@@ -34,12 +31,17 @@ from stellwerk.protocols.agui_requests import (
 )
 from stellwerk.protocols.protocol import Protocol
 from stellwerk.protocols.requests import body_of, store_data_url
-from stellwerk.protocols.run_streams import FollowedRun, run_of, stream_of_run, stream_of_session
+from stellwerk.protocols.run_streams import (
+    FollowedRun,
+    StoppedWithClient,
+    run_of,
+    stream_of_run,
+    stream_of_session,
+)
 from stellwerk.protocols.threads import OpenThread, find_thread, open_thread
 from stellwerk.runs.commands import Accepted
 from stellwerk.runs.transactions import status_of
 from stellwerk.spec.model import ChatMessage
-from stellwerk.tenants.audit import without_audit
 from stellwerk.tenants.principals import Principal
 from stellwerk.views.status import Status
 
@@ -121,53 +123,11 @@ async def run_response(services: Services, who: Principal, system: str, body: Ru
     return StoppedWithClient(response, services, run)
 
 
-async def stop_run(services: Services, run: FollowedRun) -> bool:
-    """Stop a run, or withdraw its message if it has not begun; False if it is over."""
-    status = await _status(services, run.who, run.session_id)
-    if status.run_id == run.run_id and status.status == "running" and not status.awaiting_user_input:
-        await services.sessions.stop(run.who.tenant, run.session_id)
-        return True
-    with suppress(Conflict, NotFound):
-        await services.sessions.withdraw(run.who.tenant, run.session_id, run_id=run.run_id)
-        return True
-    return False
-
-
 async def run_named(services: Services, who: Principal, session_id: str, run_id: str) -> str | None:
     """The run to which a client gave this id."""
     place = (who.tenant, session_id, f"input {_KEY}{run_id}")
     row = await services.database.read(lambda tx: tx.row("recall_answer", *place))
     return None if row is None else run_of(msgspec.json.decode(row[1], type=Accepted))
-
-
-class StoppedWithClient(Response):
-    """The stream of a run that is stopped if its client is gone before its end."""
-
-    def __init__(self, stream: EventStream, services: Services, run: FollowedRun) -> None:
-        self._stream = stream
-        self._services = services
-        self._run = run
-        self._is_over = self._is_gone = False
-        self.background = None
-        stream.body_iterator = self._watched(stream.body_iterator)
-        self.status_code = stream.status_code
-        self.raw_headers = stream.raw_headers
-
-    async def _watched(self, chunks: Any) -> AsyncIterator[bytes]:
-        async for chunk in chunks:
-            yield chunk
-        self._is_over = True
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def received() -> Message:
-            message = await receive()
-            self._is_gone |= message["type"] == "http.disconnect"
-            return message
-
-        await self._stream(scope, received, send)
-        if self._is_gone and not self._is_over and not self._services.wakes.closed:
-            with without_audit(), suppress(NotFound):
-                await stop_run(self._services, self._run)
 
 
 async def _status(services: Services, who: Principal, session_id: str) -> Status:

@@ -14,11 +14,11 @@ from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
 from stellwerk.dialects.agui.dialect import DIALECT
 from stellwerk.errors import InvalidField, NotFound
-from stellwerk.protocols.agui import capabilities_of, problem, run_named, run_response, stop_run, thread_response
+from stellwerk.protocols.agui import capabilities_of, problem, run_named, run_response, thread_response
 from stellwerk.protocols.agui_requests import RunInput
 from stellwerk.protocols.protocol import Protocol
-from stellwerk.protocols.requests import body_of
-from stellwerk.protocols.run_streams import FollowedRun
+from stellwerk.protocols.requests import body_of, decoded
+from stellwerk.protocols.run_streams import FollowedRun, stop_run
 from stellwerk.protocols.threads import find_thread
 from stellwerk.tenants.principals import Principal
 
@@ -72,11 +72,11 @@ def routes(services: Services) -> APIRouter:
             case "info":
                 return Json(await _info(services, who))
             case "agent/run":
-                return await run_response(services, who, agent, _decoded(called.body, RunInput), goes_on=True)
+                return await run_response(services, who, agent, decoded(called.body, RunInput), goes_on=True)
             case "agent/connect":
-                return await _connected(services, who, agent, _decoded(called.body, RunInput))
+                return await _connected(services, who, agent, decoded(called.body, RunInput))
             case "agent/stop":
-                return await _stopped(services, who, thread, _decoded(called.body, StopInput))
+                return await _stopped(services, who, thread, decoded(called.body, StopInput))
         known = "info, agent/run, agent/connect, agent/stop"
         raise InvalidField(f"method: there is no {called.method[:60]!r} here; there are: {known}", field="method")
 
@@ -127,13 +127,6 @@ async def _stopped(services: Services, who: Principal, thread_id: str, body: Sto
     is_stopped = thread.session.status == "running"
     await services.sessions.stop(who.tenant, session_id)
     return Json({"stopped": is_stopped})
-
-
-def _decoded(body: msgspec.Raw, form: Any) -> Any:
-    try:
-        return msgspec.json.decode(body, type=form)
-    except msgspec.ValidationError as error:
-        raise InvalidField(f"body: {error}", field="body") from error
 
 
 PROTOCOL = Protocol(prefix="/copilotkit", routes=routes, problem=problem)

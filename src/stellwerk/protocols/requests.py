@@ -29,11 +29,11 @@ async def body_of(request: Request, form: type[T]) -> T:
     """
     body = await request.body()
     if len(body) > _LONG:
-        return await in_thread(_decoded, body or b"{}", form)
-    return _decoded(body or b"{}", form)
+        return await in_thread(decoded, body or b"{}", form)
+    return decoded(body or b"{}", form)
 
 
-def _decoded(body: bytes, form: type[T]) -> T:
+def decoded(body: bytes | msgspec.Raw, form: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=form)
     except msgspec.ValidationError as error:

@@ -1,10 +1,12 @@
 """Runs as responses: the stream of one run in a dialect, and the wait for the end of a run."""
 
-from collections.abc import Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
 from typing import Any, NamedTuple
 
 from fastapi import Response
+from starlette.types import Message as AsgiMessage
+from starlette.types import Receive, Scope, Send
 
 from stellwerk.api.services import Services
 from stellwerk.api.streams.ends import AllUntil
@@ -14,11 +16,12 @@ from stellwerk.api.streams.translated import TranslatedReader
 from stellwerk.database.port import Transaction
 from stellwerk.dialects.base import Cursor, Dialect
 from stellwerk.envelope.model import Message, RunEnd, decode
-from stellwerk.errors import StorageGone
+from stellwerk.errors import Conflict, NotFound, StorageGone
 from stellwerk.log.log import Head
 from stellwerk.log.transactions import unknown_session
 from stellwerk.runs.commands import Accepted
 from stellwerk.runs.transactions import status_of
+from stellwerk.tenants.audit import without_audit
 from stellwerk.tenants.principals import Principal
 
 _RUN_END = b'{"type":"run_end"'
@@ -103,3 +106,45 @@ async def end_of_run(services: Services, run: FollowedRun) -> RunEnd | None:
     if services.wakes.closed:
         raise StorageGone("the server is going down; the run goes on when it is back")
     return None
+
+
+async def stop_run(services: Services, run: FollowedRun, reason: str | None = None) -> bool:
+    """Stop a run, or withdraw its message if it has not begun; False if it is over."""
+    status = await services.database.read(lambda tx: status_of(tx, run.who.tenant, run.session_id))
+    if status.run_id == run.run_id and status.status == "running" and not status.awaiting_user_input:
+        await services.sessions.stop(run.who.tenant, run.session_id, reason=reason)
+        return True
+    with suppress(Conflict, NotFound):
+        await services.sessions.withdraw(run.who.tenant, run.session_id, run_id=run.run_id)
+        return True
+    return False
+
+
+class StoppedWithClient(Response):
+    """The stream of a run that is stopped if its client is gone before its end."""
+
+    def __init__(self, stream: EventStream, services: Services, run: FollowedRun) -> None:
+        self._stream = stream
+        self._services = services
+        self._run = run
+        self._is_over = self._is_gone = False
+        self.background = None
+        stream.body_iterator = self._watched(stream.body_iterator)
+        self.status_code = stream.status_code
+        self.raw_headers = stream.raw_headers
+
+    async def _watched(self, chunks: Any) -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            yield chunk
+        self._is_over = True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def received() -> AsgiMessage:
+            message = await receive()
+            self._is_gone |= message["type"] == "http.disconnect"
+            return message
+
+        await self._stream(scope, received, send)
+        if self._is_gone and not self._is_over and not self._services.wakes.closed:
+            with without_audit(), suppress(NotFound):
+                await stop_run(self._services, self._run, "the client disconnected")

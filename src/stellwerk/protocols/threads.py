@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from stellwerk.api.http.auth import on_behalf
 from stellwerk.api.services import Services
@@ -41,26 +41,31 @@ async def find_session(services: Services, who: Principal, thread: Thread) -> Se
         return None
 
 
+class ThreadOptions(TypedDict, total=False):
+    """Of a thread and a session that are begun."""
+
+    user: str | None
+    metadata: Mapping[str, Any] | None
+    is_ephemeral: bool
+
+
 @asynccontextmanager
 async def open_thread(
-    services: Services,
-    who: Principal,
-    thread_id: str | None,
-    system: str,
-    *,
-    user: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    services: Services, who: Principal, thread_id: str | None, system: str, **options: Unpack[ThreadOptions]
 ) -> AsyncIterator[OpenThread]:
     """The thread with its session; both are begun if they do not exist.
 
-    A session that was begun is deleted again if the first message, which is sent inside the block, is
+    What was begun is deleted again if the first message, which is sent inside the block, is
     refused. Without an id, the thread has that of its session.
 
     Raises:
         Conflict: the session has another agent system.
         NotFound: there is no such agent system.
     """
-    opened = await _opened(services, who, thread_id, system, user, metadata)
+    await services.systems.newest(who.tenant, system)
+    with without_audit():  # what counts is that the first message is accepted
+        thread, is_new_thread = await services.threads.create(who.tenant, thread_id, options.get("metadata"))
+        opened = await _begun(services, who, thread, system, options)
     about(sid=opened.session.id)
     try:
         yield opened
@@ -68,30 +73,23 @@ async def open_thread(
         if opened.is_new:
             with without_audit(), suppress(Overtaken, NotFound):  # another first message was accepted meanwhile
                 await services.sessions.delete(who.tenant, opened.session.id, position=0)
+                if not is_new_thread:  # it went with its session, but was created before
+                    await services.threads.create(who.tenant, thread.id, thread.metadata)
         raise
 
 
-async def _opened(
-    services: Services,
-    who: Principal,
-    thread_id: str | None,
-    system: str,
-    user: str | None,
-    metadata: Mapping[str, Any] | None,
-) -> OpenThread:
-    await services.systems.newest(who.tenant, system)
-    with without_audit():  # what counts is that the first message is accepted
-        thread, _ = await services.threads.create(who.tenant, thread_id, metadata)
-        session = await find_session(services, who, thread)
-        if session is not None:
-            return OpenThread(thread, _of(session, system), is_new=False)
-        try:
-            session = await services.sessions.begin(
-                who.tenant, system, on_behalf(who, user), session_id=thread.session_id
-            )
-        except Conflict:  # another first message was faster
-            session = await services.sessions.find(who.tenant, thread.session_id)
-            return OpenThread(thread, _of(session, system), is_new=False)
+async def _begun(services: Services, who: Principal, thread: Thread, system: str, options: ThreadOptions) -> OpenThread:
+    session = await find_session(services, who, thread)
+    if session is not None:
+        return OpenThread(thread, _of(session, system), is_new=False)
+    user, is_ephemeral = on_behalf(who, options.get("user")), options.get("is_ephemeral", False)
+    try:
+        session = await services.sessions.begin(
+            who.tenant, system, user, session_id=thread.session_id, is_ephemeral=is_ephemeral
+        )
+    except Conflict:  # another first message was faster
+        session = await services.sessions.find(who.tenant, thread.session_id)
+        return OpenThread(thread, _of(session, system), is_new=False)
     return OpenThread(thread, session, is_new=True)
 
 

@@ -11,6 +11,7 @@ from langgraph_sdk.client import LangGraphClient
 from stellwerk.app import Parts
 from stellwerk.settings import Settings
 from tests.conftest import server_beside, without_pauses
+from tests.protocols.agui.conftest import CHATS
 
 GRAPH = Path(__file__).parent / "project/graph.py"
 
@@ -19,7 +20,9 @@ GRAPH = Path(__file__).parent / "project/graph.py"
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server of these tests, which leave nothing behind that another would see."""
     settings = Settings(data=tmp_path_factory.mktemp("langgraph") / "data", demo=True)
-    with server_beside(settings, own={"chat": f"{GRAPH}:graph"}, parts=Parts(demo_systems=without_pauses)) as found:
+    with server_beside(
+        settings, own={"chat": f"{GRAPH}:graph", "chats": str(CHATS)}, parts=Parts(demo_systems=without_pauses)
+    ) as found:
         yield found
 
 

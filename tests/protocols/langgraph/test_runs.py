@@ -183,7 +183,7 @@ async def test_a_history_of_ten_mebibytes_is_taken_for_its_last_message(sdk: Lan
 
 
 async def test_what_is_not_served_says_what_to_use_in_its_place(http: httpx2.AsyncClient) -> None:
-    for method, path in (("POST", "/runs/crons"), ("POST", "/assistants"), ("POST", "/runs/batch")):
+    for method, path in (("POST", "/threads/prune"), ("POST", "/assistants"), ("POST", "/runs/batch")):
         answer = await http.request(method, path, json={})
         assert answer.status_code == 501
         assert answer.json()["detail"]

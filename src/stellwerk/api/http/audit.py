@@ -5,8 +5,8 @@ response is sent. So is a request without the right for it, reads included. What
 does to a tenant is also in the chain of that tenant.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from stellwerk.api.http.problems import FORBIDDEN
 from stellwerk.database.port import Operation
 from stellwerk.documents import store as documents
+from stellwerk.errors import StellwerkError
 from stellwerk.log import transactions as log
 from stellwerk.runs import accept, graph_states, inbox, session_defaults, systems
 from stellwerk.runs import fork as forking
@@ -25,6 +26,9 @@ from stellwerk.tenants.audit import Action, Audit, Made, PendingEntry, recording
 _ONLY_READ = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONCERNED = "stellwerk.concerned"
 _READS = "stellwerk.reads"
+T = TypeVar("T")
+FRAME_ACCEPTED = 202
+"""The status in the entry of a command that came over a WebSocket."""
 HANDSHAKE = "WS"  # in the place of a method, which a WebSocket does not have
 RECORDED: Mapping[Operation[Any, Any], Made | None] = {
     log.create_many: lambda session: session.session_id,
@@ -88,6 +92,23 @@ class AuditMiddleware:
         finally:
             if not answered:  # a bug, which an outer layer answers; earlier changes stay
                 await _record(scope, {"status": 500}, due.ids)
+
+
+async def audited_frame(audit: Audit, action: Action, command: Awaitable[T]) -> T:
+    """Execute a command of a WebSocket, with its audit entry in the same transaction."""
+    due = audit.due(action, FRAME_ACCEPTED)
+    outcome = 500
+    try:
+        with recording(due):
+            result = await command
+        outcome = FRAME_ACCEPTED
+    except StellwerkError as error:
+        outcome = error.status
+        raise
+    finally:
+        if not due.is_written or outcome != FRAME_ACCEPTED:
+            await audit.record(action, outcome)
+    return result
 
 
 async def _record(scope: Scope, answer: Message, ids: Mapping[str, str]) -> None:

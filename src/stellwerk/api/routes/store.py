@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from stellwerk.agents.store.tenant_store import ItemSearch, NamespaceSearch, StoreItem
+from stellwerk.agents.store.tenant_store import FoundItem, ItemSearch, NamespaceSearch, StoreItem
 from stellwerk.api.http.audit import only_reads
 from stellwerk.api.http.auth import RequireRead, RequireRun, on_behalf
 from stellwerk.api.schema.openapi import BODY, STORED, documented_router, returns
@@ -124,15 +124,7 @@ def item_routes(services: Services) -> APIRouter:
     @router.put("", **returns(204, None, "Stored", *unstorable))
     async def put(who: RequireRun, body: NewItem) -> None:
         """Store an item, or another value of it."""
-        user = whose(who, body.user_id)
-        namespace = _own(body.namespace)
-        size = len(json.dumps(body.value, ensure_ascii=False).encode(errors="replace"))
-        if size > VALUE_LIMIT:
-            said = f"this has {size} bytes, and an item up to {VALUE_LIMIT}; store a file, and its id here"
-            raise InvalidField(f"value: {said}", field="value")
-        value = storable("value", body.value)
-        await _admit(services, who, size, namespace=".".join(namespace), key=body.key, user=user)
-        await services.stores(who.tenant).put(user, (namespace, body.key), value, body.index, ttl=body.ttl)
+        await store_item(services, who, body)
 
     one = ("unknown_item", "invalid_namespace", "storage_gone")
 
@@ -145,9 +137,7 @@ def item_routes(services: Services) -> APIRouter:
     async def delete(who: RequireRun, place: Annotated[ItemPlace, Query()]) -> None:
         """Delete an item."""
         await _found(services, who, place)
-        user = whose(who, place.user_id)
-        await _admit(services, who, 0, namespace=place.namespace, key=place.key, user=user)
-        await services.stores(who.tenant).delete(user, _labels(place.namespace), place.key)
+        await delete_item(services, who, place)
 
     searched = (*BODY, "no_index", "embedding_failed", "storage_gone")
 
@@ -158,12 +148,7 @@ def item_routes(services: Services) -> APIRouter:
         With `query` by meaning, which needs an index and gives each item a `score`.
         """
         only_reads(request)
-        store = services.stores(who.tenant)
-        if body.query is not None and store.index is None:
-            remedy = "the operator sets store.index; leave query out, and use filter"
-            raise InvalidField(f"query: this server has no index for semantic search; {remedy}", field="query")
-        user = whose(who, body.user_id)
-        return Json(FoundItems(items=await store.search(user, body.wanted())))
+        return Json(FoundItems(items=await search_items(services, who, body)))
 
     return router
 
@@ -196,9 +181,38 @@ def routes(services: Services) -> APIRouter:
     return router
 
 
+async def store_item(services: Services, who: Principal, item: NewItem) -> None:
+    user = whose(who, item.user_id)
+    namespace = _own(item.namespace)
+    size = len(json.dumps(item.value, ensure_ascii=False).encode(errors="replace"))
+    if size > VALUE_LIMIT:
+        said = f"this has {size} bytes, and an item up to {VALUE_LIMIT}; store a file, and its id here"
+        raise InvalidField(f"value: {said}", field="value")
+    value = storable("value", item.value)
+    await _admit(services, who, size, namespace=".".join(namespace), key=item.key, user=user)
+    await services.stores(who.tenant).put(user, (namespace, item.key), value, item.index, ttl=item.ttl)
+
+
+async def delete_item(services: Services, who: Principal, place: ItemPlace) -> None:
+    user, namespace = whose(who, place.user_id), _labels(place.namespace)
+    await _admit(services, who, 0, namespace=place.namespace, key=place.key, user=user)
+    await services.stores(who.tenant).delete(user, namespace, place.key)
+
+
+async def search_items(services: Services, who: Principal, wanted: SearchRequest) -> list[FoundItem]:
+    store = services.stores(who.tenant)
+    if wanted.query is not None and store.index is None:
+        remedy = "the operator sets store.index; leave query out, and use filter"
+        raise InvalidField(f"query: this server has no index for semantic search; {remedy}", field="query")
+    return await store.search(whose(who, wanted.user_id), wanted.wanted())
+
+
+async def find_item(services: Services, who: Principal, place: ItemPlace) -> StoreItem | None:
+    return await services.stores(who.tenant).get(whose(who, place.user_id), _labels(place.namespace), place.key)
+
+
 async def _found(services: Services, who: Principal, place: ItemPlace) -> StoreItem:
-    user = whose(who, place.user_id)
-    found = await services.stores(who.tenant).get(user, _labels(place.namespace), place.key)
+    found = await find_item(services, who, place)
     if found is None:
         remedy = f"POST /store/items/search lists those in {place.namespace[:80]!r}"
         raise NotFound("item", place.key, remedy=remedy)

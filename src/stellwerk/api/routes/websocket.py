@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Response, WebSocket, WebSocketDisconnect
 from pydantic import Field, TypeAdapter, ValidationError
 from starlette.types import Message
 
-from stellwerk.api.http.audit import origin_of
+from stellwerk.api.http.audit import audited_frame, origin_of
 from stellwerk.api.http.auth import StreamReader, require_scope
 from stellwerk.api.http.problems import ProblemResponse, problem_response, validation_error
 from stellwerk.api.schema.shared import NewAnswer, NewMessage, StopOptions
@@ -26,10 +26,9 @@ from stellwerk.envelope.frames import Origin, Stored
 from stellwerk.errors import InvalidField, InvalidInput, LimitReached, StellwerkError, TooLarge
 from stellwerk.runs.commands import SendOptions
 from stellwerk.runs.sessions import Session
-from stellwerk.tenants.audit import Action, recording
+from stellwerk.tenants.audit import Action
 from stellwerk.tenants.principals import Principal
 
-_ACCEPTED = 202
 NORMAL, GOING_AWAY, NOT_ALLOWED, BROKEN = 1000, 1001, 1008, 1011
 
 _ONLY = (
@@ -173,17 +172,10 @@ class _Connection:
         called = f"{what} /sessions/{{sid}}/ws"
         origin = origin_of(self.websocket.scope)
         action = Action(self.who, called, {"sid": self.session.id}, origin)
-        due = self.services.audit.due(action, _ACCEPTED)
-        outcome = 500
         try:
-            with recording(due):
-                reply = await self._executed(read)
-            outcome = _ACCEPTED
+            reply = await audited_frame(self.services.audit, action, self._executed(read))
         except StellwerkError as error:
-            reply, outcome = error, error.status
-        finally:
-            if not due.is_written or outcome != _ACCEPTED:
-                await self.services.audit.record(action, outcome)
+            reply = error
         return _reply(reply, key)
 
     def _read(self, message: Message) -> Command | StellwerkError:

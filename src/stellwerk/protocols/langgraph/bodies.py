@@ -52,7 +52,9 @@ class RunBody(Struct):
 
     @property
     def wanted_checkpoint(self) -> str | None:
-        return self.checkpoint_id or (self.checkpoint or {}).get("checkpoint_id")
+        configured = (self.config or {}).get("configurable") or {}
+        found = self.checkpoint_id or (self.checkpoint or configured).get("checkpoint_id")
+        return None if found is None else str(found)
 
     @property
     def if_busy(self) -> IfBusy:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,10 +11,11 @@ from fastapi import APIRouter, Request, Response, WebSocket, WebSocketDisconnect
 from msgspec import UNSET, Struct, UnsetType
 from starlette.datastructures import Headers
 
-from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
+from stellwerk.api.http.audit import audited_frame, origin_of
+from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant, require_scope
 from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
-from stellwerk.api.streams.reader import WHOLE, EventStream, StreamFormat
+from stellwerk.api.streams.reader import WHOLE, EventStream, SlowClientTimeout, StreamCut, StreamFormat
 from stellwerk.api.streams.shared_translation import StreamKey
 from stellwerk.api.streams.translated import TranslatedReader
 from stellwerk.dialects.base import Cursor, Dialect, ndjson
@@ -23,9 +25,11 @@ from stellwerk.errors import InvalidField, NotFound, StellwerkError
 from stellwerk.protocols.langgraph.bodies import ResumeCommand, RunBody
 from stellwerk.protocols.langgraph.reading import ThreadStates
 from stellwerk.protocols.langgraph.starting import Starting
+from stellwerk.protocols.langgraph.unserved import NotServed
 from stellwerk.protocols.requests import body_of
 from stellwerk.protocols.threads import OpenThread, find_thread
 from stellwerk.runs.sessions import Session
+from stellwerk.tenants.audit import Action
 from stellwerk.tenants.principals import Principal
 
 _SSE = StreamFormat("text/event-stream", b": ping\n", cut=True)
@@ -33,8 +37,16 @@ _FRAMES = StreamFormat("websocket", b"", cut=True)
 _OVER_WEBSOCKET = replace(threads.DIALECT, frame=ndjson)
 _WAIT = 0.5
 """Seconds between two looks for a thread that does not exist yet: clients subscribe before they begin it."""
-_ERRORS = {"not_asked": "no_such_interrupt", "unknown_run": "no_such_run", "forbidden": "permission_denied"}
+_ERRORS = {
+    "not_asked": "no_such_interrupt",
+    "unknown_run": "no_such_run",
+    "forbidden": "permission_denied",
+    "not_supported": "not_supported",
+}
 _CHANNELS = {"input.requested": "input"}
+_CLOSED = 4000
+"""Plus the status that the same request has over HTTP: clients reconnect after some of them, and after others not."""
+_RESTARTS = 1012
 
 
 class ThreadCommand(Struct):
@@ -104,16 +116,6 @@ class ThreadEvents:
         self.starting = Starting(services, states)
 
     async def execute(self, who: Principal, thread_id: str, command: ThreadCommand) -> dict[str, Any]:
-        """The result of a command; its failure is an answer as well."""
-        try:
-            result = await self._executed(who, thread_id, command)
-        except StellwerkError as error:
-            return _failure(command.id, _ERRORS.get(error.code, "invalid_argument"), error.message)
-        if result is None:
-            return _failure(command.id, "not_supported", f"{command.method[:80]} is not supported by this server")
-        return {"type": "success", "id": command.id, "result": result}
-
-    async def _executed(self, who: Principal, thread_id: str, command: ThreadCommand) -> dict[str, Any] | None:
         match command.method:
             case "run.start":
                 body = _params(command, RunStartParams)
@@ -121,9 +123,9 @@ class ThreadEvents:
                 given = _params(command, InputRespondParams)
                 body = RunStartParams(command=ResumeCommand(resume=_answers(given)), config=given.config)
             case _:
-                return None
+                raise NotServed(f"{command.method[:80]} is not supported by this server")
         started = await self.starting.start(who, thread_id, body)
-        return {"run_id": started.run.run_id}
+        return _success(command, run_id=started.run.run_id)
 
     async def stream(
         self, who: Principal, thread_id: str, wanted: Subscription, reading: _Reading
@@ -164,7 +166,11 @@ def routes(services: Services, states: ThreadStates) -> APIRouter:
 
     @router.post("/commands")
     async def command(who: RequireRunTolerant, request: Request, thread_id: str) -> Response:
-        return Json(await events.execute(who, thread_id, await body_of(request, ThreadCommand)))
+        wanted = await body_of(request, ThreadCommand)
+        try:
+            return Json(await events.execute(who, thread_id, wanted))
+        except StellwerkError as error:
+            return Json(_failure(wanted.id, error))
 
     @router.post("/stream/events")
     async def stream(who: RequireReadTolerant, request: Request, thread_id: str) -> Response:
@@ -184,7 +190,7 @@ def routes(services: Services, states: ThreadStates) -> APIRouter:
 
 
 class _Socket:
-    """Subscriptions over one WebSocket; other commands are sent over HTTP."""
+    """Commands and subscriptions over one WebSocket."""
 
     def __init__(self, events: ThreadEvents, websocket: WebSocket, who: Principal, thread_id: str) -> None:
         self._events, self._websocket, self._who, self._thread_id = events, websocket, who, thread_id
@@ -193,7 +199,7 @@ class _Socket:
     async def run(self) -> None:
         try:
             while True:
-                await self._handle(await self._websocket.receive_text())
+                await self._send(await self._handled(await self._websocket.receive_text()))
         except (WebSocketDisconnect, RuntimeError, KeyError):  # it is gone, or sends bytes
             pass
         finally:
@@ -202,36 +208,56 @@ class _Socket:
             if self._subscribed:
                 await asyncio.wait(self._subscribed.values())
 
-    async def _handle(self, text: str) -> None:
-        id_ = None
-        try:
-            command = msgspec.json.decode(text, type=ThreadCommand)
-            id_ = command.id
-            answer = self._executed(command)
-        except (msgspec.DecodeError, StellwerkError) as error:
-            answer = _failure(id_, "invalid_argument", str(error))
+    async def _send(self, answer: dict[str, Any]) -> None:
         await self._websocket.send_text(msgspec.json.encode(answer).decode())
 
-    def _executed(self, command: ThreadCommand) -> dict[str, Any]:
-        match command.method:
-            case "subscription.subscribe":
-                name = f"s{command.id}"
-                wanted = _params(command, Subscription)
-                self._subscribed[name] = asyncio.create_task(self._send(wanted))
-                return {"type": "success", "id": command.id, "result": {"subscription_id": name}}
-            case "subscription.unsubscribe":
-                task = self._subscribed.pop(str(command.params.get("subscription_id")), None)
-                if task is not None:
-                    task.cancel()
-                return {"type": "success", "id": command.id, "result": {}}
-        return _failure(command.id, "not_supported", "send this to POST /threads/{thread_id}/commands")
+    async def _handled(self, text: str) -> dict[str, Any]:
+        services, who = self._events.services, self._who
+        try:
+            command = msgspec.json.decode(text, type=ThreadCommand)
+        except msgspec.DecodeError as error:
+            return _failure(None, InvalidField(str(error), field="command"))
+        try:
+            services.quotas.request(who.tenant, self._thread_id)
+            services.credentials.check_valid(who)
+            match command.method:
+                case "subscription.subscribe":
+                    return self._subscribe(command)
+                case "subscription.unsubscribe":
+                    task = self._subscribed.pop(str(command.params.get("subscription_id")), None)
+                    if task is not None:
+                        task.cancel()
+                    return _success(command)
+            require_scope(who, "run")
+            called = f"{command.method[:80]} /threads/{{thread_id}}/stream/events"
+            action = Action(who, called, {"thread_id": self._thread_id}, origin_of(self._websocket.scope))
+            executing = self._events.execute(who, self._thread_id, command)
+            return await audited_frame(services.audit, action, executing)
+        except StellwerkError as error:
+            return _failure(command.id, error)
 
-    async def _send(self, wanted: Subscription) -> None:
+    def _subscribe(self, command: ThreadCommand) -> dict[str, Any]:
+        name = f"s{command.id}"
+        wanted = _params(command, Subscription)
+        self._subscribed[name] = asyncio.create_task(self._follow(wanted))
+        return _success(command, subscription_id=name)
+
+    async def _follow(self, wanted: Subscription) -> None:
+        """Send the events of a subscription; the end of one is the end of the thread, so the socket is closed."""
         reading = _Reading(_OVER_WEBSOCKET, _FRAMES, _follows(self._websocket.headers, wanted))
-        async for chunk in self._events.stream(self._who, self._thread_id, wanted, reading):
-            for frame in chunk.splitlines():
-                await self._websocket.send_text(frame.decode())
-        await self._websocket.close()
+        code = _CLOSED + 404
+        with SlowClientTimeout(self._events.services.streams.timings.reader_check) as watch, suppress(RuntimeError):
+            try:
+                async for chunk in self._events.stream(self._who, self._thread_id, wanted, reading):
+                    for frame in chunk.splitlines():
+                        watch.sending = True
+                        await self._websocket.send_text(frame.decode())
+                        watch.taken()
+            except StreamCut:
+                code = _RESTARTS
+            except StellwerkError as error:
+                code = _CLOSED + error.status
+            await self._websocket.close(code)
 
 
 def _follows(headers: Headers, wanted: Subscription) -> bool:
@@ -255,5 +281,10 @@ def _params(command: ThreadCommand, kind: type[Any]) -> Any:
         raise InvalidField(f"params: {error}", field="params") from error
 
 
-def _failure(id_: int | None, code: str, message: str) -> dict[str, Any]:
-    return {"type": "error", "id": id_, "error": code, "message": message}
+def _success(command: ThreadCommand, **result: str) -> dict[str, Any]:
+    return {"type": "success", "id": command.id, "result": result}
+
+
+def _failure(id_: int | None, error: StellwerkError) -> dict[str, Any]:
+    code = _ERRORS.get(error.code, "invalid_argument")
+    return {"type": "error", "id": id_, "error": code, "message": error.message}

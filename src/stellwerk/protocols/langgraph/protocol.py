@@ -8,15 +8,13 @@ from stellwerk.api.http.auth import RequireReadTolerant
 from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
 from stellwerk.errors import StellwerkError
-from stellwerk.protocols.langgraph import assistants, events, runs, threads, unserved
+from stellwerk.protocols.langgraph import assistants, crons, events, runs, shapes, store, threads, unserved
 from stellwerk.protocols.langgraph.reading import ThreadStates
 from stellwerk.protocols.protocol import Protocol
 
-PREFIX = "/langgraph"
-
 
 def routes(services: Services) -> APIRouter:
-    router = APIRouter(prefix=PREFIX, include_in_schema=False)
+    router = APIRouter(prefix=shapes.PREFIX, include_in_schema=False)
     states = ThreadStates(services)
 
     @router.get("/ok")
@@ -25,14 +23,14 @@ def routes(services: Services) -> APIRouter:
 
     @router.get("/info")
     async def info(who: RequireReadTolerant) -> Response:
-        flags = {"assistants": True, "crons": False, "langsmith": False, "langsmith_tracing_replicas": False}
+        flags = {"assistants": True, "crons": True, "langsmith": False, "langsmith_tracing_replicas": False}
         return Json({"version": stellwerk.__version__, "flags": flags, "host": {"kind": "stellwerk"}})
 
     parts = (
         *(assistants.routes(services), assistants.writes()),
         *(threads.routes(services, states), threads.state_routes(services, states)),
         *(runs.routes(services, states), runs.stateless_routes(services, states)),
-        events.routes(services, states),
+        *(crons.routes(services, states), store.routes(services), events.routes(services, states)),
         unserved.unserved_routes(),
     )
     for part in parts:
@@ -46,4 +44,4 @@ def problem(error: StellwerkError) -> Response:
     return Response(msgspec.json.encode(body), error.status, media_type="application/json")
 
 
-PROTOCOL = Protocol(prefix=PREFIX, routes=routes, problem=problem)
+PROTOCOL = Protocol(prefix=shapes.PREFIX, routes=routes, problem=problem)

@@ -1,17 +1,15 @@
 """/threads/{id}/runs and /runs: runs as LangGraph's clients start, follow and cancel them."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from starlette.responses import StreamingResponse
 
 from stellwerk.api.http.auth import RequireReadTolerant, RequireRunTolerant
 from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
-from stellwerk.api.streams.reader import StreamCut, parse_cursor
+from stellwerk.api.streams.reader import parse_cursor
 from stellwerk.dialects.base import Cursor
 from stellwerk.dialects.langgraph import runs
 from stellwerk.errors import NotFound
@@ -20,14 +18,12 @@ from stellwerk.protocols.langgraph.bodies import RunBody, wanted_modes
 from stellwerk.protocols.langgraph.reading import ThreadStates
 from stellwerk.protocols.langgraph.starting import StartedRun, Starting
 from stellwerk.protocols.requests import body_of
-from stellwerk.protocols.run_streams import FollowedRun, end_of_run, stream_of_run
+from stellwerk.protocols.run_streams import FollowedRun, StoppedWithClient, end_of_run, stream_of_run
 from stellwerk.protocols.threads import find_thread
 from stellwerk.runs.run_info import RunInfo
 from stellwerk.tenants.principals import Principal
 
 _FROM_START = "-1"
-_stopping = set[asyncio.Task[None]]()
-"""Stops of runs whose clients are gone; a task needs a reference."""
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
 Modes = Annotated[list[str] | None, Query()]
 
@@ -64,30 +60,7 @@ class Runs:
     ) -> Response:
         dialect = replace(runs.DIALECT, options=options)
         response = await stream_of_run(self.services, run, dialect, cursor=cursor, headers=headers)
-        if cancels and isinstance(response, StreamingResponse):
-            response.body_iterator = self._cancelling(response.body_iterator, run)
-        return response
-
-    async def _cancelling(self, chunks: Any, run: FollowedRun) -> AsyncIterator[bytes]:
-        """Stop the run if the client leaves before its end; a server that goes down does not stop it."""
-        is_over = False
-        try:
-            async for chunk in chunks:
-                yield chunk
-            is_over = True
-        except StreamCut:
-            is_over = True
-            raise
-        finally:
-            if not is_over:
-                task = asyncio.create_task(self._stop(run))
-                _stopping.add(task)
-                task.add_done_callback(_stopping.discard)
-
-    async def _stop(self, run: FollowedRun) -> None:
-        info = await self._info(run)
-        if info.status == "running":
-            await self.services.sessions.stop(run.who.tenant, run.session_id, reason="the client disconnected")
+        return StoppedWithClient(response, self.services, run) if cancels else response
 
     async def waited(self, who: Principal, thread_id: str | None, body: RunBody) -> Response:
         started = await self.starting.start(who, thread_id, body)

@@ -14,16 +14,15 @@ from stellwerk.runs.sessions import Session
 from stellwerk.runs.systems import SystemInfo
 
 Json = dict[str, Any]
+PREFIX = "/langgraph"
 _THREAD = {"idle": "idle", "running": "busy", "completed": "idle", "stopped": "idle", "failed": "error"}
 _RUN = {
-    **{
-        "waiting": "pending",
-        "running": "running",
-        "completed": "success",
-        "awaiting_user": "success",
-        "stopped": "interrupted",
-        "failed": "error",
-    },
+    "waiting": "pending",
+    "running": "running",
+    "completed": "success",
+    "awaiting_user": "success",
+    "stopped": "interrupted",
+    "failed": "error",
 }
 
 

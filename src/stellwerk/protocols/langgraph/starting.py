@@ -1,28 +1,24 @@
 """A run of LangGraph's API as a command of a session: message, answer, edit, regenerated answer, or stop."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
 
 from stellwerk.agents.runtime.conversation import RunParameters
-from stellwerk.api.http.auth import on_behalf
 from stellwerk.api.services import Services
 from stellwerk.envelope.payloads import Answered
 from stellwerk.envelope.to_json import PAYLOAD_DEPTH, canonical, clean_text
-from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError
+from stellwerk.errors import Conflict, InvalidField, NotFound
 from stellwerk.protocols.langgraph.assistants import system_of
-from stellwerk.protocols.langgraph.bodies import NewestMessage, ResumeCommand, RunBody, said_in
+from stellwerk.protocols.langgraph.bodies import File, NewestMessage, ResumeCommand, RunBody, said_in
 from stellwerk.protocols.langgraph.reading import ThreadStates, checkpoint_places
 from stellwerk.protocols.requests import store_data_url
 from stellwerk.protocols.run_streams import FollowedRun, run_of
 from stellwerk.protocols.threads import find_session, open_thread
-from stellwerk.runs.client_threads import Thread
 from stellwerk.runs.commands import Accepted, SendOptions
 from stellwerk.runs.sessions import Session
-from stellwerk.tenants.audit import about, without_audit
 from stellwerk.tenants.principals import Principal
 from stellwerk.views.questions import BREAKPOINT, NO, YES, Question
 
@@ -57,10 +53,11 @@ class Starting:
         self._services.webhooks.check(who.tenant, body.webhook)
         system = await self._system(who, thread_id, body)
         known = await self._states.about(who.tenant, system)
-        async with self._opened(who, thread_id, system, body) as (name, session):
-            accepted = await self._accept(_Request(who, session, body, known.is_graph))
-        run = FollowedRun(who, session.id, run_of(accepted), accepted.after)
-        return StartedRun(run, name, system, known.agents)
+        is_ephemeral = thread_id is None and body.on_completion != "keep"
+        async with open_thread(self._services, who, thread_id, system, is_ephemeral=is_ephemeral) as opened:
+            accepted = await self._accept(_Request(who, opened.session, body, known.is_graph))
+        run = FollowedRun(who, opened.session.id, run_of(accepted), accepted.after)
+        return StartedRun(run, opened.thread.id, system, known.agents)
 
     async def _system(self, who: Principal, thread_id: str | None, body: RunBody) -> str:
         """
@@ -79,45 +76,9 @@ class Starting:
                     return session.agent_system_id
         return await system_of(self._services, who.tenant, body.assistant_id)
 
-    @asynccontextmanager
-    async def _opened(
-        self, who: Principal, thread_id: str | None, system: str, body: RunBody
-    ) -> AsyncIterator[tuple[str, Session]]:
-        if thread_id is not None:
-            known = await self._unbegun(who, thread_id)
-            try:
-                async with open_thread(self._services, who, thread_id, system) as opened:
-                    yield opened.thread.id, opened.session
-            except StellwerkError:
-                if known is not None:  # it went with its session
-                    with without_audit():
-                        await self._services.threads.create(who.tenant, known.id, known.metadata)
-                raise
-            return
-        sessions = self._services.sessions
-        with without_audit():  # what counts is that its message is accepted
-            session = await sessions.begin(
-                who.tenant, system, on_behalf(who, None), is_ephemeral=body.on_completion != "keep"
-            )
-        about(made=session.id)
-        try:
-            yield session.id, session
-        except StellwerkError:
-            with without_audit():
-                await sessions.delete(who.tenant, session.id)
-            raise
-
-    async def _unbegun(self, who: Principal, thread_id: str) -> Thread | None:
-        """The thread, if it was created and nothing has been sent to it."""
-        try:
-            thread = await self._services.threads.find(who.tenant, thread_id)
-        except NotFound:
-            return None
-        return thread if await find_session(self._services, who, thread) is None else None
-
     async def _accept(self, request: _Request) -> Accepted:
         body, session = request.body, request.session
-        if body.command is not None and body.input is None:
+        if body.command is not None:
             return await self._commanded(request, body.command)
         said, others = said_in(body.input)
         parameters = body.parameters(request.who, others if request.is_graph else None)
@@ -150,18 +111,13 @@ class Starting:
         if_busy = "reject" if replaces is not None and body.if_busy == "enqueue" else body.if_busy
         options = SendOptions(if_busy=if_busy, run=body.options(self._services.clock.now()))
         if said is not None:
-            options["documents"] = [await self._stored(request, file) for file in said.files]
+            options["documents"] = [await stored_file(self._services, request.who, file) for file in said.files]
         if replaces is not None:
             options["replaces"] = replaces
         elif said is not None and said.message_id is not None:
             options["message_id"] = said.message_id
         text = "" if said is None else clean_text(said.text)
         return await self._services.sessions.send(tenant, request.session.id, text, parameters=parameters, **options)
-
-    async def _stored(self, request: _Request, file: Any) -> str:
-        if file.document_id is not None:
-            return str(file.document_id)
-        return await store_data_url(self._services, request.who, file.url or "", file.name)
 
     async def _run_under_way(self, request: _Request) -> str | None:
         """The run that a rollback takes back."""
@@ -210,7 +166,7 @@ class Starting:
         raise InvalidField("input: there is nothing to go on with; send a message", field="input")
 
     async def _typed_answer(self, request: _Request, said: NewestMessage) -> Accepted:
-        documents = [await self._stored(request, file) for file in said.files]
+        documents = [await stored_file(self._services, request.who, file) for file in said.files]
         answer = Answered(ask_id="", text=clean_text(said.text) or None)
         tenant = request.who.tenant
         return await self._services.sessions.answer(tenant, request.session.id, answer, documents=documents)
@@ -258,6 +214,10 @@ class Starting:
             accepted = await self._services.sessions.answer(tenant, session_id, answer)
         assert accepted is not None
         return accepted
+
+
+async def stored_file(services: Services, who: Principal, file: File) -> str:
+    return file.document_id or await store_data_url(services, who, file.url or "", file.name)
 
 
 def answer_of(question: Question, value: Any) -> Answered:

@@ -1,6 +1,5 @@
 """/threads: sessions as LangGraph's threads, with their states and histories."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request, Response
@@ -262,12 +261,11 @@ def _unnamed(session: Session) -> Thread:
 
 
 def _matches(thread: shapes.Json, wanted: ThreadSearch) -> bool:
-    checks: list[Callable[[], bool]] = [
-        lambda: wanted.ids is None or thread["thread_id"] in wanted.ids,
-        lambda: wanted.status is None or thread["status"] == wanted.status,
-        lambda: all(_has(thread["metadata"], *each) for each in (wanted.metadata or {}).items()),
-    ]
-    return all(check() for check in checks)
+    return (
+        (wanted.ids is None or thread["thread_id"] in wanted.ids)
+        and wanted.status in (None, thread["status"])
+        and all(_has(thread["metadata"], *each) for each in (wanted.metadata or {}).items())
+    )
 
 
 def _has(metadata: shapes.Json, key: str, value: Any) -> bool:
