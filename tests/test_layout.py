@@ -41,7 +41,7 @@ PACKAGE_CAPS = {
     "api/streams": 702,
     "cli": 2729,
     "client": 625,
-    "database": 1257,
+    "database": 1376,
     "dialects": 4300,
     "documents": 1196,
     "envelope": 1435,
