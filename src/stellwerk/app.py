@@ -24,6 +24,7 @@ from stellwerk.agents.runtime import context, loopback, runnable, tracing
 from stellwerk.agents.runtime.watchdog import watched_loop
 from stellwerk.agents.store.graph_store import warn_if_shared
 from stellwerk.agents.store.index import open_index
+from stellwerk.agents.store.opening import shared_store
 from stellwerk.agents.tools import registry as tools
 from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems, response_start
 from stellwerk.api.routes import all, files, operations, pages
@@ -221,9 +222,8 @@ async def _services(
         check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.recheck)
         graphs = serve_targets.graphs_among(wanted)
-        index = await open_index(serve_targets.store_index_of(operator, own))
         resources = _tenant_resources(_isolation(settings, operator, own), storage, secrets, graphs, opened)
-        resources = replace(resources, index=index, store_ttl=serve_targets.store_ttl_of(operator, own))
+        resources = await _with_store(resources, settings, own)
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
         scheduler, sessions = _sessions(settings, storage, systems, clock, opened)
@@ -282,7 +282,7 @@ async def _storage(
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
     log.metrics.on_growth = quotas.log_grew
-    files = files_at(settings.documents, data / DOCUMENTS)
+    files = files_at(settings.documents, data / DOCUMENTS, is_shared=settings.database is not None)
     documents = DocumentStore(database, files, parts.clock, quotas.files_changed)
     await documents.open()
     opened.push_async_callback(documents.close)
@@ -408,6 +408,13 @@ def _tenant_resources(
         workers=workers,
         opened=opened,
     )
+
+
+async def _with_store(resources: TenantResources, settings: Settings, own: Mapping[str, str]) -> TenantResources:
+    index = await open_index(serve_targets.store_index_of(resources.operator, own))
+    ttl = serve_targets.store_ttl_of(resources.operator, own)
+    shared = await shared_store(settings, resources.database, index, ttl, resources.opened)
+    return replace(resources, index=index, store_ttl=ttl, shared_store=shared)
 
 
 async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: float) -> None:

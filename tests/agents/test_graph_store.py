@@ -19,7 +19,7 @@ from stellwerk.agents.graphs.registry import adopted
 from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.store.sqlite import open_store
-from stellwerk.agents.store.tenant_store import TenantStore
+from stellwerk.agents.store.tenant_store import StoreFiles, TenantStore
 from stellwerk.redaction.redactor import Redactor
 from stellwerk.spec.operator import StoreScope, StoreTtl
 from tests.crash.waiting import eventually
@@ -131,7 +131,8 @@ async def test_the_time_begins_again_when_an_item_is_read_if_that_is_set(tmp_pat
 @pytest.mark.parametrize("scope", ["shared", "user"])
 async def test_graphs_that_name_no_time_get_the_default(tmp_path: Path, scope: StoreScope) -> None:
     async with AsyncExitStack() as resources:
-        stores = TenantStore(tmp_path, Redactor(), None, resources, StoreTtl(default_ttl=SOON))
+        ttl = StoreTtl(default_ttl=SOON)
+        stores = TenantStore(StoreFiles(tmp_path, Redactor(), None, resources, ttl), ttl=ttl)
         store = GraphStore(stores, {"desk": scope}).of_graph("desk")
         with running_in(RunContext(user="ann")):
             await store.aput(NOTES, "default", {"n": 1})

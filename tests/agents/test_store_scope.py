@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore
 from stellwerk.agents.runtime.context import RunContext, running_in
 from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.store.references import uses_store
-from stellwerk.agents.store.tenant_store import TenantStore
+from stellwerk.agents.store.tenant_store import StoreFiles, TenantStore
 from stellwerk.errors import BlockedStore, NoUser
 from stellwerk.redaction.redactor import Redactor
 from stellwerk.spec.operator import StoreScope
@@ -31,7 +31,7 @@ USERS = ["ann", "ann@example.com", "a.b", "a%2Eb", "langgraph", "*", "ann.*", "[
 @pytest.fixture
 async def stores(tmp_path: Path) -> AsyncIterator[TenantStore]:
     async with AsyncExitStack() as resources:
-        yield TenantStore(tmp_path, Redactor(), None, resources)
+        yield TenantStore(StoreFiles(tmp_path, Redactor(), None, resources))
 
 
 def run_of(user: str | None) -> RunContext:

@@ -10,7 +10,6 @@ from stellwerk.api.http.server import listener
 from stellwerk.app import Parts
 from stellwerk.log.notify import WakeUps
 from stellwerk.settings import Settings
-from tests import stores
 
 
 class Inside(NamedTuple):
@@ -21,7 +20,7 @@ class Inside(NamedTuple):
 @asynccontextmanager
 async def serving(settings: Settings, parts: Parts = Parts()) -> AsyncIterator[Inside]:
     """On real sockets, like any other; ends with the block."""
-    ready, settings = asyncio.Event(), stores.settings(settings)
+    ready = asyncio.Event()
     with listener("127.0.0.1", 0, parts.timings) as socket:
         async with real.serving(settings, ready.set, parts=parts) as server:
             composed: Any = server.config.app

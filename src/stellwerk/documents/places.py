@@ -12,13 +12,14 @@ from stellwerk.settings import in_home, object_store_endpoint
 _S3 = re.compile(r"s3://([A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9])((?:/[A-Za-z0-9!_.*'()=+@-]+)*)/?")
 
 
-def files_at(place: str | None, default: Path) -> Files:
-    """
+def files_at(place: str | None, default: Path, *, is_shared: bool = False) -> Files:
+    """``is_shared`` is whether the default folder is, too.
+
     Raises:
         SettingsError: it is the address of something else, or needs a package that is not installed.
     """
     if place is None:
-        return FolderFiles(default)
+        return FolderFiles(default, is_shared=is_shared)
     if "://" not in place:
         return FolderFiles(in_home(Path(place)), is_shared=True)
     found = _S3.fullmatch(place)

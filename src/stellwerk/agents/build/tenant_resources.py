@@ -22,7 +22,7 @@ from stellwerk.agents.isolated.process import TenantState
 from stellwerk.agents.mcp.servers import McpServers
 from stellwerk.agents.store.graph_store import GraphStore
 from stellwerk.agents.store.index import Index
-from stellwerk.agents.store.tenant_store import TenantStore
+from stellwerk.agents.store.tenant_store import SharedStore, StoreFiles, StorePlaces, TenantStore
 from stellwerk.agents.tools.call import SaveFiles
 from stellwerk.agents.tools.registry import Tools
 from stellwerk.agents.tools.spec import DescribedTool
@@ -67,6 +67,8 @@ class TenantResources:
     index: Index | None = None
     """Of the stores of all tenants."""
     store_ttl: StoreTtl = field(default_factory=StoreTtl)
+    shared_store: SharedStore | None = None
+    """None where each tenant has files."""
     environment: Mapping[str, SecretStr] = field(default_factory=provider_keys)
     _stores: dict[str, TenantStore] = field(default_factory=dict)
     _made: dict[str, Resources] = field(default_factory=dict)
@@ -90,9 +92,14 @@ class TenantResources:
     def store(self, tenant: str) -> TenantStore:
         """What graphs of a tenant remember beyond a session."""
         if tenant not in self._stores:
-            folder, redactor = folder_of(self.data, tenant), self.redactors.of(tenant)
-            self._stores[tenant] = TenantStore(folder, redactor, self.index, self.opened, self.store_ttl)
+            self._stores[tenant] = TenantStore(self._store_places(tenant), self.index, self.store_ttl)
         return self._stores[tenant]
+
+    def _store_places(self, tenant: str) -> StorePlaces:
+        redactor = self.redactors.of(tenant)
+        if self.shared_store is not None:
+            return self.shared_store.of_tenant(tenant, redactor)
+        return StoreFiles(folder_of(self.data, tenant), redactor, self.index, self.opened, self.store_ttl)
 
     def _keys(self, tenant: str, system: str = "") -> TenantSecrets:
         environment = self.environment if tenant == LOCAL_TENANT else {}

@@ -8,8 +8,8 @@ from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore, Op, PutOp, Result
 
 from stellwerk.agents.runtime.context import run_context
+from stellwerk.agents.store.operations import ttl_config
 from stellwerk.agents.store.references import uses_store
-from stellwerk.agents.store.sqlite import ttl_config
 from stellwerk.agents.store.tenant_store import TenantStore
 from stellwerk.errors import BlockedStore, NoUser
 from stellwerk.logs import get_logger

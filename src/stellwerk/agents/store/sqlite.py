@@ -6,19 +6,18 @@ It is not part of the log: writes are not fenced and have no envelopes.
 import asyncio
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-from langchain_core.embeddings import Embeddings
-from langgraph.store.base import GetOp, Op, PutOp, Result, SearchOp, TTLConfig
+from langgraph.store.base import Op, PutOp, Result, SearchOp
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-from stellwerk.agents.store.index import Index, Vector
+from stellwerk.agents.store.index import Index
+from stellwerk.agents.store.operations import MadeBefore, embedded, made_before, redacted, ttl_config, way
 from stellwerk.database.folder import begin_for_owner
 from stellwerk.errors import EmbeddingFailed, StorageFull, StorageGone
 from stellwerk.logs import get_logger
@@ -69,21 +68,6 @@ _EXPIRE = "DELETE FROM store WHERE expires_at <= ?"
 _SWEEP = 60.0
 """Seconds between two deletions of expired items, if nothing is read or stored meanwhile."""
 
-_vectors: ContextVar[Mapping[str, Vector]] = ContextVar("stellwerk_store_vectors")
-
-
-class _MadeBefore(Embeddings):
-    """Vectors that ``SqliteStore.abatch`` has made before it took the lock."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [_vectors.get()[text] for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return self.embed_documents([text])[0]
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        return self.embed_documents(texts)
-
 
 class SqliteStore(AsyncSqliteStore):
     """Redacts known secrets, makes vectors before it locks the file, and undoes a batch that fails.
@@ -98,16 +82,13 @@ class SqliteStore(AsyncSqliteStore):
     """Whether there may be items that expire."""
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        cleaned = [self._clean(op) for op in ops] if self.redactor else list(ops)
+        cleaned = [redacted(self.redactor, op) for op in ops] if self.redactor else list(ops)
         if any(isinstance(op, PutOp) and op.ttl is not None for op in cleaned):
             self.expires = True
         if self.index is None:
             return await super().abatch(cleaned)
-        token = _vectors.set(await self._embedded(self.index, cleaned))
-        try:
+        with made_before(await embedded(self.index, cleaned, super()._prepare_batch_PUT_queries)):
             return await super().abatch(cleaned)
-        finally:
-            _vectors.reset(token)
 
     async def setup(self) -> None:
         """With our own similarity: the library would load an SQLite extension, which many builds of Python cannot."""
@@ -130,7 +111,7 @@ class SqliteStore(AsyncSqliteStore):
             await cursor.execute(_MADE_WITH)
             await cursor.execute("SELECT made_with FROM stellwerk_index")
             made_with = [row[0] for row in await cursor.fetchall()]
-            if index is not None and made_with == [_way(index)]:
+            if index is not None and made_with == [way(index)]:
                 return False
             await cursor.execute("DELETE FROM stellwerk_index")
             if index is None:
@@ -139,7 +120,7 @@ class SqliteStore(AsyncSqliteStore):
             await cursor.execute("SELECT 1 FROM store LIMIT 1")
             has_items = await cursor.fetchone() is not None
             if not has_items:
-                await cursor.execute("INSERT INTO stellwerk_index VALUES (?)", (_way(index),))
+                await cursor.execute("INSERT INTO stellwerk_index VALUES (?)", (way(index),))
         return has_items
 
     async def make_vectors(self, index: Index) -> None:
@@ -150,7 +131,7 @@ class SqliteStore(AsyncSqliteStore):
             count += len(page)
             last = page[-1][0]
         async with self._cursor() as cursor:
-            await cursor.execute("INSERT INTO stellwerk_index VALUES (?)", (_way(index),))
+            await cursor.execute("INSERT INTO stellwerk_index VALUES (?)", (way(index),))
         if count:
             logger.info("store_index_made", items=count, embed=index.spec.embed)
 
@@ -187,19 +168,6 @@ class SqliteStore(AsyncSqliteStore):
             for (prefix, key, field, _), vector in zip(wanted, made, strict=True):
                 place = (prefix, key, changed_at[prefix, key])
                 await cursor.execute(_ADD_VECTOR, (prefix, key, field, vector.tobytes(), *place))
-
-    async def _embedded(self, index: Index, ops: Sequence[Op]) -> dict[str, Vector]:
-        """Vectors of all texts in a batch; a slow provider must not delay other operations."""
-        puts = [(number, op) for number, op in enumerate(ops) if isinstance(op, PutOp)]
-        request = super()._prepare_batch_PUT_queries(puts)[1]
-        texts = list(dict.fromkeys(text for *_, text in request[1])) if request else []
-        vectors: dict[str, Vector] = {}
-        if texts:
-            vectors.update(zip(texts, await index.of_items(texts), strict=True))
-        for op in ops:
-            if isinstance(op, SearchOp) and op.query:
-                vectors[op.query] = await index.of_query(op.query)
-        return vectors
 
     def _prepare_batch_PUT_queries(self, put_ops: Sequence[tuple[int, PutOp]]) -> Any:
         """A put keeps ``created_at``, and drops vectors of the value before."""
@@ -246,24 +214,6 @@ class SqliteStore(AsyncSqliteStore):
                 if self.conn.in_transaction:
                     await self.conn.execute("ROLLBACK")
 
-    def _clean(self, op: Op) -> Op:
-        redact = self.redactor.redact_text
-        match op:
-            case PutOp(namespace=namespace, key=key, value=value):
-                clean = op._replace(value=cast("dict[str, Any] | None", self.redactor.redact(value)))
-                return clean._replace(namespace=tuple(map(redact, namespace)), key=redact(key))
-            case GetOp(namespace=namespace, key=key):
-                return op._replace(namespace=tuple(map(redact, namespace)), key=redact(key))
-            case SearchOp(namespace_prefix=namespace, query=query):
-                query = None if query is None else redact(query)
-                return op._replace(namespace_prefix=tuple(map(redact, namespace)), query=query)
-        return op
-
-
-def _way(index: Index) -> str:
-    """How vectors are made: others cannot be compared with them."""
-    return f"{index.spec.embed} {index.spec.dims} {' '.join(index.spec.fields)}"
-
 
 def _storage_error(error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -287,7 +237,7 @@ async def open_store(
     config: Any = None
     if index is not None:
         fields = index.spec.fields  # the library documents one name for them and reads the other
-        config = {"embed": _MadeBefore(), "dims": index.spec.dims, "fields": fields, "text_fields": fields}
+        config = {"embed": MadeBefore(), "dims": index.spec.dims, "fields": fields, "text_fields": fields}
     async with SqliteStore.from_conn_string(str(path), index=config, ttl=ttl_config(ttl)) as store:
         assert isinstance(store, SqliteStore)
         store.redactor = redactor or Redactor()
@@ -307,12 +257,6 @@ async def open_store(
                     task.cancel()
                     with suppress(asyncio.CancelledError):
                         await task
-
-
-def ttl_config(ttl: StoreTtl | None) -> TTLConfig:
-    """The same as the library knows it."""
-    ttl = ttl or StoreTtl()
-    return {"refresh_on_read": ttl.refresh_on_read, "default_ttl": ttl.default_ttl}
 
 
 async def _make_vectors(store: SqliteStore, index: Index, path: Path) -> None:

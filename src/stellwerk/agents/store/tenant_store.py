@@ -1,27 +1,29 @@
-"""The stores of one tenant: what all share, and what belongs to each of its users, in a file of its own.
+"""The stores of one tenant: what all share, and what belongs to each of its users.
 
-No operation on the shared store finds items of users, whichever namespace it names.
+In files, the users have one of their own. In a store that tenants share, the first labels of every
+namespace are the tenant, and whose it is. No operation on the shared store finds items of users,
+whichever namespace it names.
 """
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
-from urllib.parse import quote
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, Op, PutOp, Result, SearchItem, SearchOp
 
 from stellwerk.agents.store.index import Index
+from stellwerk.agents.store.operations import Namespace, below, label, without_labels
 from stellwerk.agents.store.sqlite import SqliteStore, open_store
 from stellwerk.redaction.redactor import Redactor
 from stellwerk.spec.operator import StoreTtl
 
 SHARED = "store.db"
 OF_USERS = "store-users.db"
-Namespace = tuple[str, ...]
 IndexedFields = Literal[False] | list[str] | None
 """Paths to make searchable: none of them, these, or those of the index."""
 
@@ -59,8 +61,31 @@ class NamespaceSearch(msgspec.Struct, frozen=True, kw_only=True):
     offset: int = 0
 
 
+class AnyStore(Protocol):
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]: ...
+
+    async def forget(self, namespace: Namespace) -> None:
+        """Delete all items in and below a namespace."""
+
+
+class StorePlaces(Protocol):
+    """Where a tenant's items are."""
+
+    async def of(self, user: str | None) -> tuple[AnyStore, Namespace]:
+        """The store of a user, or what all share; and the labels before every namespace in it."""
+
+    async def size(self) -> int:
+        """Bytes of all items, about."""
+
+
+class SharedStore(Protocol):
+    """A store that all tenants share."""
+
+    def of_tenant(self, tenant: str, redactor: Redactor) -> StorePlaces: ...
+
+
 @dataclass(slots=True)
-class TenantStore:
+class StoreFiles:
     """The file of the users is opened when it is first used."""
 
     folder: Path
@@ -72,16 +97,36 @@ class TenantStore:
     _opened: dict[str, SqliteStore] = field(default_factory=dict)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    async def of(self, user: str | None) -> tuple[SqliteStore, Namespace]:
+        return (await self._file(SHARED), ()) if user is None else (await self._file(OF_USERS), (user_label(user),))
+
+    async def size(self) -> int:
+        return sum(path.stat().st_size for name in (SHARED, OF_USERS) for path in self.folder.glob(f"{name}*"))
+
+    async def _file(self, name: str) -> SqliteStore:
+        async with self._opening:
+            if name not in self._opened:
+                opening = open_store(self.folder / name, self.redactor, self.index, self.ttl)
+                self._opened[name] = await self.resources.enter_async_context(opening)
+            return self._opened[name]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantStore:
+    places: StorePlaces
+    index: Index | None = None
+    ttl: StoreTtl = field(default_factory=StoreTtl)
+
     async def open(self) -> None:
-        await self._file(SHARED)
+        await self.places.of(None)
 
     async def batch(self, ops: list[Op], *, user: str | None) -> list[Result]:
         """Carry out operations on what a user owns, or, without one, on what all share."""
-        if user is None:
-            return await (await self._file(SHARED)).abatch(ops)
-        label = user_label(user)
-        results = await (await self._file(OF_USERS)).abatch([_below(label, op) for op in ops])
-        return [_without_label(result) for result in results]
+        store, labels = await self.places.of(user)
+        if not labels:
+            return await store.abatch(ops)
+        results = await store.abatch([below(labels, op) for op in ops])
+        return [without_labels(len(labels), result) for result in results]
 
     async def get(self, user: str | None, namespace: Namespace, key: str) -> StoreItem | None:
         [found] = await self.batch([GetOp(namespace, key)], user=user)
@@ -116,45 +161,16 @@ class TenantStore:
 
     async def forget_user(self, user: str) -> None:
         """Delete everything that belongs to a user."""
-        await (await self._file(OF_USERS)).forget((user_label(user),))
+        store, labels = await self.places.of(user)
+        await store.forget(labels)
 
-    def size(self) -> int:
-        """Bytes of its files."""
-        return sum(path.stat().st_size for name in (SHARED, OF_USERS) for path in self.folder.glob(f"{name}*"))
-
-    async def _file(self, name: str) -> SqliteStore:
-        async with self._opening:
-            if name not in self._opened:
-                opening = open_store(self.folder / name, self.redactor, self.index, self.ttl)
-                self._opened[name] = await self.resources.enter_async_context(opening)
-            return self._opened[name]
+    async def size(self) -> int:
+        """Bytes of all items, about."""
+        return await self.places.size()
 
 
 def user_label(user: str) -> str:
-    """The first label of a user's namespaces; no label may have a dot, and an e-mail address has."""
-    return "@" + quote(user, safe="").replace(".", "%2E")
-
-
-def _below(label: str, op: Op) -> Op:
-    match op:
-        case GetOp() | PutOp():
-            return op._replace(namespace=(label, *op.namespace))
-        case SearchOp():
-            return op._replace(namespace_prefix=(label, *op.namespace_prefix))
-        case ListNamespacesOp():
-            given = op.match_conditions or ()
-            prefix = next((tuple(each.path) for each in given if each.match_type == "prefix"), ())
-            others = tuple(each for each in given if each.match_type != "prefix")
-            depth = None if op.max_depth is None else op.max_depth + 1
-            return op._replace(match_conditions=(MatchCondition("prefix", (label, *prefix)), *others), max_depth=depth)
-
-
-def _without_label(result: Result) -> Result:
-    if isinstance(result, Item):
-        result.namespace = result.namespace[1:]
-    elif isinstance(result, list):
-        return cast(Result, [_without_label(each) if isinstance(each, Item) else each[1:] for each in result])
-    return result
+    return label("@", user)
 
 
 def _fields(item: Item) -> dict[str, Any]:

@@ -222,7 +222,7 @@ async def _found(services: Services, who: Principal, place: ItemPlace) -> StoreI
 async def _admit(services: Services, who: Principal, size: int, **ids: str | None) -> None:
     """Record a change before it is made, and check the limits; ``size`` is 0 for a deletion."""
     about(**{name: value for name, value in ids.items() if value is not None})
-    after = services.stores(who.tenant).size() + size if size else 0
+    after = await services.stores(who.tenant).size() + size if size else 0
     write = StoreWrite(who.tenant, services.quotas.limits(who.tenant), after)
     await services.database.submit(admit_many, write, urgent=not size)
 
