@@ -24,7 +24,7 @@ FETCH = """async ([path, key, body, headers, shown]) => {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
         text += read.value;
     }
-    return {status: answer.status, text, header: answer.headers.get(shown)};
+    return {status: answer.status, text, header: shown && answer.headers.get(shown)};
 }"""
 
 
@@ -45,10 +45,22 @@ LANGGRAPH = {
     "if_not_exists": "create",
     "input": {"messages": [{"type": "human", "content": "weather"}]},
 }
+AG_UI = {"threadId": "chat-4", "runId": "r1", "messages": [{"id": "m1", "role": "user", "content": "weather"}]}
+A2A = {"role": "ROLE_USER", "messageId": "m1", "contextId": "chat-6", "parts": [{"text": "weather"}]}
+MCP_VERSION = "2025-11-25"
 STAINLESS = {"X-Stainless-Lang": "js", "X-Stainless-Retry-Count": "0", "OpenAI-Organization": "none"}
 REQUESTS = {
     "ai-sdk": Asked("/ai-sdk/demo/chat", AI_SDK, "x-vercel-ai-ui-message-stream", "v1"),
     "openai": Asked("/v1/chat/completions", OPENAI, "X-Session-Id", "0", {"X-Session-Id": "chat-2", **STAINLESS}),
+    "ag-ui": Asked("/ag-ui/demo", AG_UI, "content-type", "text/event-stream"),
+    "copilotkit": Asked("/copilotkit/agent/demo/run", {**AG_UI, "threadId": "chat-5"}, "content-type", "text/event-"),
+    "a2a": Asked(
+        "/a2a/demo/",
+        {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": A2A}},
+        "content-type",
+        "text/event-stream",
+        {"A2A-Version": "1.0"},
+    ),
     "langgraph": Asked("/langgraph/threads/chat-3/runs/stream", LANGGRAPH, "Content-Location", "/threads/chat-3/runs/"),
 }
 
@@ -112,6 +124,21 @@ async def test_a_page_that_the_operator_named_reads_a_stream_and_its_headers_wit
     refused = await fetched(browser, places.friend, places, asked, "sw_wrong")
     assert refused["status"] == 401, "the page can read why it was refused"
     assert "key" in refused["text"]
+
+
+async def test_a_page_that_the_operator_named_has_a_session_of_mcp(browser: Any, places: Places) -> None:
+    hello = {"protocolVersion": MCP_VERSION, "capabilities": {}, "clientInfo": {"name": "page", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    accept = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MCP_VERSION}
+    begun = await fetched(
+        browser, places.friend, places, Asked("/mcp", begin, "Mcp-Session-Id", "", accept), places.key
+    )
+    assert begun["header"], begun
+    call = {"name": "demo", "arguments": {"message": "weather"}}
+    asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+    headers = {**accept, "Mcp-Session-Id": begun["header"]}
+    called = await fetched(browser, places.friend, places, Asked("/mcp", asked, "", "", headers), places.key)
+    assert "sunny" in called["text"], called
 
 
 @pytest.mark.parametrize("protocol", REQUESTS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -104,6 +105,22 @@ def test_no_middleware_of_ours_stands_between_a_stream_and_its_reader(tmp_path: 
     assert not [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseHTTPMiddleware)]
 
 
+async def test_the_last_bytes_of_an_answer_wait_for_no_acknowledgement() -> None:
+    """Nagle's algorithm would hold them back for 40 ms, on connections that are kept."""
+    seen: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def accepted(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        seen.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with listener("127.0.0.1", 0) as made:
+        async with await asyncio.start_server(accepted, sock=made):
+            _, writer = await asyncio.open_connection(*made.getsockname())
+            assert await asyncio.wait_for(seen, 60)
+            writer.close()
+
+
 @asynccontextmanager
 async def behind_gzip(faulty: FaultServer) -> AsyncIterator[httpx2.AsyncClient]:
     """The server, mounted in an app that compresses everything."""
@@ -111,11 +128,11 @@ async def behind_gzip(faulty: FaultServer) -> AsyncIterator[httpx2.AsyncClient]:
     host = FastAPI()
     host.mount("/agents", agents)
     host.add_middleware(GZipMiddleware, minimum_size=1)
-    with listener("127.0.0.1", 0) as socket:
+    with listener("127.0.0.1", 0) as made:
         async with stellwerk.opened(agents):
             server = uvicorn.Server(uvicorn.Config(host, log_level="warning", lifespan="off"))
-            serving = asyncio.create_task(server.serve(sockets=[socket]))
-            address = f"http://127.0.0.1:{socket.getsockname()[1]}/agents"
+            serving = asyncio.create_task(server.serve(sockets=[made]))
+            address = f"http://127.0.0.1:{made.getsockname()[1]}/agents"
             try:
                 async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
                     yield client

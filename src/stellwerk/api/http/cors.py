@@ -23,9 +23,9 @@ _ALWAYS = {
 _POLICY = "default-src 'none'; frame-ancestors 'none'"
 _SENT = (
     "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, X-Api-Key, X-Auth-Scheme, "
-    "X-Session-Id, X-Stellwerk-Task, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, A2A-Version, "
+    "X-Session-Id, X-Stellwerk-Task, X-Stellwerk-Tools, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, "
     # The clients of OpenAI, the AI SDK and A2A send these by themselves; not each browser lets a page set User-Agent.
-    "A2A-Extensions, User-Agent, OpenAI-Beta, OpenAI-Organization, OpenAI-Project, X-Stainless-Arch, "
+    "A2A-Version, A2A-Extensions, User-Agent, OpenAI-Beta, OpenAI-Organization, OpenAI-Project, X-Stainless-Arch, "
     "X-Stainless-Custom-Poll-Interval, X-Stainless-Helper-Method, X-Stainless-Lang, X-Stainless-OS, "
     "X-Stainless-Package-Version, X-Stainless-Poll-Helper, X-Stainless-Retry-Count, X-Stainless-Runtime, "
     "X-Stainless-Runtime-Version, X-Stainless-Timeout"
