@@ -52,7 +52,7 @@ def _operations(app: FastAPI) -> Iterator[str]:
     flat: Any = getattr(routing, "iter_route_contexts", list)  # in older versions no router is inside another
     for route in flat(app.routes):
         kind = "WS" if isinstance(getattr(route, "original_route", route), WebSocketRoute) else "MOUNT"
-        for method in (route.methods or {kind}) - {"HEAD"}:
+        for method in (getattr(route, "methods", None) or {kind}) - {"HEAD"}:
             yield f"{method} {route.path}"
 
 

@@ -17,8 +17,9 @@ each_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECT
 
 
 def session_of(*names: str) -> list[Envelope]:
-    """Golden runs, one behind the other; each is a trace of its own, with runs of its own."""
-    bodies = (re.sub(rb'"run-(\d)', rb'"%d-run-\1' % n, run_file(name).read_bytes()) for n, name in enumerate(names))
+    """Golden runs, one behind the other; each is a trace of its own, and has ids of its own."""
+    own = rb'"(run-|message-|plan-|lc_run--|[0-9A-Za-z]{20,22}")'
+    bodies = (re.sub(own, rb'"%d-\1' % n, run_file(name).read_bytes()) for n, name in enumerate(names))
     return [decode(line) for body in bodies for line in body.splitlines()]
 
 
