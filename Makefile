@@ -6,6 +6,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Tests that send requests to servers: `make test` runs half of them with API keys, `make keyed` the other half.
 SERVED := $(addprefix tests/,agents api client crash dialects examples faults runs spec test_*.py)
+# Tests that touch the store.
+STORED := $(addprefix tests/,agents api crash database documents faults jobs log runs systems tenants workflows test_retention.py)
 # The core of the suite, with the lowest versions of all that pyproject.toml names.
 CORE := $(addprefix tests/,agents api dialects runs stream test_demo.py test_own_graph.py test_projects.py) \
 	tests/test_without_langchain.py
@@ -17,14 +19,14 @@ BEYOND := $(addprefix --ignore=tests/,agents/mcp agents/test_deep.py agents/midd
 	and not test_a_missing_package_is and not test_the_question_carries and not test_a_call_waits_and and not test_a_rule_without \
 	and not test_a_question_that_is_asked_again and not test_the_dependency_of_the_host" \
 	-W "ignore:websockets:DeprecationWarning"
-FLOOR_EXTRAS := $(addprefix --extra ,openai search otel documents)
+FLOOR_EXTRAS := $(addprefix --extra ,openai search otel documents postgres)
 # The extras in the image of examples/deploy.
 IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 # Two jobs at once, each with its output in one piece; make 3 runs them one after the other.
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web clients test keyed postgresql floors worker-floors s3 node check format golden reference bench browser crash image lock clean
+.PHONY: help setup run console web clients test keyed postgres postgresql floors worker-floors s3 node check format golden reference bench browser crash image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +62,9 @@ test:  ## Run the gates and every test (PYTEST=… for options of pytest)
 
 keyed: console clients  ## Run the server tests with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
+
+postgres: console postgresql  ## Run the tests that touch the store on PostgreSQL
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --store=postgres $(PYTEST) $(STORED)
 
 postgresql: $(STAMP)  # Install PostgreSQL for the tests, if there is none
 	@$(BIN)/python -m tests.postgres

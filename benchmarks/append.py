@@ -17,17 +17,17 @@ async def measure(folder: Path) -> list[Figure]:
     figures = []
     async with opened(folder) as store:
         for sessions, batch in _CASES:
-            best = max([await _events_per_second(store, sessions, batch) for _ in range(REPEATS)])
+            best = max([await events_per_second(store, sessions, batch, SECONDS) for _ in range(REPEATS)])
             name = f"append, {sessions} session{'s'[: sessions - 1]}, batches of {batch}"
             figure = at_least(name, best, "events/s", BUDGET) if sessions > 1 else seen(name, best, "events/s")
             figures.append(figure)
     return figures
 
 
-async def _events_per_second(store: Store, sessions: int, batch: int) -> float:
+async def events_per_second(store: Store, sessions: int, batch: int, seconds: float) -> float:
     writers = [await store.begin() for _ in range(sessions)]
     start = time.perf_counter()
-    written = await asyncio.gather(*(_write(writer, batch, start + SECONDS) for writer in writers))
+    written = await asyncio.gather(*(_write(writer, batch, start + seconds) for writer in writers))
     return sum(written) / (time.perf_counter() - start)
 
 

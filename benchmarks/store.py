@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stellwerk.database.port import OpenableDatabase
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.ids import SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
@@ -35,7 +36,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    database: Sqlite
+    database: OpenableDatabase
     log: DurableLog
     wakes: WakeUps
     ids: SortableIds

@@ -5,11 +5,12 @@ import gc
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from functools import cache
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import cache, partial
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import httpx2
 import pytest
@@ -23,10 +24,14 @@ from stellwerk.database.port import Database
 from stellwerk.demo import built_in
 from stellwerk.ops.serve import serving
 from stellwerk.settings import Settings
-from tests import keyed, stores
+from tests import keyed, postgres, stores
 from tests.commands import Command
+from tests.forked import surroundings
 from tests.runs import in_process
 from tests.runs.in_process import Gates, InProcessServer
+from tests.stores import Store
+
+_POSTGRES = pytest.StashKey[Path]()
 
 # No deadline: a busy machine is no failure. Fewer examples than usual, as there are many properties; and the same ones
 # each time, so that a change is judged by itself. `--hypothesis-profile=default` looks for others,
@@ -39,9 +44,36 @@ settings.load_profile("stellwerk")
 gc.disable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        opened = ExitStack()
+        config.stash[_POSTGRES] = opened.enter_context(postgres.folder_of_run())
+        config.add_cleanup(opened.close)
+    else:
+        config.stash[_POSTGRES] = Path(config.workerinput["postgres"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist: all workers share a server."""
+    node.workerinput["postgres"] = str(node.config.stash[_POSTGRES])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What runs on both stores does so in one run; with ``--store=postgres`` SQLite had its turn before."""
+    if metafunc.definition.get_closest_marker("both_stores") and metafunc.config.getoption("--store") == "sqlite":
+        metafunc.parametrize("store", ["sqlite", "postgres"], indirect=True)
+    elif metafunc.definition.get_closest_marker("only_postgres"):
+        metafunc.parametrize("store", ["postgres"], indirect=True)
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Those with a timeout of their own take long: they begin first, so that nobody waits for one in the end."""
+    if config.getoption("--store") == "postgres":
+        left_out = [item for item in items if item.get_closest_marker("only_sqlite")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("only_sqlite")]
     items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
 
 
@@ -60,6 +92,9 @@ def pytest_unconfigure() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="A test that is skipped fails the whole.")
     parser.addoption("--screenshots", action="store_true", help="Tests of the console write docs/images.")
+    parser.addoption(
+        "--store", choices=["sqlite", "postgres"], default="sqlite", help="The database of the servers under test."
+    )
     parser.addoption(
         "--other-keys", action="store_true", help="Modules that run with keys run without, and the others with them."
     )
@@ -129,6 +164,38 @@ def _keys_are_shown(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def postgres_store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    from tests.postgres_store import PostgresStore  # needs an extra
+
+    given = surroundings().get("STELLWERK_TEST_POSTGRES")
+    server = postgres.ServerOfRun(request.config.stash[_POSTGRES]).url
+    made = PostgresStore(server if given is None else partial(postgres.url_beside, given))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _store_of_module(request: pytest.FixtureRequest) -> Iterator[None]:
+    with _chosen(request, request.config.getoption("--store")):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def store(request: pytest.FixtureRequest) -> Iterator[None]:
+    with _chosen(request, getattr(request, "param", request.config.getoption("--store"))):
+        yield
+
+
+@contextmanager
+def _chosen(request: pytest.FixtureRequest, name: str) -> Iterator[None]:
+    chosen = stores.SqliteStore() if name == "sqlite" else request.getfixturevalue("postgres_store")
+    with stores.using(chosen), chosen.scope() as variables, pytest.MonkeyPatch.context() as environment:
+        for variable, value in variables.items():
+            environment.setenv(variable, value)
+        yield
+
+
 @asynccontextmanager
 async def running_server(
     settings: Settings,
@@ -140,6 +207,7 @@ async def running_server(
 ) -> AsyncIterator[str]:
     """The real server, in this process, on real sockets; yields its address."""
     ready = asyncio.Event()
+    settings = stores.settings(settings)
     with listener("127.0.0.1", port, parts.timings) as socket:
         async with serving(settings, ready.set, own=own, http_app=http_app, parts=parts) as server:
             running = asyncio.create_task(server.serve(sockets=[socket]))

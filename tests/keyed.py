@@ -15,6 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from stellwerk.ops.offline import make_key
+from tests import stores
 
 OPEN = {
     "tests.api.test_attacks": "what strangers write, byte for byte; servers with keys are among its subjects",
@@ -71,7 +72,7 @@ def _first_key(address: str) -> str:
 
 async def before_the_start(data: Path) -> dict[str, str]:
     """The header with the first key of a server that is not running yet."""
-    _, token = await make_key(data, {"name": "first", "role": "admin"})
+    _, token = await make_key(data, {"name": "first", "role": "admin"}, stores.secret_url(data))
     return {"Authorization": f"Bearer {token}"}
 
 

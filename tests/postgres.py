@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from tests.forked import surroundings
 
@@ -138,6 +138,11 @@ class PostgresServer:
             if done.returncode:
                 said.seek(0)
                 raise RuntimeError(f"{program} failed: {said.read().decode(errors='replace')}")
+
+
+def url_beside(url: str, database: str) -> str:
+    """The URL of another database of the same server."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{quote(database)}"))
 
 
 def _unprivileged() -> pwd.struct_passwd | None:

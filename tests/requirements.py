@@ -24,7 +24,9 @@ MOST_PER_TEST = 5
 REWRITE = "python -m tests.requirements --write"
 
 _HEADER = re.compile(r"\[(\w+)\]")
-_ID = re.compile(r"00[0-4](\.[a-z0-9]+(-[a-z0-9]+)*){2}|trust\.I([1-9]|1[0-9]|2[0-3])|fault-(0[1-9]|[1-5][0-9]|60)")
+_ID = re.compile(
+    r"(00[0-4]|nodes)(\.[a-z0-9]+(-[a-z0-9]+)*){2}|trust\.I([1-9]|1[0-9]|2[0-3])|fault-(0[1-9]|[1-5][0-9]|60)"
+)
 _SOURCE = re.compile(r"\w*")
 _STATE = re.compile(r'(?<=\bstate = ")(open|kept)(?=")')
 

@@ -41,7 +41,7 @@ PACKAGE_CAPS = {
     "api/streams": 702,
     "cli": 2729,
     "client": 625,
-    "database": 1369,
+    "database": 1488,
     "dialects": 4300,
     "documents": 1197,
     "envelope": 1435,

@@ -67,6 +67,7 @@ def hand_written(saver: DurableSaver) -> Any:
     return builder.compile(checkpointer=saver)
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.parametrize(
     "build, question",
     [
@@ -93,6 +94,7 @@ async def test_forty_turns_fit_and_the_last_ones_cost_no_more_than_the_first(
 PICTURE = b64encode(CHANCE.randbytes(300_000)).decode()
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.parametrize(
     "question",
     [

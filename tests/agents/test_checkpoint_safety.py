@@ -25,7 +25,7 @@ from stellwerk.agents.build.factory import AgentFactory
 from stellwerk.agents.build.resources import Resources
 from stellwerk.agents.checkpoints.saver import DurableSaver
 from stellwerk.agents.checkpoints.serde import StrictSerializer, prove_strict
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Transaction, locking, session_lock
 from stellwerk.errors import CorruptStore
 from tests.agents.agent_runs import Conversation, agent, ended, say
 from tests.agents.conftest import TENANT
@@ -81,6 +81,7 @@ async def test_a_crafted_blob_runs_nothing_and_is_an_error(
     witness = tmp_path / "witness"
     blob = calling("os", "system", f"touch {witness}")
 
+    @locking(lambda _: [session_lock("session-1")])
     def plant(tx: Transaction, ids: Sequence[str]) -> list[None]:
         for id_ in ids:
             tx.run("put_checkpoint", TENANT, "session-1", "", id_, None, None, b"\x80", "msgpack", blob)
@@ -191,6 +192,7 @@ async def test_the_types_of_a_state_schema_come_back_as_they_were(saver: Durable
 async def test_a_state_of_which_a_part_is_missing_is_an_error(saver: DurableSaver, database: Database) -> None:
     await put(saver, ["x" * 500, "y" * 500])
 
+    @locking(lambda _: [session_lock("session-1")])
     def lose(tx: Transaction, tenants: Sequence[str]) -> list[None]:
         for tenant in tenants:
             name = next(name for name, node in tx.rows("items_of_thread", tenant, "session-1") if node is None)

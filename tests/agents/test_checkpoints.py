@@ -19,11 +19,13 @@ from langgraph.types import Command, interrupt
 
 from stellwerk.agents.checkpoints.saver import EPOCH, DurableSaver
 from stellwerk.agents.scripted.model import ScriptedModel
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Transaction, locking, session_lock
 from stellwerk.errors import BlockedLoop, Fenced
 from stellwerk.spec.script import ScriptRule, ScriptStep
 from tests import stores
 from tests.agents.conftest import TENANT
+
+pytestmark = [pytest.mark.both_stores, pytest.mark.requirement("nodes.store.one-contract")]
 
 SESSION = "session-1"
 
@@ -47,17 +49,20 @@ async def listed(saver: DurableSaver, config: RunnableConfig | None, **options: 
     return [found async for found in saver.alist(config, **options)]
 
 
+@locking(lambda id_: [session_lock(id_)])
 def create_session(tx: Transaction, ids: Sequence[str]) -> list[None]:
     tx.run_many("create_session", [(id_, TENANT, "demo", None, 1, 0, 0.0) for id_ in ids])
     return [None] * len(ids)
 
 
+@locking(lambda id_: [session_lock(id_)])
 def raise_epoch(tx: Transaction, ids: Sequence[str]) -> list[None]:
     for id_ in ids:
         tx.row("raise_epoch", id_, TENANT)
     return [None] * len(ids)
 
 
+@locking(lambda id_: [session_lock(id_)])
 def delete_session(tx: Transaction, ids: Sequence[str]) -> list[None]:
     tx.run_many("delete_session", [(id_, TENANT) for id_ in ids])
     return [None] * len(ids)

@@ -150,7 +150,7 @@ async def test_all_that_was_acknowledged_before_a_kill_is_recorded_once_with_its
     assert sorted(own) == sorted(done)
     nameless = {each["what"] for each in new if not each["on"] and each["who"] != "operator"}
     assert nameless == {"POST /secrets/rotation"}
-    assert [each.whole for each in verified(data)] == [True] * 4
+    assert [each.whole for each in verified(data, stores.secret_url(data))] == [True] * 4
 
 
 def entries(data: Path) -> list[dict[str, Any]]:

@@ -127,6 +127,7 @@ async def leak(client: httpx2.AsyncClient) -> str:
     return sid
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.requirement("004.security.tenant-secrets")
 async def test_a_secret_that_is_used_and_given_away_in_every_form_is_found_nowhere(tmp_path: Path) -> None:
     data, errors, copy = tmp_path / "data", tmp_path / "errors", tmp_path / "copy"

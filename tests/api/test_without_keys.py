@@ -197,6 +197,7 @@ def lost(data: Path, left: str) -> None:
 
 
 @pytest.mark.parametrize("left", ["master.key", "a document", "a log"])
+@pytest.mark.only_sqlite
 async def test_a_folder_that_has_lost_its_database_is_not_begun_again(tmp_path: Path, left: str) -> None:
     data = tmp_path / "data"
     async with running_server(Settings(data=data)) as address, httpx2.AsyncClient(base_url=address) as client:

@@ -126,6 +126,24 @@ async def test_an_error_of_the_server_is_shown_at_its_field(page: Watched) -> No
     assert await form.get_by_label("Days").get_attribute("aria-invalid") is None
 
 
+async def test_a_file_is_put_into_json_as_a_content_block_where_the_cursor_is(page: Watched) -> None:
+    await begin(page, "trip")
+    await fill_trip(page)
+    form = fields(page)
+    await form.get_by_label("Wishes").fill('{"photo": }')
+    await form.get_by_label("Wishes").press("ArrowLeft")
+    choose = form.locator("input[type=file]").first
+    await choose.set_input_files({"name": "large.png", "mimeType": "image/png", "buffer": b"x" * 100_000})
+    await form.get_by_role("alert").get_by_text("large.png is larger than 90 kB").wait_for()
+    await choose.set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": b"\x00\xff\x41"})
+    await form.get_by_role("alert").wait_for(state="detached")
+    block = '{"type":"image","base64":"AP9B","mime_type":"image/png"}'
+    assert await form.get_by_label("Wishes").input_value() == f'{{"photo": {block}}}'
+    await accessible(page)
+    await page.get_by_role("button", name="Send", exact=True).click()
+    await wait_for_status(page, "completed")
+
+
 async def test_context_and_config_are_folded_away_and_sent_along(page: Watched) -> None:
     await begin(page, "trip")
     await fill_trip(page)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stellwerk.database.port import OpenableDatabase
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import Envelope, LlmStart, LlmToken, RunEnd, decode
 from stellwerk.envelope.payloads import ModelCalled, RunEnded, Token
@@ -155,7 +156,7 @@ class Recording:
 
 
 @asynccontextmanager
-async def opened(database: Sqlite) -> AsyncIterator[tuple[DurableLog, WakeUps]]:
+async def opened(database: OpenableDatabase) -> AsyncIterator[tuple[DurableLog, WakeUps]]:
     await database.open()
     wakes = WakeUps()
     try:

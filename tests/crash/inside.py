@@ -10,6 +10,7 @@ from stellwerk.api.http.server import listener
 from stellwerk.app import Parts
 from stellwerk.log.notify import WakeUps
 from stellwerk.settings import Settings
+from tests import stores
 
 
 class Inside(NamedTuple):
@@ -20,7 +21,7 @@ class Inside(NamedTuple):
 @asynccontextmanager
 async def serving(settings: Settings, parts: Parts = Parts()) -> AsyncIterator[Inside]:
     """On real sockets, like any other; ends with the block."""
-    ready = asyncio.Event()
+    ready, settings = asyncio.Event(), stores.settings(settings)
     with listener("127.0.0.1", 0, parts.timings) as socket:
         async with real.serving(settings, ready.set, parts=parts) as server:
             composed: Any = server.config.app

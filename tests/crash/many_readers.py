@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from stellwerk.database.sqlite import Sqlite
 from stellwerk.log.log import CreateSession, Lease, LogEntry
+from tests import stores
 from tests.crash import disks, wire
 from tests.crash.process import ServerProcess, server_process
 from tests.crash.waiting import eventually
@@ -207,7 +207,7 @@ async def long_session(data: Path) -> str:
     """With more than the kernel takes on behalf of a reader who does not read."""
     place = b'"ts":0.0,"parent_id":null,"call_id":"x","seq":1'
     entry = LogEntry("log", 0.0, b'{"type":"log",%b,"payload":{"message":"%b"}}' % (place, b"x" * 250_000))
-    async with disks.opened(Sqlite(data / "stellwerk.db")) as (log, _):
+    async with disks.opened(stores.database(data)) as (log, _):
         await log.create(CreateSession(disks.TENANT, "long", "demo", 0.0))
         for number in range(1, 41):
             await log.append(Lease(disks.TENANT, "long", "run", 0), number, [entry])

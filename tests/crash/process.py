@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests import keyed
+from tests import keyed, stores
 from tests.forked import Forked, surroundings
 
 _STARTING = 240
@@ -83,7 +83,8 @@ def start(
     ``inside`` is a command that runs another one, ``serves`` are systems and graphs beside the demo; settings are given
     as the environment variables they are.
     """
-    environment = {f"STELLWERK_{name.upper()}": str(value) for name, value in settings.items()}
+    given = {f"STELLWERK_{name.upper()}": str(value) for name, value in settings.items()}
+    environment = {**stores.environment(data), **given}
     serve = ["serve", *serves, "--port", str(port), "--data", str(data)]
     process, out = _executed(inside, serve, environment, errors) if inside else _forked(serve, environment, errors)
     found = ServerProcess(process, _address(out), errors, out)

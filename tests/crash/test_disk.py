@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from stellwerk.app import Parts
 from stellwerk.database.folder import DATABASE
@@ -17,6 +18,8 @@ from stellwerk.testing.order import order_problems
 from tests.crash import many_readers, wire
 from tests.crash.disks import TENANT, Recording, SlowSqlite, StandingSqlite, WitnessedSqlite, begin_run, opened
 from tests.crash.inside import serving
+
+pytestmark = pytest.mark.only_sqlite
 
 WORDS = [f"word{n} " for n in range(4000)]
 SESSIONS = 10

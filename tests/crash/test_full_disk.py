@@ -28,6 +28,8 @@ from tests.crash.full_disk import (
 )
 from tests.crash.inside import serving
 
+pytestmark = pytest.mark.only_sqlite
+
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:

@@ -53,6 +53,7 @@ async def under_way(client: httpx2.AsyncClient, session_id: str) -> None:
 
 @pytest.mark.requirement("trust.I10")
 @pytest.mark.parametrize("seconds", [0.2, PATIENCE + 1], ids=["within its patience", "beyond its patience"])
+@pytest.mark.only_sqlite
 async def test_a_run_that_a_full_disk_held_up_ends_when_there_is_room(tmp_path: Path, seconds: float) -> None:
     database = FullSqlite(tmp_path / "data" / DATABASE)
     async with serving(Settings(data=tmp_path / "data"), impatient(database)) as server:
@@ -69,6 +70,7 @@ async def test_a_run_that_a_full_disk_held_up_ends_when_there_is_room(tmp_path: 
 
 
 @pytest.mark.requirement("trust.I10")
+@pytest.mark.only_sqlite
 async def test_a_waiting_run_begins_when_there_is_room_though_its_slot_became_free_before(
     tmp_path: Path,
 ) -> None:

@@ -13,6 +13,8 @@ from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.errors import StorageGone
 
+pytestmark = pytest.mark.only_sqlite
+
 
 def put(tx: Transaction, items: Sequence[str]) -> list[None | Exception]:
     for item in items:

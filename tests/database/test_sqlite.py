@@ -1,7 +1,8 @@
-import asyncio
+"""What SQLite alone has: its files, the ballast beside them, its schema and its statements."""
+
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,80 +10,18 @@ import pytest
 from stellwerk.database import statements
 from stellwerk.database.port import Transaction
 from stellwerk.database.sqlite import Ballast, Sqlite
-from stellwerk.errors import StorageFull, StorageGone
+from stellwerk.errors import StorageFull
+from tests import stores
+
+pytestmark = pytest.mark.only_sqlite
 
 
-def put(tx: Transaction, items: Sequence[str]) -> list[int | Exception]:
-    """One event per item; an item called 'refused' is refused in its place."""
-    outcomes: list[int | Exception] = []
-    for item in items:
-        if item == "refused":
-            outcomes.append(ValueError(item))
-            continue
-        tx.run("insert_event", item, 1, "log", 0.0, b"{}")
-        outcomes.append(tx.flush)
-    return outcomes
-
-
-async def test_writes_of_one_turn_share_one_commit(database: Sqlite) -> None:
-    flushes = await asyncio.gather(*(database.submit(put, f"s{n}") for n in range(50)))
-    assert len(set(flushes)) == 1
-
-
-async def test_commits_are_numbered_on_over_a_restart(tmp_path: Path) -> None:
-    numbers = []
-    for name in ("a", "b"):
-        database = Sqlite(tmp_path / "test.db")
-        await database.open()
-        await database.submit(make_session, name)
-        numbers.append(await database.submit(put, name))
-        await database.close()
-    assert numbers[0] < numbers[1]
-
-
-def make_session(tx: Transaction, items: Sequence[str]) -> list[None | Exception]:
-    for item in items:
-        tx.run("create_session", item, "local", "demo", None, 1, tx.flush, 1.0)
-    return [None] * len(items)
-
-
-async def test_a_refused_item_fails_alone(database: Sqlite) -> None:
-    outcomes = await asyncio.gather(
-        *(database.submit(put, name) for name in ("a", "refused", "b")), return_exceptions=True
-    )
-    assert isinstance(outcomes[1], ValueError)
-    assert await events(database) == ["a", "b"]
-
-
-async def test_an_item_that_breaks_the_transaction_does_not_fail_its_neighbours(database: Sqlite) -> None:
-    await database.submit(put, "twice")
-    outcomes = await asyncio.gather(
-        *(database.submit(put, name) for name in ("a", "twice", "b")), return_exceptions=True
-    )
-    assert isinstance(outcomes[1], sqlite3.IntegrityError)
-    assert await events(database) == ["a", "b", "twice"]
-
-
-async def test_a_write_whose_waiter_was_cancelled_still_stands(database: Sqlite) -> None:
-    future = database.submit(put, "a")
-    future.cancel()
-    await database.submit(put, "b")
-    assert await events(database) == ["a", "b"]
-
-
-async def test_closing_finishes_what_was_submitted_and_refuses_what_comes_later(tmp_path: Path) -> None:
-    database = Sqlite(tmp_path / "test.db")
-    await database.open()
-    submitted = [database.submit(put, f"s{n}") for n in range(10)]
-    await database.close()
-    assert all(future.done() and not future.exception() for future in submitted)
-    with pytest.raises(StorageGone):
-        await database.submit(put, "late")
-
-
-async def test_a_reader_cannot_write(database: Sqlite) -> None:
-    with pytest.raises(StorageGone, match="readonly"):
-        await database.read(lambda tx: tx.run("insert_event", "x", 1, "log", 0.0, b"{}"))
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Sqlite]:
+    made = Sqlite(tmp_path / "test.db")
+    await made.open()
+    yield made
+    await made.close()
 
 
 async def test_deleted_text_leaves_the_files_when_they_are_truncated(tmp_path: Path, database: Sqlite) -> None:
@@ -105,20 +44,17 @@ def files_with(text: bytes, folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if text in path.read_bytes()]
 
 
-async def test_a_full_disk_is_told_and_urgent_writes_use_the_ballast(tmp_path: Path) -> None:
-    database = Sqlite(tmp_path / "test.db")
-    await database.open()
+async def test_a_full_disk_is_told_and_urgent_writes_use_the_ballast(tmp_path: Path, database: Sqlite) -> None:
     limit_pages(database, 60)
     with pytest.raises(StorageFull):
         for n in range(1000):
             await database.submit(put_large, f"s{n}")
-    stored = len(await events(database))
+    stored = count_events(tmp_path)
     limit_pages(database, 100)
     with pytest.raises(StorageFull):
         await database.submit(put_large, "ordinary work waits until the ballast is back")
     await database.submit(put_large, "urgent", urgent=True)
-    assert len(await events(database)) == stored + 1
-    await database.close()
+    assert count_events(tmp_path) == stored + 1
 
 
 def put_large(tx: Transaction, items: Sequence[str]) -> list[None | Exception]:
@@ -132,12 +68,9 @@ def limit_pages(database: Sqlite, pages: int) -> None:
     database._connection.execute(f"PRAGMA max_page_count={pages}")
 
 
-async def events(database: Sqlite) -> list[str]:
-    def names(tx: Transaction) -> list[str]:
-        return sorted(row[0] for row in tx.rows("all_event_keys"))
-
-    database._queries["all_event_keys"] = "SELECT session_id FROM event"
-    return await database.read(names)
+def count_events(folder: Path) -> int:
+    with stores.beside(folder / "test.db") as stored:
+        return int(stored.value("SELECT count(*) FROM event"))
 
 
 def test_ballast_is_real_space_and_can_be_given_up(tmp_path: Path) -> None:

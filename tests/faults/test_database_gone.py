@@ -14,6 +14,8 @@ from stellwerk.settings import Settings
 from tests.conftest import running_server
 from tests.crash.waiting import eventually
 
+pytestmark = pytest.mark.only_sqlite
+
 BEGIN = {"agent_system_id": "demo"}
 WRITERS = 8
 

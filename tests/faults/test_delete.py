@@ -1,6 +1,5 @@
 """A deleted session leaves a tombstone and nothing else, whoever still works for it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -16,10 +15,8 @@ CANARY = "canary-4711-of-a-deleted-session"
 """Said in the message, and so also in tool arguments, a result, a file, its name, the checklist and a question."""
 
 
-def files_with(text: str, folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and (text in path.name or text.encode() in path.read_bytes()):
-            yield path
+def places_with(text: str, folder: Path) -> list[str]:
+    return [name for name, data in stores.contents(folder).items() if text in name or text.encode() in data]
 
 
 def rows_about(data: Path, sid: str) -> dict[str, int]:
@@ -50,15 +47,15 @@ async def test_nothing_of_a_deleted_session_can_be_found_in_any_file(faulty: Fau
         sid, other = await led(client, faulty), await begin(client, "faulty")
         (file,) = [a["href"] for a in (await client.get(f"/sessions/{sid}/artifacts")).json()["artifacts"][1:]]
         assert (await client.get(file)).text.count(CANARY)
-        before = {path.name for path in files_with(CANARY, faulty.data)}
-        assert f"todolist_{sid}.md" in before and len(before) >= 3, "database, list and file"
+        before = places_with(CANARY, faulty.data)
+        assert f"lists/todolist_{sid}.md" in before and len(before) >= 3, "database, list and file"
         kept = await whole_round(client, other, "hello")
         assert (await client.delete(f"/sessions/{sid}")).status_code == 204
-        assert list(files_with(CANARY, faulty.data)) == []
+        assert places_with(CANARY, faulty.data) == []
         assert rows_about(faulty.data, sid) == {}
         await every_address_is_404(client, sid, file)
         assert (await events(client, other))[-1]["position"] == kept[-1]["position"]
-    assert list(files_with(CANARY, faulty.data)) == []
+    assert places_with(CANARY, faulty.data) == []
     with stores.beside(faulty.data) as stored:
         (tombstone,) = stored.rows("SELECT hash, tenant, deleted_at, events, remains FROM tombstone")
     assert tombstone[-1] is None and sid not in map(str, tombstone), "a hash, when, by whom and how many events"
@@ -101,4 +98,4 @@ async def test_a_session_that_is_deleted_in_mid_run_stays_deleted_whatever_its_r
         assert (await client.get(f"/sessions/{sid}")).status_code == 404
         assert (await client.post(f"/sessions/{sid}/messages", json={"text": "hi"})).status_code == 404
     assert rows_about(faulty.data, sid) == {}
-    assert list(files_with(CANARY, faulty.data)) == []
+    assert places_with(CANARY, faulty.data) == []

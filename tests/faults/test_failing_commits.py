@@ -15,6 +15,8 @@ from stellwerk.timings import Timings
 from tests.faults.conftest import FaultServer
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen
 
+pytestmark = pytest.mark.only_sqlite
+
 Kind = Literal["refused", "unheard"]
 
 

@@ -21,6 +21,8 @@ from tests.crash.full_disk import send as post
 from tests.faults.conftest import FaultServer
 from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, stop
 
+pytestmark = pytest.mark.only_sqlite
+
 
 @mounted
 @pytest.mark.requirement("trust.I22", "fault-20")

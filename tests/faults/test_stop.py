@@ -24,6 +24,7 @@ from tests.runs.talking import begin, events, log_of, rest_of_run, seen, send, s
 
 
 @pytest.mark.requirement("fault-20")
+@pytest.mark.only_sqlite
 async def test_a_stop_that_cannot_be_stored_is_refused_and_works_when_it_can(
     faulty: FaultServer,
 ) -> None:
@@ -58,6 +59,7 @@ class SlowLookUps(SlowSqlite):
         return await super().read(query)
 
 
+@pytest.mark.only_sqlite
 async def test_a_message_that_interrupts_and_comes_twice_at_once_does_not_stop_its_own_run(
     faulty: FaultServer,
 ) -> None:
@@ -137,6 +139,7 @@ async def test_a_process_that_stands_still_is_not_overtaken_and_goes_on(faulty: 
 
 
 @pytest.mark.requirement("fault-30")
+@pytest.mark.only_sqlite
 async def test_a_run_waits_at_its_checkpoint_for_a_disk_that_stands_still(
     faulty: FaultServer,
 ) -> None:

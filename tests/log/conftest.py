@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Transaction, locking, session_lock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import CreateSession, Lease
 from stellwerk.log.notify import WakeUps
@@ -29,6 +29,7 @@ class Kept:
         return Lease(tenant, session_id, "run", await self.claim(session_id))
 
 
+@locking(lambda session_id: [session_lock(session_id)])
 def _raise_epochs(tx: Transaction, sessions: Sequence[str]) -> list[int | Exception]:
     rows = [tx.row("raise_epoch", session_id, TENANT) for session_id in sessions]
     return [int(row[0]) for row in rows if row is not None]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stellwerk.database.port import Database, Row, Transaction
+from stellwerk.database.port import Database, Row, Transaction, locking, session_lock
 from stellwerk.envelope.frames import Stored
 from stellwerk.envelope.model import Envelope, decode, encode
 from stellwerk.log import transactions
@@ -17,6 +17,8 @@ from stellwerk.log.notify import WakeUps
 from stellwerk.log.transactions import entry
 from tests.golden.files import stored
 from tests.samples import TENANT, llm_end, llm_start, run_end, run_start, token
+
+pytestmark = pytest.mark.both_stores
 
 LONG: list[Envelope] = [
     run_start(),
@@ -93,6 +95,7 @@ async def test_what_is_young_waits_and_so_does_a_session_at_work(database: Datab
     assert await compact(database, "nobody") == []
 
 
+@locking(lambda session_id: [session_lock(session_id)])
 def _begin_run(tx: Transaction, sessions: Sequence[str]) -> list[None | Exception]:
     for session_id in sessions:
         tx.run("insert_run", "r", session_id, TENANT, "t", 1, 1, "running", 1, 1.0)
@@ -113,6 +116,7 @@ async def test_a_removal_reaches_into_packs(database: Database, story: list[Enve
     assert [position for position, _ in await rows(database, "s1")] == [position for position, _ in before]
 
 
+@locking(lambda _: [session_lock("s1")])
 def _rewrite(tx: Transaction, items: Sequence[list[Stored]]) -> list[None | Exception]:
     for stubs in items:
         transactions.rewrite(tx, TENANT, "s1", stubs)

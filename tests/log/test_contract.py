@@ -11,6 +11,8 @@ from stellwerk.log.transactions import entry
 from tests.log.conftest import Kept
 from tests.samples import TENANT, whole_run
 
+pytestmark = [pytest.mark.both_stores, pytest.mark.requirement("nodes.store.one-contract")]
+
 
 def entries(*texts: str) -> list[LogEntry]:
     return [LogEntry("log", 1.0, b'{"n":"%b"}' % text.encode()) for text in texts]

@@ -2,12 +2,17 @@
 
 from pathlib import Path
 
+import pytest
+
 from stellwerk.database.port import Database, Transaction
 from stellwerk.log import transactions
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import CreateSession, Lease, LogEntry
 from stellwerk.log.notify import WakeUps
+from tests import stores
 from tests.samples import TENANT
+
+pytestmark = pytest.mark.both_stores
 
 CANARY = b"canary-of-a-deleted-session"
 
@@ -19,19 +24,19 @@ async def filled(database: Database) -> DurableLog:
     return log
 
 
-def files_with(text: bytes, folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if text in path.read_bytes()]
+def places_with(text: bytes, folder: Path) -> list[str]:
+    return [name for name, data in stores.contents(folder).items() if text in data]
 
 
 def left(tx: Transaction) -> tuple[int, list[tuple[object, ...]]]:
     return len(tx.rows("read_events", "s1", 0, TENANT, 1000)), tx.rows("unswept")
 
 
-async def test_no_byte_of_it_stays_in_the_files(database: Database, tmp_path: Path) -> None:
+async def test_no_byte_of_it_stays_in_the_files_or_the_tables(database: Database, tmp_path: Path) -> None:
     log = await filled(database)
-    assert files_with(CANARY, tmp_path)
+    assert places_with(CANARY, tmp_path)
     await log.delete(TENANT, "s1", at=2.0)
-    assert files_with(CANARY, tmp_path) == []
+    assert places_with(CANARY, tmp_path) == []
 
 
 async def test_a_deletion_that_was_cut_off_is_finished_by_the_next_process(database: Database, tmp_path: Path) -> None:
@@ -41,4 +46,4 @@ async def test_a_deletion_that_was_cut_off_is_finished_by_the_next_process(datab
     assert (await database.read(left))[1] == [(TENANT, "s1")]
     await DurableLog(database, WakeUps()).heartbeat()
     assert await database.read(left) == (0, [])
-    assert files_with(CANARY, tmp_path) == []
+    assert places_with(CANARY, tmp_path) == []

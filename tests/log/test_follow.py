@@ -13,6 +13,8 @@ from stellwerk.log.notify import HEARTBEAT, SessionChannel, WakeUps
 from tests.log.conftest import Kept, kept_in
 from tests.samples import TENANT
 
+pytestmark = pytest.mark.both_stores
+
 
 def entries(count: int) -> list[LogEntry]:
     return [LogEntry("log", 1.0, b"{%d}" % n) for n in range(count)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Transaction, locking, session_lock
 from stellwerk.envelope.payloads import Answered
 from stellwerk.errors import NotFound
 from stellwerk.log import transactions
@@ -17,6 +17,8 @@ from stellwerk.log.notify import WakeUps
 from stellwerk.redaction.redactor import Redactor, Redactors
 from tests.samples import TENANT
 
+pytestmark = pytest.mark.both_stores
+
 LEASE = Lease(TENANT, "s1", "run", 0)
 
 
@@ -24,6 +26,7 @@ def entries(texts: str) -> list[LogEntry]:
     return [LogEntry("log", 1.0, b'{"n":"%b"}' % text.encode()) for text in texts]
 
 
+@locking(lambda item: [session_lock(item[1])])
 def input_many(tx: Transaction, sessions: Sequence[tuple[str, str]]) -> list[int | Exception]:
     try:
         return [transactions.append_unfenced(tx, tenant, session_id, entries("i")) for tenant, session_id in sessions]

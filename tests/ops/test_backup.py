@@ -22,6 +22,8 @@ from stellwerk.settings import Settings
 from tests.commands import Command
 from tests.conftest import own_server, server_beside
 
+pytestmark = pytest.mark.only_sqlite
+
 Log = dict[str, list[tuple[int, bytes]]]
 
 

@@ -100,7 +100,7 @@ class InProcessServer:
 
     async def up(self) -> None:
         self.wakes = WakeUps()
-        settings = Settings(data=self._data, config=self.config)
+        settings = stores.settings(Settings(data=self._data, config=self.config))
         # Everything but the routes: what they would call is called here.
         self._opened: AbstractAsyncContextManager[Services] = app._services(
             settings, self.wakes, {"backend": str(SYSTEM)}, parts=self._parts

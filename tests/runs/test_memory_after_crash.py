@@ -24,6 +24,8 @@ from stellwerk.testing.order import order_problems
 from stellwerk.views.transcript import Hidden, entry, fold
 from tests import stores
 
+pytestmark = pytest.mark.only_sqlite
+
 HERE = Path(__file__).parent
 SYSTEMS = {"remembering": str(HERE / "remembering.yaml"), "graph": f"{HERE / 'memory_graph.py'}:graph"}
 SOON = 60

@@ -25,6 +25,8 @@ from stellwerk.database.sqlite import Sqlite
 from stellwerk.settings import Settings
 from tests.conftest import running_server
 
+pytestmark = pytest.mark.only_sqlite
+
 TO_FIRST_TOKEN = 40
 """Modules that a message passes from the request to the first token at a reader."""
 PER_TOKEN = 18

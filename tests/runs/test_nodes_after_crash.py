@@ -119,6 +119,7 @@ async def test_a_node_that_the_graph_does_not_have_is_said_at_the_start(tmp_path
     ("graph", "node", "stored"),
     [("first", "count", 2), ("second", "count", 3), ("function", "function", 1)],
 )
+@pytest.mark.only_sqlite
 async def test_a_node_that_must_not_be_repeated_starts_when_the_checkpoint_before_it_is_stored(
     tmp_path: Path, graph: str, node: str, stored: int
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stellwerk.agents.checkpoints.reconcile import waiting_messages
-from stellwerk.database.port import Transaction
+from stellwerk.database.port import Transaction, locking, session_lock
 from stellwerk.database.sqlite import Sqlite
 from stellwerk.envelope.model import AskUser, Envelope, LlmToken, Message, RunEnd, SubgraphCheckpoint, decode
 from stellwerk.envelope.payloads import Asked, Checkpointed, RunEnded, Said, TextPart
@@ -17,6 +17,7 @@ from stellwerk.log.durable import DurableLog
 from stellwerk.redaction.redactor import Redactor
 from stellwerk.testing.order import order_problems
 from stellwerk.timings import Timings
+from tests import stores
 from tests.crash.disks import TENANT, FullSqlite, Recording, begin_run, opened
 from tests.crash.waiting import eventually
 
@@ -40,6 +41,7 @@ class ErringSqlite(Sqlite):
         raise self.errors.pop(0)
 
 
+@locking(lambda session_id: [session_lock(session_id)])
 def write_many(tx: Transaction, sessions: Sequence[str]) -> list[None | Exception]:
     for session_id in sessions:
         tx.run("remember_answer", TENANT, session_id, KEY, "", b"", 0.0)
@@ -63,6 +65,7 @@ def told_of(run: Recording) -> Envelope:
 
 
 @pytest.mark.parametrize("refusals", [1, 3], ids=["within its patience", "beyond its patience"])
+@pytest.mark.only_sqlite
 async def test_a_write_that_is_cancelled_while_the_disk_is_full_is_stored_with_what_tells_of_it_or_neither_is(
     tmp_path: Path, refusals: int
 ) -> None:
@@ -87,6 +90,7 @@ async def test_a_write_that_is_cancelled_while_the_disk_is_full_is_stored_with_w
     assert "".join(e.payload.text for e in story if isinstance(e, LlmToken)) == "first second"
 
 
+@pytest.mark.only_sqlite
 async def test_whoever_waits_until_all_is_stored_is_told_that_it_is_not(tmp_path: Path) -> None:
     database, told = ErringSqlite(tmp_path / "test.db"), asyncio.Event()
     async with opened(database) as (log, wakes):
@@ -100,6 +104,7 @@ async def test_whoever_waits_until_all_is_stored_is_told_that_it_is_not(tmp_path
             await run.recorder.stored()
 
 
+@pytest.mark.only_sqlite
 async def test_readers_are_shown_what_is_in_the_log_also_if_nobody_heard_that_it_was_stored(
     tmp_path: Path,
 ) -> None:
@@ -121,8 +126,7 @@ async def test_readers_are_shown_what_is_in_the_log_also_if_nobody_heard_that_it
 
 
 async def test_no_commit_holds_a_question_without_the_end_of_its_run(tmp_path: Path) -> None:
-    database = Sqlite(tmp_path / "test.db")
-    async with opened(database) as (log, wakes):
+    async with opened(stores.database(tmp_path / "test.db")) as (log, wakes):
         run = await begin_run(log, wakes, "run", window=0)
         run.say("before ")
         place: dict[str, Any] = {"ts": 0.0, "trace_id": run.run_id, "run_id": run.run_id, "seq": 0}
@@ -173,6 +177,7 @@ def waiting_message(run: Recording, number: int) -> Message:
     return Message(**place, parent_id=run.run_id, call_id=run.run_id, payload=said)
 
 
+@pytest.mark.only_sqlite
 async def test_a_message_that_waits_is_encoded_once_and_written_when_the_waiting_messages_change(
     tmp_path: Path,
 ) -> None:
@@ -198,6 +203,7 @@ async def test_a_message_that_waits_is_encoded_once_and_written_when_the_waiting
         assert (redactor.searched, len(database.kept)) == (2, 3)
 
 
+@pytest.mark.only_sqlite
 async def test_waiting_messages_whose_write_failed_are_written_with_the_next_one(tmp_path: Path) -> None:
     database = TracedSqlite(tmp_path / "test.db")
     async with opened(database) as (log, wakes):
@@ -212,7 +218,7 @@ async def test_waiting_messages_whose_write_failed_are_written_with_the_next_one
 
 
 async def test_text_that_may_begin_a_secret_is_shown_although_the_model_is_silent(tmp_path: Path) -> None:
-    async with opened(Sqlite(tmp_path / "test.db")) as (log, wakes):
+    async with opened(stores.database(tmp_path / "test.db")) as (log, wakes):
         log.redactors.set_secrets(TENANT, ["sk-live-0123456789abcdef"])
         run = await begin_run(log, wakes, "run", window=0.04)
         run.say("it begins with sk-live-")

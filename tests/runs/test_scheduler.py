@@ -94,6 +94,7 @@ class SlowClaims(Sqlite):
 
 
 @pytest.mark.parametrize("beside", [0, 1], ids=["nothing under way", "a run under way"])
+@pytest.mark.only_sqlite
 async def test_a_run_that_is_claimed_while_the_server_goes_down_is_left_to_the_next(
     tmp_path: Path, beside: int
 ) -> None:
@@ -169,6 +170,7 @@ async def views(client: httpx2.AsyncClient) -> list[bytes]:
     return [listed.content, *[(await client.get(path)).content for path in paths]]
 
 
+@pytest.mark.only_sqlite
 async def test_a_second_process_cannot_open_the_same_data_folder(tmp_path: Path) -> None:
     async with running_server(Settings(data=tmp_path)):
         second = await asyncio.to_thread(completed, "serve", "--port", "0", "--data", str(tmp_path))

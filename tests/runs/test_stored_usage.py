@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stellwerk.database.port import Database, Transaction
+from stellwerk.database.port import Database, Transaction, locking, session_lock
 from stellwerk.documents.files import FolderFiles
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.frames import Stored
@@ -82,6 +82,7 @@ class Desk:
         told = await self.log.read(TENANT, sid, after=number, limit=4)
         stubs = [Stored(position, body[:-1] + b" }") for position, body in told]
 
+        @locking(lambda _: [session_lock(sid)])
         def rewrite(tx: Transaction, items: Any) -> list[None | Exception]:
             for each in items:
                 transactions.rewrite(tx, TENANT, sid, each)

@@ -14,6 +14,8 @@ from tests.crash.disks import SlowSqlite
 from tests.crash.waiting import eventually
 from tests.runs.talking import begin, rest_of_run, send
 
+pytestmark = pytest.mark.only_sqlite
+
 GRAPH = Path(__file__).parent / "workshop/graph.py"
 
 

@@ -72,44 +72,47 @@ async def test_a_name_that_somebody_asks_for_is_kept_without_his_secrets_and_not
 
 
 @pytest.mark.parametrize(
-    ("tampering", "seen_at"),
+    ("tampering", "given", "seen_at"),
     [
-        ("UPDATE audit SET entry = entry || entry WHERE tenant = 'acme' AND number = 2", 2),
-        ("DELETE FROM audit WHERE tenant = 'acme' AND number = 1", 1),
-        ("DELETE FROM audit WHERE tenant = 'acme' AND number = 2", 2),
-        ("UPDATE audit SET tenant = 'acme', number = 4 WHERE tenant = 'local' AND number = 3", 4),
-        ("UPDATE audit SET hash = zeroblob(32) WHERE tenant = 'acme' AND number = 3", 3),
+        ("UPDATE audit SET entry = entry || entry WHERE tenant = 'acme' AND number = 2", [], 2),
+        ("DELETE FROM audit WHERE tenant = 'acme' AND number = 1", [], 1),
+        ("DELETE FROM audit WHERE tenant = 'acme' AND number = 2", [], 2),
+        ("UPDATE audit SET tenant = 'acme', number = 4 WHERE tenant = 'local' AND number = 3", [], 4),
+        ("UPDATE audit SET hash = ? WHERE tenant = 'acme' AND number = 3", [bytes(32)], 3),
     ],
 )
 async def test_whoever_changes_removes_or_moves_an_entry_is_found(
-    database: Database, tmp_path: Path, tampering: str, seen_at: int
+    database: Database, tmp_path: Path, tampering: str, given: list[bytes], seen_at: int
 ) -> None:
     await filled(database)
     with stores.beside(tmp_path / "test.db") as stored:
-        assert stored.change(tampering) == 1
+        assert stored.change(tampering, *given) == 1
     found = await judged(database, "acme")
     assert (found.entries, found.whole) == (seen_at - 1, False)
 
 
 async def test_a_key_that_was_made_without_a_server_is_in_it(tmp_path: Path) -> None:
-    await make_key(tmp_path / "data", {"name": "me", "role": "admin"})
-    with stores.beside(tmp_path / "data") as stored:
+    data = tmp_path / "data"
+    url = stores.secret_url(data)
+    await make_key(data, {"name": "me", "role": "admin"}, url)
+    with stores.beside(data) as stored:
         stored.change("INSERT INTO tenant (name, created_at) VALUES ('acme', 1)")
-    with locked(tmp_path / "data"), pytest.raises(SettingsError, match="leave out --data, and it makes the key"):
-        await make_key(tmp_path / "data", {"name": "theirs", "tenant": "acme"})
-    await make_key(tmp_path / "data", {"name": "theirs", "tenant": "acme"})
-    found = [(each.tenant, each.entries, each.whole) for each in verified(tmp_path / "data")]
+    with locked(data), pytest.raises(SettingsError, match="leave out --data, and it makes the key"):
+        await make_key(data, {"name": "theirs", "tenant": "acme"}, url)
+    await make_key(data, {"name": "theirs", "tenant": "acme"}, url)
+    found = [(each.tenant, each.entries, each.whole) for each in verified(data, url)]
     assert found == [("acme", 1, True), ("local", 2, True)]
 
 
 async def test_a_chain_that_was_removed_whole_is_found(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    await make_key(data, {"name": "me", "role": "admin"})
+    url = stores.secret_url(data)
+    await make_key(data, {"name": "me", "role": "admin"}, url)
     with stores.beside(data) as stored:
         stored.change("INSERT INTO tenant (name, created_at) VALUES ('acme', 0)")
-    assert {each.tenant: each.whole for each in verified(data)} == {"acme": False, "local": True}
-    key, _ = await make_key(data, {"name": "ada", "tenant": "acme"})
-    assert {each.tenant: (each.entries, each.whole) for each in verified(data)} == {
+    assert {each.tenant: each.whole for each in verified(data, url)} == {"acme": False, "local": True}
+    key, _ = await make_key(data, {"name": "ada", "tenant": "acme"}, url)
+    assert {each.tenant: (each.entries, each.whole) for each in verified(data, url)} == {
         "acme": (1, True),
         "local": (2, True),
     }

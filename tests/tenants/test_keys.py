@@ -11,6 +11,7 @@ from stellwerk.database.port import Database
 from stellwerk.errors import Conflict, NotFound
 from stellwerk.tenants.keys import AT_MOST, ApiKeys
 from stellwerk.tenants.principals import SCOPES, Principal
+from tests import stores
 from tests.samples import StillClock
 
 
@@ -24,10 +25,6 @@ async def keys(database: Database, clock: StillClock) -> ApiKeys:
     made = ApiKeys(database, clock)
     await made.open()
     return made
-
-
-def list_of(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_file()]
 
 
 async def test_a_tenant_has_so_many_keys_and_those_that_are_valid_no_longer_make_room(
@@ -93,7 +90,7 @@ async def test_of_a_secret_only_the_digest_is_kept(keys: ApiKeys, database: Data
     key, token = await keys.make(tenant="local", name="ci", role="admin")
     secret = token.rpartition("_")[2]
     await database.truncate()
-    kept = b"".join(path.read_bytes() for path in list_of(tmp_path))
+    kept = b"".join(stores.contents(tmp_path).values())
     assert secret.encode() not in kept
     assert hashlib.sha256(secret.encode()).digest() in kept
     assert secret not in repr(key)

@@ -25,8 +25,8 @@ async def opened(database: Database, folder: Path, redactors: Redactors | None =
     return await open_secrets(database, KeyFile(folder / MASTER_KEY), redactors or Redactors(), StillClock())
 
 
-def holding(text: str, folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+def holding(text: str, folder: Path) -> list[str]:
+    return [name for name, data in stores.contents(folder).items() if text.encode() in data]
 
 
 async def test_a_system_has_its_own_or_else_its_tenants(database: Database, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from stellwerk.settings import Settings
 from stellwerk.testing.order import order_problems
+from tests import stores
 from tests.api.workflow_client import PATH, done, get, refused, start, upload, waiting
 from tests.conftest import server_beside
 from tests.runs.talking import events, log_of
@@ -88,7 +89,7 @@ async def delete(client: httpx2.AsyncClient, workflow_id: str, rest: str) -> htt
 
 
 def found(text: str, folder: Path) -> list[str]:
-    return [str(path) for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+    return [name for name, content in stores.contents(folder).items() if text.encode() in content]
 
 
 @pytest.mark.requirement("003.endpoint.delete-message")

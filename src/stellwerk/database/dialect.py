@@ -26,6 +26,12 @@ def queries() -> dict[str, str]:
     return {name: translated(text) for name, text in named.items()}
 
 
+@cache
+def with_lists() -> frozenset[str]:
+    """The statements that take lists as JSON."""
+    return frozenset(name for name, text in queries().items() if "::json" in text)
+
+
 def translated(text: str) -> str:
     """A statement in the words of both databases, in those of PostgreSQL.
 

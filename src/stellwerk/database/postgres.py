@@ -5,8 +5,10 @@ the locks of all its items, each kind in one order, so two batches never wait fo
 """
 
 import os
+import random
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
@@ -20,7 +22,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.types import numeric
 
-from stellwerk.database import dialect, statements
+from stellwerk.database import arrays, dialect, statements
+from stellwerk.database.arrays import array
 from stellwerk.database.group import GroupCommit, Job, applied
 from stellwerk.database.port import SESSION, Lock, R, Row, Transaction, locks_of
 from stellwerk.database.postgres_locks import PostgresLocks
@@ -30,7 +33,7 @@ from stellwerk.ids import random_token
 logger = structlog.get_logger(__name__)
 
 _READERS = 3
-_ATTEMPTS = 3
+_ATTEMPTS = 5
 _OLDEST = 14
 _CLIENT = {
     "connect_timeout": "3",
@@ -91,7 +94,7 @@ class PostgresTransaction:
         self.flush = flush
 
     def rows(self, query: str, *params: object) -> list[Row]:
-        if _has_nul(params):  # no text here has one
+        if self._has_nul(query, params):  # no text here has one
             return []
         return self._cursor.execute(self._queries[query], params).fetchall()
 
@@ -99,19 +102,31 @@ class PostgresTransaction:
         return self.rows(f"{query}_within", *params, budget)
 
     def row(self, query: str, *params: object) -> Row | None:
-        if _has_nul(params):
+        if self._has_nul(query, params):
             return None
         return self._cursor.execute(self._queries[query], params).fetchone()
 
     def run(self, query: str, *params: object) -> int:
-        _refuse_nul(params)
+        if self._has_nul(query, params):
+            raise _nul_refused()
         return self._cursor.execute(self._queries[query], params).rowcount
 
     def run_many(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
         found = list(rows)
-        _refuse_nul(chain.from_iterable(found))
-        if found:
+        many = self._queries.get(f"{query}_many")
+        if not found:
+            return
+        if any(self._has_nul(query, row) for row in found) if many is None else _texts_have_nul(found):
+            raise _nul_refused()
+        if many is None:
             self._cursor.executemany(self._queries[query], found)
+        else:
+            self._cursor.execute(many, [array(column) for column in zip(*found, strict=True)])
+
+    def _has_nul(self, query: str, params: Iterable[object]) -> bool:
+        """Whether there is a NUL in a text, or in a list of texts: PostgreSQL has none."""
+        nul = ("\0", "\\u0000") if query in dialect.with_lists() else ("\0",)
+        return any(isinstance(each, str) and any(form in each for form in nul) for each in params)
 
     def lock_free(self, sessions: Iterable[str]) -> set[str]:
         return {session_id for (session_id,) in self._cursor.execute(_LOCK_FREE, [sorted(sessions)])}
@@ -167,7 +182,10 @@ class Postgres(GroupCommit):
                 is_lost = self._connection is None
                 # Before the commit nothing is stored: what only came at a bad moment is tried again.
                 is_certain = not (is_lost and self._is_committing)
-                if left and is_certain and (is_lost or isinstance(error, errors.DeadlockDetected)):
+                is_deadlock = isinstance(error, errors.DeadlockDetected)
+                if left and is_certain and (is_lost or is_deadlock):
+                    if is_deadlock:
+                        time.sleep(random.uniform(0, 0.05))  # or both would meet again
                     continue
                 raise storage_error(error) from error
         raise AssertionError("the last attempt returns or raises")
@@ -260,6 +278,7 @@ def connected(options: dict[str, Any], settings: dict[str, str]) -> Connection:
             connection.adapters.register_dumper(type_, numeric.Int8BinaryDumper)
             connection.adapters.register_dumper(type_, numeric.Int8Dumper)
         connection.adapters.register_loader("numeric", _WholeNumber)
+        arrays.register(connection)
         names = {**_SESSION, **settings}
         calls = ", ".join(f"set_config(${2 * n + 1}, ${2 * n + 2}, false)" for n in range(len(names)))
         connection.execute(f"SELECT {calls}", [*chain.from_iterable(names.items())], prepare=False)
@@ -294,14 +313,12 @@ def advisory_key(lock: Lock) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def _has_nul(params: Iterable[object]) -> bool:
-    """Whether there is a NUL in a text, or in a list of texts: PostgreSQL has none, so nothing can be found by it."""
-    return any(isinstance(each, str) and ("\0" in each or "\\u0000" in each) for each in params)
+def _texts_have_nul(rows: Sequence[Sequence[Any]]) -> bool:
+    return any(isinstance(column[0], str) and "\0" in "".join(column) for column in zip(*rows, strict=True))
 
 
-def _refuse_nul(params: Iterable[object]) -> None:
-    if _has_nul(params):
-        raise InvalidField("there is a character NUL in a text, which cannot be stored; leave it out")
+def _nul_refused() -> InvalidField:
+    return InvalidField("there is a character NUL in a text, which cannot be stored; leave it out")
 
 
 # Opening.

@@ -1,7 +1,8 @@
-import { type ReactNode, useId, useState } from "react";
+import { type ReactNode, type RefObject, useId, useRef, useState } from "react";
 import { useTexts } from "../../texts";
 import { classes } from "../classes";
 import { initialOf, inner, jsonMistake, type Typed } from "./formValues";
+import { InsertFile } from "./InsertFile";
 import { ListField } from "./ListField";
 import type { FormField } from "./schema";
 
@@ -78,6 +79,7 @@ function OneField({ field, typed, onChange, error: given, label, labelHidden, is
   const id = useId();
   const { shape, hint, isNeeded } = field;
   const json = useJsonCheck(field, typed);
+  const area = useRef<HTMLTextAreaElement>(null);
   const error = json.error ?? given;
   const note = error ?? hint;
   const asked = {
@@ -129,7 +131,8 @@ function OneField({ field, typed, onChange, error: given, label, labelHidden, is
       <label htmlFor={id} className={labelHidden ? "sr-only" : "mb-1.5 block text-sm font-medium"}>
         {name}
       </label>
-      {control(field, String(typed), onChange, asked, isRoomy)}
+      {control(field, String(typed), onChange, asked, isRoomy, area)}
+      {shape.kind === "json" && isRoomy && <InsertFile into={area} onChange={onChange} />}
       {under}
     </div>
   );
@@ -157,6 +160,7 @@ function control(
   onChange: (typed: string) => void,
   asked: Asked,
   isRoomy: boolean,
+  area: RefObject<HTMLTextAreaElement | null>,
 ): ReactNode {
   if (shape.kind === "choice")
     return (
@@ -174,6 +178,7 @@ function control(
     return (
       <textarea
         {...asked}
+        ref={area}
         rows={1}
         className={classes(
           BOX,

@@ -13,6 +13,9 @@ export const parts = {
   imageNotLoaded: "Bilder von anderen Hosts werden nicht geladen; der Link führt zum Bild.",
   showMore: (left: number) => `mehr anzeigen (noch ${left})`,
   addItem: "Hinzufügen",
+  insertFile: "Datei einfügen",
+  fileTooLarge: (name: string) =>
+    `${name} ist größer als 90 kB. An die Nachricht anhängen, oder hochladen und die Id der Datei angeben.`,
   removeItem: (name: string) => `${name} entfernen`,
   done: "erledigt",
   notDone: "offen",

@@ -13,6 +13,9 @@ export const parts = {
   imageNotLoaded: "Images from other hosts are not loaded; follow the link to see it.",
   showMore: (left: number) => `show more (${left} left)`,
   addItem: "Add",
+  insertFile: "Insert a file",
+  fileTooLarge: (name: string) =>
+    `${name} is larger than 90 kB. Attach it to the message, or upload it and name its id.`,
   removeItem: (name: string) => `Remove ${name}`,
   done: "done",
   notDone: "to do",

@@ -19,6 +19,11 @@ WITH moved AS (
 )
 SELECT tally(tenant, sum(grown)::bigint) FROM moved GROUP BY tenant;
 
+-- Rows as columns: an array for each.
+-- name: insert_event_many
+INSERT INTO event (session_id, position, type, ts, body)
+SELECT * FROM unnest(?1::text[], ?2::bigint[], ?3::text[], ?4::double precision[], ?5::bytea[]);
+
 -- name: claim_positions
 WITH moved AS (
     UPDATE session SET last_position = last_position + ?1::bigint, log_bytes = log_bytes + ?2::bigint, touched = ?3,
