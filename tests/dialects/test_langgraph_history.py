@@ -1,5 +1,9 @@
 """The history of a thread, folded from the log: checkpoints, what they hold, and what comes next."""
 
+from typing import Any
+
+import pytest
+
 from stellwerk.dialects.langgraph.history import HISTORY_RECALLS, ThreadHistory
 from stellwerk.envelope import model as m
 from stellwerk.envelope import payloads as p
@@ -41,20 +45,19 @@ def test_checkpoints_have_their_values_parents_and_next_nodes() -> None:
     assert [(each.source, each.step) for each in found[:3]] == [("input", -1), ("loop", 0), ("loop", 1)]
 
 
-def test_a_regenerated_round_begins_at_the_checkpoint_before_the_one_it_replaces() -> None:
+@pytest.mark.parametrize(("trigger", "parent"), [("regenerate", "k21"), ("message", "k20")])
+def test_a_round_branches_off_where_clients_ask_for_another_answer_or_message(trigger: Any, parent: str) -> None:
     story = one_round(one_round(Story(), 1), 2)
     story.begin(None, message_id="m2", replaces="r2")
     start = story.log[-1]
     assert isinstance(start, m.RunStart)
-    payload = p.RunStarted(
-        round=3, trigger="regenerate", system="desk", system_version=1, message_id="m2", replaces="r2"
-    )
+    payload = p.RunStarted(round=3, trigger=trigger, system="desk", system_version=1, message_id="m2", replaces="r2")
     story.log[-1] = m.RunStart(
         ts=start.ts, trace_id="t3", run_id="r3", parent_id=None, call_id="r3", seq=1, payload=payload
     )
     story.other(m.SubgraphCheckpoint, saved("k30", "__start__"))
     found = history_of(story).checkpoints[-1]
-    assert (found.parent_id, found.source) == ("k12", "input")
+    assert (found.parent_id, found.source) == (parent, "input")
     assert [message["content"] for message in found.values["messages"]] == ["question 1", "fine "]
 
 

@@ -27,20 +27,34 @@ def find_round(tx: Transaction, tenant: str, session_id: str, run_id: str) -> Re
         NotFound: the session has no such run.
         Conflict: its round was replaced.
     """
-    rounds: Rounds = ()
-    known: set[str] = set()
-    for (body,) in tx.rows("starts_of_runs", session_id, tenant):
-        start = decode(body)
-        assert isinstance(start, RunStart)
-        known.add(start.call_id)
-        rounds, _ = run_starts(rounds, start)
+    rounds, messages = _rounds(tx, tenant, session_id)
     found = round_of(rounds, run_id)
     if found is not None:
         return ReplacedRound(found.runs[-1], found.message_id)
-    if run_id not in known:
+    if run_id not in messages:
         raise unknown_run(run_id)
     problem = "the round of this run was replaced before; take a run of a round that the transcript shows"
     raise Conflict(problem, code="already_replaced")
+
+
+def run_that_counts(tx: Transaction, tenant: str, session_id: str, run_id: str) -> str:
+    """The run, or the one that answered its message once more. Raises like ``find_round``."""
+    rounds, messages = _rounds(tx, tenant, session_id)
+    message_id = messages.get(run_id)
+    again = (each.runs[-1] for each in rounds if message_id is not None and each.message_id == message_id)
+    return find_round(tx, tenant, session_id, next(again, run_id)).run_id
+
+
+def _rounds(tx: Transaction, tenant: str, session_id: str) -> tuple[Rounds, dict[str, str | None]]:
+    """Those that count, and the messages of all runs."""
+    rounds: Rounds = ()
+    messages: dict[str, str | None] = {}
+    for (body,) in tx.rows("starts_of_runs", session_id, tenant):
+        start = decode(body)
+        assert isinstance(start, RunStart)
+        messages[start.call_id] = start.payload.message_id
+        rounds, _ = run_starts(rounds, start)
+    return rounds, messages
 
 
 def check_replaceable(tx: Transaction, tenant: str, session_id: str, run_id: str, *, keeps_message: bool) -> None:

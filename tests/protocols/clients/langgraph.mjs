@@ -72,6 +72,17 @@ export async function submit({ tab, text, command, nothing = null, options = {},
   return view({ tab });
 }
 
+// As agent-chat-ui does it: another answer at the checkpoint before a message, or, with a text, another message there.
+export async function again({ tab, message, text }) {
+  const page = tabs.get(tab);
+  const metadata = page.stream.getMessagesMetadata(page.stream.messages.at(message));
+  const input = text === undefined ? undefined : { messages: [{ type: "human", content: text }] };
+  page.stream.submit(input, { checkpoint: metadata.firstSeenState.parent_checkpoint, streamMode: ["values"] });
+  await until(page, () => page.stream.isLoading);
+  await until(page, () => !page.stream.isLoading);
+  return view({ tab });
+}
+
 // Submit a message while a run is under way: the hook enqueues it.
 export async function enqueue({ tab, text }) {
   const input = { messages: [{ type: "human", content: text }] };

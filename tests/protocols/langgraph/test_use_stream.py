@@ -121,6 +121,34 @@ def test_a_page_that_is_reloaded_in_the_middle_of_a_run_shows_it_to_its_end(node
     node.call("close", tab="r2")
 
 
+def test_a_message_is_edited_twice_and_its_answer_made_once_more_and_the_newest_branch_goes_on(
+    node: Node, url: str
+) -> None:
+    def texts(shown: dict[str, Any]) -> list[str]:
+        return [message["text"] for message in shown["messages"]]
+
+    node.call("open", tab="b", url=url, assistant="chats")
+    node.call("submit", tab="b", text="zero")
+    first = ["zero", "You said: zero"]
+    shown = node.call("submit", tab="b", text="one")
+    for text in ("two", "three"):
+        shown = node.call("again", tab="b", message=2, text=text)
+        assert texts(shown) == [*first, text, f"You said: {text}"]
+    before = shown["messages"][-1]["id"]
+    for _ in range(2):
+        shown = node.call("again", tab="b", message=-1)
+        assert texts(shown) == [*first, "three", "You said: three"]
+        assert shown["messages"][-1]["id"] != before
+        before = shown["messages"][-1]["id"]
+    node.call("again", tab="b", message=2, text="four")
+    shown = node.call("submit", tab="b", text="five")
+    assert texts(shown) == [*first, "four", "You said: four", "five", "You said: five"]
+    reloaded = node.call("open", tab="b2", url=url, assistant="chats", thread=shown["thread"])
+    assert reloaded["messages"] == shown["messages"]
+    for tab in ("b", "b2"):
+        node.call("close", tab=tab)
+
+
 @pytest.mark.parametrize("transport", ["sse", "websocket"])
 def test_a_thread_stream_runs_asks_and_goes_on(node: Node, url: str, transport: str) -> None:
     where = {"url": url, "assistant": "demo", "transport": transport}

@@ -45,8 +45,10 @@ class ThreadHistory:
     _namespaces: Namespaces = field(init=False)
     _last_id: str | None = None
     _step: int = -2
-    _before: dict[str, str | None] = field(default_factory=dict)
-    """The last checkpoint before a run, by run."""
+    _round: list[str] = field(default_factory=list)
+    """The checkpoints of the newest round."""
+    _rounds: dict[str, list[str]] = field(default_factory=dict)
+    """By run."""
     _runs: bool = False
     _input: str | None = None
     """The message of a run that has no checkpoint yet."""
@@ -85,7 +87,7 @@ class ThreadHistory:
                 case m.RunStart(payload=started):
                     self._starts(envelope, started)
                 case m.SubgraphCheckpoint(parent_id=None, payload=saved):
-                    self._last_id, self._step = saved.checkpoint_id, self._step + 1
+                    self._take_id(saved.checkpoint_id)
 
     def feed(self, envelope: m.Envelope) -> None:
         effect = self._namespaces.feed(envelope)
@@ -108,12 +110,14 @@ class ThreadHistory:
                 self._take_values(effect)
 
     def _starts(self, envelope: m.RunStart, started: RunStarted) -> None:
+        """A round that replaces another branches off where clients ask for it: see ``_branching``."""
         self._runs = True
         if started.trigger in SAME_TRACE:
+            self._rounds[envelope.call_id] = self._round
             return
-        if started.replaces is not None:
-            self._last_id = self._before.get(started.replaces, self._last_id)
-        self._before[envelope.run_id or ""] = self._last_id
+        if replaced := self._rounds.get(started.replaces or ""):
+            self._last_id = _branching(replaced, started)
+        self._round = self._rounds[envelope.call_id] = []
         self._input, self._node = started.message_id, None
         self._asking.clear()
 
@@ -126,10 +130,10 @@ class ThreadHistory:
             values["messages"] = [message for message in values["messages"] if message["id"] != self._input]
         elif self.checkpoints and envelope.run_id is not None:
             self.checkpoints[-1].next = nodes
-        self._step += 1
+        parent_id = self._take_id(envelope.payload.checkpoint_id)
         saved = Checkpoint(
             checkpoint_id=envelope.payload.checkpoint_id,
-            parent_id=self._last_id,
+            parent_id=parent_id,
             run_id=envelope.run_id,
             ts=envelope.ts,
             step=self._step,
@@ -140,8 +144,15 @@ class ThreadHistory:
             before = self.checkpoints[-1]
             saved.next, saved.interrupts = before.next, list(before.interrupts)
         self.checkpoints.append(saved)
-        self._last_id, self._input = saved.checkpoint_id, None
+        self._input = None
         self._streamed.clear()
+
+    def _take_id(self, checkpoint_id: str) -> str | None:
+        """The parent of a checkpoint, which is the newest now."""
+        parent_id, self._last_id = self._last_id, checkpoint_id
+        self._round.append(checkpoint_id)
+        self._step += 1
+        return parent_id
 
     def _ends(self, ended: RunEnded) -> None:
         self._runs = False
@@ -169,3 +180,12 @@ class ThreadHistory:
         if call is not None:
             return call.node
         return TOOLS if envelope.payload.tool_call_id is not None else self._node or MODEL
+
+
+def _branching(replaced: list[str], started: RunStarted) -> str:
+    """The checkpoint of a replaced round at which the new one branches off.
+
+    A client edits a message at the first one, which is before the message, and regenerates an answer at
+    the one before the answer. It shows the newest branch below the checkpoint that it submitted.
+    """
+    return replaced[0] if started.trigger == "message" else replaced[-2:][0]

@@ -18,6 +18,7 @@ from stellwerk.protocols.requests import store_data_url
 from stellwerk.protocols.run_streams import FollowedRun, run_of
 from stellwerk.protocols.threads import find_session, open_thread
 from stellwerk.runs.commands import Accepted, SendOptions
+from stellwerk.runs.replacing import find_round, run_that_counts
 from stellwerk.runs.sessions import Session
 from stellwerk.tenants.principals import Principal
 from stellwerk.views.questions import BREAKPOINT, NO, YES, Question
@@ -130,6 +131,7 @@ class Starting:
         A message at the end of a round replaces the one after it, in the middle of a round that one.
 
         Raises:
+            Conflict: it is of a round that was replaced.
             InvalidField: nothing can be run there.
             NotFound: there is no such checkpoint.
         """
@@ -143,13 +145,16 @@ class Starting:
         if index == 0:
             return None
         position, saved = places[index]
-        is_last = saved.run_id is None or all(later.trace_id != saved.trace_id for _, later in places[:index])
-        if not is_last and saved.run_id is not None:
-            return saved.run_id
+        read = self._services.database.read
+        run_id, trace_id = saved.run_id, saved.trace_id
+        if run_id is not None and any(later.trace_id == trace_id for _, later in places[:index]):
+            return await read(lambda tx: run_that_counts(tx, tenant, session_id, run_id))
         if not has_input:
             said = "checkpoint: the round was over there, so there is nothing to run; send input"
             raise InvalidField(said, field="checkpoint")
-        row = await self._services.database.read(lambda tx: tx.row("first_run_behind", session_id, tenant, position))
+        if run_id is not None:
+            await read(lambda tx: find_round(tx, tenant, session_id, run_id))
+        row = await read(lambda tx: tx.row("first_run_behind", session_id, tenant, position))
         return None if row is None else str(row[0])
 
     async def _go_on(self, request: _Request) -> Accepted:
