@@ -22,6 +22,7 @@ const events = chunk(() => import("./pages/events/EventsPage"));
 const reading = chunk(() => import("./pages/events/SessionEventsPage"));
 const editing = chunk(() => import("./pages/systems/NewSystemPage"));
 const tools = chunk(() => import("./pages/tools/ToolsPage"));
+const jobs = chunk(() => import("./pages/jobs/JobsPage"));
 const workflows = chunk(() => import("./pages/workflows/WorkflowsPage"));
 const starting = chunk(() => import("./pages/workflows/NewWorkflowPage"));
 const watching = chunk(() => import("./pages/workflows/WorkflowPage"));
@@ -50,6 +51,7 @@ const routeTree = root.addChildren([
   at("/systems/$id", lazyRouteComponent(system, "SystemPage")),
   at("/register", lazyRouteComponent(editing, "NewSystemPage")),
   at("/tools", lazyRouteComponent(tools, "ToolsPage")),
+  at("/jobs", lazyRouteComponent(jobs, "JobsPage")),
   at("/events", lazyRouteComponent(events, "EventsPage")),
   log,
 ]);

@@ -18,7 +18,7 @@ export function SystemsPage() {
   const now = useNow();
   const mayRegister = useScope("register");
   return (
-    <Page title={words.title} lead={words.lead} actions={<RegisterLink />}>
+    <Page title={words.title} lead={words.lead} actions={<Links />}>
       <Loaded query={useQuery(systems)}>
         {(found) =>
           found.length ? (
@@ -40,13 +40,20 @@ export function SystemsPage() {
   );
 }
 
-function RegisterLink() {
-  const { systems: words } = useTexts();
-  if (!useScope("register")) return null;
+function Links() {
+  const { systems: words, jobs } = useTexts();
+  const mayRegister = useScope("register");
   return (
-    <Link to="/register" className={buttonLook("primary")}>
-      <Icon name="plus" size={16} /> {words.register}
-    </Link>
+    <>
+      <Link to="/jobs" className={buttonLook("plain")}>
+        <Icon name="clock" size={16} /> {jobs.title}
+      </Link>
+      {mayRegister && (
+        <Link to="/register" className={buttonLook("primary")}>
+          <Icon name="plus" size={16} /> {words.register}
+        </Link>
+      )}
+    </>
   );
 }
 

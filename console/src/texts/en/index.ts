@@ -1,5 +1,6 @@
 import { chat, questions } from "./chat";
 import { events } from "./events";
+import { jobs } from "./jobs";
 import { panel } from "./panel";
 import { parts, problems, status } from "./parts";
 import { replay } from "./replay";
@@ -17,6 +18,7 @@ export const en = {
   chat,
   questions,
   events,
+  jobs,
   panel,
   replay,
   systems,
