@@ -109,10 +109,10 @@ class Node:
 
 
 @contextmanager
-def running(script: Path, *arguments: str) -> Iterator[Node]:
+def running(script: Path, *arguments: str, python: Path = BEFORE) -> Iterator[Node]:
     """A process for this script; its functions are those of the module."""
     process = subprocess.Popen(
-        [*_host(script), script, *arguments],
+        [*_host(script, python), script, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -136,11 +136,11 @@ def running(script: Path, *arguments: str) -> Iterator[Node]:
         process.stdout.close()
 
 
-def _host(script: Path) -> list[Path | str]:
+def _host(script: Path, python: Path) -> list[Path | str]:
     """What runs this script."""
     if script.suffix == ".py":
-        assert BEFORE.is_file(), "run `make clients`: it installs the older clients"
-        return [BEFORE, CLIENTS / "host.py"]
+        assert python.is_file(), "run `make clients`: it installs the older clients"
+        return [python, CLIENTS / "host.py"]
     assert NODE is not None, "the clients need Node; `make clients` installs it"
     assert (CLIENTS / "node_modules/.installed-from").is_file(), "run `make clients`: it installs the npm packages"
     return [NODE, CLIENTS / "host.mjs"]

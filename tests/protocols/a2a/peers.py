@@ -77,11 +77,17 @@ def shown(task: pb.Task) -> Seen:
 
 @asynccontextmanager
 async def peer_of(
-    address: str, *, binding: str = "JSONRPC", version: str = "1.0", streaming: bool = True, key: str | None = None
+    address: str,
+    *,
+    binding: str = "JSONRPC",
+    version: str = "1.0",
+    streaming: bool = True,
+    key: str | None = None,
+    system: str = "demo",
 ) -> AsyncIterator[Client]:
     headers = keyed.shown_to(address) if key is None else {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(headers=headers) as http:
-        card = await A2ACardResolver(http, f"{address}/a2a/demo").get_agent_card(http_kwargs=_PATIENT)
+        card = await A2ACardResolver(http, f"{address}/a2a/{system}").get_agent_card(http_kwargs=_PATIENT)
         chosen = [
             each
             for each in card.supported_interfaces

@@ -1,16 +1,20 @@
 """A2A's own Python client drives agent systems: both bindings, the newest version and 0.3."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
 from a2a.types import a2a_pb2 as pb
 from a2a.utils import errors
+from google.protobuf.json_format import ParseDict
 
 from stellwerk.app import Parts
-from tests.conftest import without_pauses
-from tests.protocols.a2a.peers import message, peer_of, say, shown
+from stellwerk.settings import Settings
+from tests.conftest import server_beside, without_pauses
+from tests.protocols.a2a.peers import Seen, message, peer_of, say, shown
+from tests.protocols.ai_sdk.conftest import CHATS
 
 EVERY = pytest.mark.parametrize(
     ("binding", "version"), [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
@@ -18,8 +22,11 @@ EVERY = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def parts() -> Parts:
-    return Parts(demo_systems=without_pauses)
+def shared_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """With the demo, and the system of chats.yaml."""
+    settings = Settings(data=tmp_path_factory.mktemp("shared") / "data")
+    with server_beside(settings, own={"chats": str(CHATS)}, parts=Parts(demo_systems=without_pauses)) as found:
+        yield found
 
 
 @EVERY
@@ -49,6 +56,63 @@ async def test_a_question_is_input_required_and_its_answer_continues_the_task(
     assert answered.task_id == asked.task_id
     assert answered.state == "COMPLETED"
     assert "You answered: blue" in answered.text
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("decision", "written"),
+    [
+        ({"type": "approve"}, "five"),
+        ({"type": "edit", "edited_action": {"name": "write_report", "args": {"title": "B", "text": "seven"}}}, "seven"),
+        ({"refused": True}, None),
+    ],
+)
+async def test_a_call_is_approved_changed_or_refused_with_data(
+    shared_address: str, binding: str, version: str, decision: dict[str, Any], written: str | None
+) -> None:
+    async with peer_of(shared_address, binding=binding, version=version, system="chats") as peer:
+        asked = await say(peer, "pay")
+        assert asked.state == "INPUT_REQUIRED"
+        answer = message("", task_id=asked.task_id)
+        del answer.message.parts[:]
+        answer.message.parts.append(ParseDict({"data": decision}, pb.Part()))
+        states = [event.status_update.status.state async for event in peer.send_message(answer)]
+    assert states[-1] == pb.TASK_STATE_COMPLETED
+    async with httpx2.AsyncClient(base_url=shared_address) as native:
+        whole = {"profile": "debug", "limit": "500"}
+        log = (await native.get(f"/sessions/{asked.context_id}/events", params=whole)).json()["events"]
+    args = {each["call_id"]: each["payload"]["args"] for each in log if each["type"] == "tool_start"}
+    ended = [each for each in log if each["type"] == "tool_end" and each["payload"]["status"] == "ok"]
+    assert [args[each["call_id"]]["text"] for each in ended] == ([] if written is None else [written])
+
+
+async def test_a_message_to_a_busy_context_is_a_task_that_waits_for_its_turn(shared_address: str) -> None:
+    async with peer_of(shared_address, system="chats") as peer, peer_of(shared_address, system="chats") as second:
+        begun = asyncio.get_running_loop().create_future()
+
+        async def first() -> Seen:
+            seen = Seen()
+            async for event in peer.send_message(message("pause", context_id="busy")):
+                seen.add(event)
+                if not begun.done():
+                    begun.set_result(None)
+            return seen
+
+        running = asyncio.create_task(first())
+        await begun
+        waited = await say(second, "next", context_id="busy")
+        done = await running
+    assert (done.state, done.text) == ("COMPLETED", "Now I pause. \n\nThat was it.")
+    assert (waited.state, waited.text, waited.context_id) == ("COMPLETED", "You said: next", done.context_id)
+
+
+@pytest.mark.parametrize(("text", "answer"), [("table", "A table keeps"), ("delegate", "The researcher says:")])
+async def test_tables_and_sub_agents_are_in_the_text(shared_address: str, text: str, answer: str) -> None:
+    async with peer_of(shared_address) as peer:
+        seen = await say(peer, text)
+    said = [part.text for event in seen.events for part in event.status_update.status.message.parts]
+    assert (seen.state, answer in seen.text) == ("COMPLETED", True)
+    assert {"table": "make_table", "delegate": "researcher"}[text] in said
 
 
 async def test_without_a_stream_the_answer_is_the_task(shared_address: str) -> None:

@@ -26,9 +26,9 @@ class Host:
     progress: list[str] = field(default_factory=list)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def say(self, message: str, session_id: str | None = None, **more: Any) -> types.CallToolResult:
+    async def say(self, message: str, session_id: str | None = None, *, tool: str = "demo") -> types.CallToolResult:
         arguments = {"message": message} | ({} if session_id is None else {"session_id": session_id})
-        return await self.client.call_tool("demo", arguments, progress_callback=self._on_progress, **more)
+        return await self.client.call_tool(tool, arguments, progress_callback=self._on_progress)
 
     async def _on_progress(self, progress: float, total: float | None, message: str | None) -> None:
         self.progress.append(message or "")

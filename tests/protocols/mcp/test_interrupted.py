@@ -14,9 +14,8 @@ import pytest
 from stellwerk.settings import Settings
 from tests.conftest import running_server
 from tests.crash.process import ServerProcess, server_process
+from tests.protocols.ai_sdk.test_restarts import ANSWER, SLOW
 from tests.protocols.mcp.hosts import Host, Mode, host_of, session_of, text_of
-
-LAST_WORDS = "You may ask me again."
 
 
 async def ended(address: str, session_id: str) -> str:
@@ -45,27 +44,27 @@ async def test_a_call_and_a_question_are_there_after_the_server_went_down(
     cut: list[types.CallToolResult] = []
 
     async def call(host: Host) -> None:
-        cut.append(await host.say("slow", "my chat"))
+        cut.append(await host.say("count", "my chat", tool="slow"))
 
-    with server_process(data, errors=errors, demo=True) as server:
+    with server_process(data, errors=errors, demo=True, serves=[str(SLOW)]) as server:
         async with host_of(server.address, answer=closed) as host:
             asked = await host.client.session.call_tool("demo", {"message": "ask"}, allow_input_required=True)
             assert isinstance(asked, types.InputRequiredResult)
         with suppress(BaseExceptionGroup, httpx2.HTTPError, OSError):
             async with host_of(server.address) as host, anyio.create_task_group() as calls:
                 calls.start_soon(call, host)
-                await host.until("wait_a_while")
+                await host.until("session")
                 await asyncio.to_thread(how, server)
-    assert all(result.is_error for result in cut), cut
-    with server_process(data, errors=errors, demo=True) as later:
+    assert all(result.is_error and "empty message" in text_of(result) for result in cut), cut
+    with server_process(data, errors=errors, demo=True, serves=[str(SLOW)]) as later:
         async with host_of(later.address) as host:
-            again = await host.say("slow", "my chat")
+            again = await host.say("count" if how is ServerProcess.kill else "", "my chat", tool="slow")
         async with host_of(later.address, answer=closed) as host:
             answers = [await answered(host, asked, answer="green") for _ in range(2)]
         async with httpx2.AsyncClient(base_url=later.address) as native:
             found = (await native.get(f"/sessions/{session_of(again)}/messages")).json()["messages"]
-    assert text_of(again).count(LAST_WORDS) == 1
-    assert [each["text"] for each in found if each["role"] == "user"] == ["slow"]
+    assert text_of(again) == ANSWER
+    assert [each["text"] for each in found if each["role"] == "user"] == ["count"]
     assert [text_of(each) for each in answers] == ["You answered: green"] * 2
 
 

@@ -1,5 +1,7 @@
 """MCP's own Python client calls agent systems as tools, in both eras of the protocol."""
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -8,15 +10,20 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from stellwerk.app import Parts
-from tests.conftest import without_pauses
+from stellwerk.settings import Settings
+from tests.conftest import server_beside, without_pauses
+from tests.protocols.ai_sdk.conftest import CHATS
 from tests.protocols.mcp.hosts import Mode, accepted, host_of, session_of, text_of
 
 BOTH = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 @pytest.fixture(scope="module")
-def parts() -> Parts:
-    return Parts(demo_systems=without_pauses)
+def shared_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """With the demo, and the system of chats.yaml."""
+    settings = Settings(data=tmp_path_factory.mktemp("shared") / "data")
+    with server_beside(settings, own={"chats": str(CHATS)}, parts=Parts(demo_systems=without_pauses)) as found:
+        yield found
 
 
 @BOTH
@@ -44,6 +51,45 @@ async def test_a_question_is_a_form_and_its_answer_continues_the_run(shared_addr
     ((form,),) = [host.asked]
     assert "colour" in form.message
     assert form.requested_schema["properties"]["answer"]["enum"] == ["red", "green", "blue"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ({"decision": "approve"}, "five"),
+        ({"decision": "edit", "detail": '{"title": "Bill", "text": "seven"}'}, "seven"),
+        ({"decision": "reject", "detail": "too dear"}, None),
+    ],
+)
+async def test_a_call_of_a_tool_is_approved_changed_or_refused_in_a_form(
+    shared_address: str, mode: Mode, given: dict[str, str], written: str | None
+) -> None:
+    async with host_of(shared_address, mode, answer=accepted(**given)) as host:
+        result = await host.say("pay", tool="chats")
+    ((form,),) = [host.asked]
+    assert "write_report(" in form.message
+    async with httpx2.AsyncClient(base_url=shared_address) as native:
+        whole = {"profile": "debug", "limit": "500"}
+        log = (await native.get(f"/sessions/{session_of(result)}/events", params=whole)).json()["events"]
+    args = {each["call_id"]: each["payload"]["args"] for each in log if each["type"] == "tool_start"}
+    ended = [each for each in log if each["type"] == "tool_end" and each["payload"]["status"] == "ok"]
+    assert [args[each["call_id"]]["text"] for each in ended] == ([] if written is None else [written])
+
+
+@BOTH
+async def test_a_message_to_a_busy_session_waits_for_its_turn(shared_address: str, mode: Mode) -> None:
+    async with host_of(shared_address, mode) as host, host_of(shared_address, mode) as second:
+        first = asyncio.create_task(host.say("pause", f"busy {mode}", tool="chats"))
+        await host.until("wait_a_while")
+        waited = await second.say("next", f"busy {mode}", tool="chats")
+        assert (text_of(await first), text_of(waited)) == ("That was it.", "You said: next")
+
+
+async def test_a_sub_agent_is_told_as_progress(shared_address: str) -> None:
+    async with host_of(shared_address) as host:
+        assert "The researcher says:" in text_of(await host.say("delegate"))
+    assert {"researcher", "current_time", "researcher: ok"} <= set(host.progress)
 
 
 @BOTH

@@ -13,9 +13,8 @@ from tests import keyed
 from tests.conftest import server_beside, without_pauses
 from tests.crash.process import start
 from tests.protocols.ai_sdk.conftest import CHATS
+from tests.protocols.ai_sdk.test_restarts import ANSWER, SLOW
 from tests.protocols.node import CLIENTS, Call, Node, running
-
-LAST_WORDS = "You may ask me again."
 
 
 class Hosted:
@@ -105,21 +104,20 @@ def test_a_call_that_is_cut_off_is_no_answer_and_is_repeated_after_the_restart(
     node: Node, how: str, tmp_path: Path
 ) -> None:
     data, errors = tmp_path / "data", tmp_path / "errors"
-    server = start(data, errors=errors, demo=True)
+    server = start(data, errors=errors, serves=[str(SLOW)])
     try:
-        call = Hosted(node, server.address).start("call", message="slow", session="a chat")
-        while "wait_a_while" not in call.until("progress"):
-            pass
+        call = Hosted(node, server.address).start("call", message="count", tool="slow", session="a chat")
+        call.until("progress")
         getattr(server, how)()
     finally:
         server.kill()
-    later = start(data, errors=errors, demo=True)
+    later = start(data, errors=errors, serves=[str(SLOW)])
     try:
-        again = Hosted(node, later.address).say("slow", session="a chat")
+        again = Hosted(node, later.address).say("count" if how == "kill" else "", tool="slow", session="a chat")
         session = again["structured"]["session_id"]
         found = httpx2.get(f"{later.address}/sessions/{session}/messages").json()["messages"]
     finally:
         later.kill()
-    assert again["text"].count(LAST_WORDS) == 1
-    assert [each["text"] for each in found if each["role"] == "user"] == ["slow"]
+    assert again["text"] == ANSWER
+    assert [each["text"] for each in found if each["role"] == "user"] == ["count"]
     assert not call.result.done() or call.result.exception() or call.done()["is_error"]

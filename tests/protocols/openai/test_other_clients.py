@@ -1,5 +1,6 @@
-"""OpenAI's client for JavaScript, and that for Python one major version before: what a program of theirs sees."""
+"""OpenAI's clients for JavaScript and Python, also one major version before: what a program sees."""
 
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -15,9 +16,13 @@ from tests.conftest import server_beside, without_pauses
 from tests.crash.process import ServerProcess, start
 from tests.protocols.ai_sdk.conftest import CHATS
 from tests.protocols.ai_sdk.test_restarts import ANSWER, SLOW
-from tests.protocols.node import CLIENTS, Call, Node, running
+from tests.protocols.node import BEFORE, CLIENTS, Call, Node, running
 
-SCRIPTS = {"javascript": "openai.mjs", "python before": "openai_before.py"}
+SCRIPTS = {
+    "javascript": ("openai.mjs", BEFORE),
+    "python": ("openai_python.py", Path(sys.executable)),
+    "python before": ("openai_python.py", BEFORE),
+}
 EDIT = 'edit {"title": "Bill", "text": "seven"}'
 _numbers = count(1)
 
@@ -43,7 +48,8 @@ class Program:
 
 @pytest.fixture(scope="module", params=SCRIPTS)
 def node(request: pytest.FixtureRequest) -> Iterator[Node]:
-    with running(CLIENTS / SCRIPTS[request.param]) as started:
+    script, python = SCRIPTS[request.param]
+    with running(CLIENTS / script, python=python) as started:
         yield started
         assert started.unhandled == []
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+import openai
 import pytest
 from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI
@@ -149,16 +150,31 @@ async def test_housekeeping_tasks_of_a_client_are_refused_and_not_kept(http: htt
     assert await sessions(http) == before
 
 
+def chat_model(address: str, **more: Any) -> ChatOpenAI:
+    key = keyed.shown_to(address).get("Authorization", "none").removeprefix("Bearer ")
+    return ChatOpenAI(model="demo", base_url=f"{address}/v1", api_key=SecretStr(key), max_retries=0, **more)
+
+
 @pytest.mark.parametrize("uses_responses", [False, True])
 def test_langchain_uses_an_agent_system_as_a_chat_model(shared_address: str, uses_responses: bool) -> None:
-    key = keyed.shown_to(shared_address).get("Authorization", "none").removeprefix("Bearer ")
-    model = ChatOpenAI(
-        model="demo",
-        base_url=f"{shared_address}/v1",
-        api_key=SecretStr(key),
-        use_responses_api=uses_responses,
-        max_retries=0,
-    )
+    model = chat_model(shared_address, use_responses_api=uses_responses)
     pieces = [piece.text for piece in model.stream("How is the weather?")]
     assert len(pieces) > 3
     assert "It is sunny." in "".join(pieces)
+    for text, answer in (
+        ("table", "A table keeps its columns"),
+        ("file", "stored once"),
+        ("delegate", "The researcher"),
+    ):
+        assert answer in model.invoke(text).text
+    with pytest.raises(openai.UnprocessableEntityError, match="leave tools out"):
+        model.bind_tools([{"type": "function", "function": {"name": "f", "parameters": {}}}]).invoke("hi")
+
+
+def test_langchain_answers_a_question_in_a_session_and_sees_a_failure(shared_address: str) -> None:
+    model = chat_model(shared_address, default_headers={"X-Session-Id": "langchain"})
+    assert model.invoke("ask").text.endswith("Which colour do you like?")
+    assert model.invoke("blue").text == "You answered: blue"
+    with pytest.raises(openai.APIError, match="the script of the demo says"):
+        list(model.stream("fail"))
+    assert "It is sunny." in model.invoke("weather").text

@@ -21,7 +21,7 @@ from stellwerk.api.schema.shared import TEXT_LIMIT
 from stellwerk.api.services import Services
 from stellwerk.envelope.model import Envelope, Log, ToolEnd, ToolStart
 from stellwerk.envelope.payloads import Asked, Filed
-from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError
+from stellwerk.errors import Conflict, InvalidField, NotFound, StellwerkError, StorageGone
 from stellwerk.protocols.mcp_server import questions
 from stellwerk.protocols.run_events import OUTCOME, RunOutcome, envelopes_of_run, message_of
 from stellwerk.protocols.run_streams import FollowedRun, run_of
@@ -103,7 +103,10 @@ class SystemCalls:
                 return await call.answered(state, params.input_responses or {})
             return await call.sent(_arguments(params.arguments))
         except StellwerkError as error:
-            return _failed(error.message, call.session_id, code=error.code)
+            said = error.message
+            if isinstance(error, StorageGone) and call.session_id is not None:
+                said += f"; call this tool with an empty message and session_id {call.session_id!r} for the answer"
+            return _failed(said, call.session_id, code=error.code)
 
 
 @dataclass(slots=True)
@@ -288,14 +291,8 @@ class _Call:
         structured = {
             "session_id": self.session_id,
             "documents": [
-                {
-                    "id": each.document_id,
-                    "name": each.name,
-                    "mime": each.mime,
-                    "size": each.size,
-                    "url": self._url(each),
-                }
-                for each in outcome.documents
+                {"id": one.document_id, "name": one.name, "mime": one.mime, "size": one.size, "url": self._url(one)}
+                for one in outcome.documents
             ],
             "usage": [] if outcome.end is None else msgspec.to_builtins(outcome.end.usage),
             **more,

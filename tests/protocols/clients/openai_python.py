@@ -1,4 +1,4 @@
-"""OpenAI's client for Python, the major version before: the functions of openai.mjs."""
+"""OpenAI's client for Python, of this major version and the one before: the functions of openai.mjs."""
 
 from typing import Any
 
