@@ -217,7 +217,7 @@ async def _services(
         opened.enter_context(logs.redacting(storage.log.redactors.redact_line))
         await opened.enter_async_context(tracing.tracing(storage.log.redactors))
         key = key_source(settings.data, settings.master_key_command)
-        secrets = await open_secrets(storage.database, key, storage.log.redactors, clock)
+        secrets = await open_secrets(storage.database, key, storage.log.redactors, clock, is_shared=is_shared(settings))
         credentials = await _credentials(operator, storage.database, clock, identify, checked_before)
         check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.recheck)
@@ -266,6 +266,11 @@ async def _services(
         )
 
 
+def is_shared(settings: Settings) -> bool:
+    """Whether other nodes may use the same database."""
+    return settings.database is not None
+
+
 async def _storage(
     settings: Settings, operator: Operator, wakes: WakeUps, parts: Parts, opened: AsyncExitStack
 ) -> SessionStorage:
@@ -282,13 +287,14 @@ async def _storage(
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
     log.metrics.on_growth = quotas.log_grew
-    files = files_at(settings.documents, data / DOCUMENTS, is_shared=settings.database is not None)
+    files = files_at(settings.documents, data / DOCUMENTS, is_shared=is_shared(settings))
     documents = DocumentStore(database, files, parts.clock, quotas.files_changed)
     await documents.open()
     opened.push_async_callback(documents.close)
     _start(documents.keep_swept(), opened)
     _start(_repeat(documents.remove_left, "documents_left", every=_REMOVE_LEFT), opened)
-    return SessionStorage(database, log, documents, Todolists(data), data, quotas, parts.timings)
+    todolists = Todolists(None if is_shared(settings) else data)
+    return SessionStorage(database, log, documents, todolists, data, quotas, parts.timings)
 
 
 def _sessions(

@@ -70,6 +70,7 @@ async def test_what_another_form_of_the_folds_kept_is_not_used(tmp_path: Path) -
         assert (await client.get(f"/sessions/{sid}/state")).content == before.content
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.requirement("004.markdown.state-leads")
 async def test_lists_that_a_crash_left_behind_are_put_right_at_the_next_start(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path)
@@ -87,6 +88,7 @@ async def test_lists_that_a_crash_left_behind_are_put_right_at_the_next_start(tm
         assert not todolist(tmp_path, "gone").exists()
 
 
+@pytest.mark.only_sqlite
 async def test_a_deleted_session_leaves_neither_overview_nor_list(tmp_path: Path) -> None:
     async with own_server(Settings(data=tmp_path), parts=PARTS) as client:
         sid, later = await begin(client), await begin(client)

@@ -121,6 +121,7 @@ async def test_the_todolist_is_markdown_and_the_same_each_time(client: httpx2.As
     assert first.content == second.content
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.requirement("004.artifacts.file-per-session", "004.yaml.checklist-dir")
 async def test_each_todolist_is_a_file_where_the_system_says_and_goes_with_its_session(tmp_path: Path) -> None:
     async with own_server(Settings(data=tmp_path), parts=PARTS) as client:

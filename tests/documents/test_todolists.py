@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from stellwerk.documents.todolists import Todolists
 
@@ -66,3 +67,14 @@ def test_a_file_where_the_folder_should_be_stays(data: Path) -> None:
 def test_only_an_id_of_ours_becomes_part_of_a_name(data: Path, session_id: str) -> None:
     with pytest.raises(ValueError, match="no id of a session"):
         Todolists(data).write("lists", session_id, "text")
+
+
+def test_on_many_machines_no_list_is_written_which_is_logged_once() -> None:
+    lists = Todolists(None)
+    with capture_logs() as logs:
+        assert not lists.write("lists", "s1", "text")
+        assert not lists.write("lists", "s2", "text")
+    lists.remove(["lists"], "s1")
+    assert lists.sessions("lists") == []
+    assert [log["event"] for log in logs] == ["todolists_not_written"]
+    assert "artifacts/todolist.md" in logs[0]["remedy"]

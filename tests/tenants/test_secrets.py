@@ -1,6 +1,7 @@
 """Secrets at rest: sealed for their place, under a key that nobody else reads, and sealed anew when it changes."""
 
 import asyncio
+import shutil
 import sys
 from base64 import b64encode
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from stellwerk.database.folder import MASTER_KEY
 from stellwerk.database.port import Database
-from stellwerk.errors import Conflict, InvalidField, NotFound, SettingsError
+from stellwerk.errors import Conflict, InvalidField, NotFound, SettingsError, StorageGone
 from stellwerk.redaction.redactor import Redactors
 from stellwerk.tenants.master_key import KeyCommand, KeyFile, MasterKeys, Unopened, key_source
 from stellwerk.tenants.secrets import LONGEST, MOST, Secrets, open_secrets
@@ -254,3 +255,24 @@ def test_what_is_sealed_opens_for_its_place_and_for_no_other(value: str, about: 
         with pytest.raises(Unopened):
             keys.open(*attempt)
     assert "kkkk" not in repr(keys)
+
+
+async def node(database: Database, folder: Path) -> Secrets:
+    await asyncio.to_thread(folder.mkdir, exist_ok=True)
+    return await open_secrets(database, KeyFile(folder / MASTER_KEY), Redactors(), StillClock(), is_shared=True)
+
+
+async def test_a_node_with_another_master_key_neither_starts_nor_stores_secrets(
+    database: Database, tmp_path: Path
+) -> None:
+    one, other = await node(database, tmp_path / "a"), await node(database, tmp_path / "b")
+    await one.put("acme", "openai_api_key", CANARY)
+    await one.put("acme", "openai_api_key", f"{CANARY}-2")
+    with pytest.raises(StorageGone, match="STELLWERK_MASTER_KEY_COMMAND, or copy master.key"):
+        await other.put("acme", "other_key", CANARY)
+    for late in ("b", "c"):
+        with pytest.raises(SettingsError, match="sealed with a master key that this node has not"):
+            await node(database, tmp_path / late)
+    assert not (tmp_path / "c" / MASTER_KEY).exists()
+    shutil.copy(tmp_path / "a" / MASTER_KEY, tmp_path / "c" / MASTER_KEY)
+    assert (await node(database, tmp_path / "c")).find("acme", "", "openai_api_key") == f"{CANARY}-2"

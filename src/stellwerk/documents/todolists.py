@@ -19,6 +19,7 @@ logger = structlog.get_logger(__name__)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _FRONT, _END = "todolist_", ".md"
+_ON_MANY_MACHINES = "on PostgreSQL, lists are read by GET /sessions/{id}/artifacts/todolist.md; no files are written"
 
 
 def file_name(session_id: str) -> str:
@@ -28,8 +29,11 @@ def file_name(session_id: str) -> str:
 
 
 class Todolists:
-    def __init__(self, data: Path) -> None:
+    """Without a data folder that is the sessions' own, no lists are written: each machine would have some of them."""
+
+    def __init__(self, data: Path | None) -> None:
         self._data = data
+        self._warned = False
 
     def write(self, folder: str, session_id: str, text: str) -> bool:
         """Write the file completely; False if something else has its name.
@@ -38,6 +42,11 @@ class Todolists:
             StorageFull: the disk is full; what was there before is still there.
         """
         name = file_name(session_id)
+        if self._data is None:
+            if not self._warned:
+                self._warned = True
+                logger.warning("todolists_not_written", remedy=_ON_MANY_MACHINES)
+            return False
         try:
             with self._opened(folder, make=True) as inside:
                 self._replace(inside, name, text.encode())
@@ -64,6 +73,8 @@ class Todolists:
 
     @contextmanager
     def _opened(self, folder: str, *, make: bool) -> Iterator[int]:
+        if self._data is None:
+            raise FileNotFoundError
         inside = os.open(self._data, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in folder.split("/"):

@@ -37,12 +37,16 @@ class MasterKeys:
     keys: tuple[bytes, ...]
 
     def __repr__(self) -> str:
-        return f"MasterKeys({', '.join(map(name_of, self.keys))})"
+        return f"MasterKeys({', '.join(self.names)})"
 
     @property
     def current(self) -> str:
         """The name of the one that seals."""
         return name_of(self.keys[0])
+
+    @property
+    def names(self) -> list[str]:
+        return [*map(name_of, self.keys)]
 
     def seal(self, value: str, about: bytes) -> tuple[str, bytes]:
         """The key's name, and what only it opens, and only for what it is ``about``."""

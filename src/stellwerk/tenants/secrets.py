@@ -16,10 +16,10 @@ from msgspec import Struct
 from pydantic import SecretStr
 
 from stellwerk.database.port import Database, Lock, Row, Transaction, locking
-from stellwerk.errors import Conflict, InvalidField, NotFound
+from stellwerk.errors import Conflict, InvalidField, NotFound, SettingsError, StorageGone
 from stellwerk.ids import Clock
 from stellwerk.redaction.redactor import Redactors
-from stellwerk.tenants.master_key import KeySource, MasterKeys, Unopened
+from stellwerk.tenants.master_key import KeyFile, KeySource, MasterKeys, Unopened
 from stellwerk.tenants.quotas import count_rows
 from stellwerk.threads import in_thread
 
@@ -65,21 +65,36 @@ class SecretsRotated(Struct, frozen=True):
     changed: bool  # False if the command printed the same master key as before
 
 
+_OTHER_KEY = (
+    "the secrets in the database are sealed with a master key that this node has not; let all nodes have one "
+    "STELLWERK_MASTER_KEY_COMMAND, or copy master.key of the node that stored them into this data folder"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Sealed:
     place: SecretName
     key: str
     sealed: bytes
     at: float
+    known: frozenset[str] | None
+    """The keys that this node has; None where there is only one node."""
 
 
 class Secrets:
     """Made by ``open_secrets``."""
 
     def __init__(
-        self, database: Database, source: KeySource, keys: MasterKeys, redactors: Redactors, clock: Clock
+        self,
+        database: Database,
+        source: KeySource,
+        keys: MasterKeys,
+        redactors: Redactors,
+        clock: Clock,
+        *,
+        is_shared: bool = False,
     ) -> None:
-        self._database = database
+        self._database, self._is_shared = database, is_shared
         self._source = source
         self._keys = keys
         self._redactors = redactors
@@ -138,7 +153,8 @@ class Secrets:
     async def _put(self, place: SecretName, value: str) -> None:
         async with self._changing:
             self._refuse_too_long(place, value)
-            sealed = _Sealed(place, *self._keys.seal(value, place.about()), self._clock.now())
+            known = frozenset(self._keys.names) if self._is_shared else None
+            sealed = _Sealed(place, *self._keys.seal(value, place.about()), self._clock.now(), known)
             await self._database.submit(put_many, sealed)
             self._replace(place, SecretStr(value))
 
@@ -197,11 +213,22 @@ class Secrets:
             listener(place.tenant)
 
 
-async def open_secrets(database: Database, source: KeySource, redactors: Redactors, clock: Clock) -> Secrets:
-    """All that are stored; from now on the redactors know them."""
+async def open_secrets(
+    database: Database, source: KeySource, redactors: Redactors, clock: Clock, *, is_shared: bool = False
+) -> Secrets:
+    """All that are stored; from now on the redactors know them.
+
+    Raises:
+        SettingsError: there is no usable key; or several nodes share the database (``is_shared``),
+            and others have sealed secrets with a key that this one has not.
+    """
     rows = await database.read(lambda tx: tx.rows("sealed_secrets"))
+    if is_shared and rows and isinstance(source, KeyFile) and not source.path.exists():
+        raise SettingsError(_OTHER_KEY)
     keys = await in_thread(source.read, may_make=not rows)
-    secrets = Secrets(database, source, keys, redactors, clock)
+    if is_shared and not {key for *_, key, _ in rows} <= {*keys.names}:
+        raise SettingsError(_OTHER_KEY)
+    secrets = Secrets(database, source, keys, redactors, clock, is_shared=is_shared)
     secrets.open(rows)
     return secrets
 
@@ -233,6 +260,8 @@ def put_many(tx: Transaction, items: Sequence[_Sealed]) -> list[None | Exception
 
 
 def _put(tx: Transaction, item: _Sealed) -> Exception | None:
+    if item.known is not None and not {key for (key,) in tx.rows("keys_of_secrets")} <= item.known:
+        return StorageGone(_OTHER_KEY)
     if count_rows(tx, "count_other_secrets", *item.place) >= MOST:
         said = f"a tenant has at most {MOST} secrets; delete an unused one"
         return Conflict(said, code="too_many_secrets")

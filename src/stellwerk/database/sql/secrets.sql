@@ -3,6 +3,9 @@ The statements of secrets. Values are sealed before they come here.
 -- name: sealed_secrets
 SELECT tenant, system, name, key, sealed FROM secret ORDER BY tenant, system, name;
 
+-- name: keys_of_secrets
+SELECT DISTINCT key FROM secret;
+
 -- name: secrets_of
 SELECT system, name, created_at, updated_at FROM secret WHERE tenant = ? ORDER BY name, system;
 
