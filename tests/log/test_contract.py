@@ -157,3 +157,10 @@ async def test_an_id_in_use_is_refused(kept: Kept) -> None:
     await kept.session()
     with pytest.raises(Conflict, match="take another|in use"):
         await kept.log.create(CreateSession("other", "s1", "demo", 1.0))
+
+
+async def test_a_batch_of_which_only_the_number_is_left_counts(kept: Kept) -> None:
+    lease = await kept.session()
+    assert await kept.log.append(lease, 1, []) == 0
+    assert await kept.log.append(lease, 2, entries("a")) == 1
+    assert await kept.log.append(lease, 3, []) == 1

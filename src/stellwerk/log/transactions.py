@@ -99,13 +99,14 @@ def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Except
         else:
             last = fence.last_position + len(item.entries)
             rows += _rows(lease.session_id, last, item.entries)
+            newest = item.entries[-1:]  # a batch whose number alone is stored has none
             moved[lease.session_id] = fences[lease.session_id] = fence._replace(
                 batch_no=item.batch_no,
                 batch_end=last,
                 last_position=last,
                 grown_by=fence.grown_by + _size(item.entries),
-                last_ts=item.entries[-1].ts,
-                run_ends=fence.run_ends or item.entries[-1].type == "run_end",
+                last_ts=newest[0].ts if newest else fence.last_ts,
+                run_ends=fence.run_ends or any(each.type == "run_end" for each in newest),
             )
             outcomes.append(last)
     if moved:

@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from stellwerk.database.port import Operation, P, Transaction, retry_storage
+from stellwerk.database.port import Operation, P, Transaction, locking, locks_of, retry_storage
 from stellwerk.documents.store import DocumentStore
 from stellwerk.envelope.introspection import Blob
 from stellwerk.envelope.model import AskUser, Envelope, Message, RunEnd
@@ -55,6 +55,7 @@ class _Companion:
     """Messages, encoded, that only the item has and not the log; None if the run's row has them."""
 
 
+@locking(lambda pair: [*locks_of(append_many, pair.append), *locks_of(pair.operation, pair.item)])
 def _append_with_companion(tx: Transaction, pairs: Sequence[_Companion]) -> list[int | Exception]:
     outcomes: list[Any] = []
     for operation, group in groupby(pairs, key=lambda pair: pair.operation):
