@@ -124,35 +124,49 @@ async def run_response(services: Services, who: Principal, system: str, body: Ru
 
 
 async def run_named(services: Services, who: Principal, session_id: str, run_id: str) -> str | None:
-    """The run to which a client gave this id."""
-    place = (who.tenant, session_id, f"input {_KEY}{run_id}")
-    row = await services.database.read(lambda tx: tx.row("recall_answer", *place))
-    return None if row is None else run_of(msgspec.json.decode(row[1], type=Accepted))
+    """The run to which a client gave this id; while its trace goes on after a question, the run that continues it."""
+    accepted = await _recalled(services, who, session_id, run_id)
+    if accepted is None:
+        return None
+    info = await services.sessions.run(who.tenant, session_id, run_of(accepted))
+    status = await _status(services, who, session_id)
+    return status.run_id if status.trace_id == info.trace_id else info.run_id
 
 
 async def _status(services: Services, who: Principal, session_id: str) -> Status:
     return await services.database.read(lambda tx: status_of(tx, who.tenant, session_id))
 
 
+async def _recalled(services: Services, who: Principal, session_id: str, key: str) -> Accepted | None:
+    place = (who.tenant, session_id, f"input {_KEY}{key}")
+    row = await services.database.read(lambda tx: tx.row("recall_answer", *place))
+    return None if row is None else msgspec.json.decode(row[1], type=Accepted)
+
+
 async def _earlier(services: Services, who: Principal, thread: OpenThread, body: RunInput) -> Accepted | None:
-    """What the same request led to before.
+    """What the same message led to before.
 
     Raises:
         Conflict: its run id came with something else.
     """
-    place = (who.tenant, thread.session.id, f"input {_KEY}{body.run_id}")
-    row = await services.database.read(lambda tx: tx.row("recall_answer", *place))
-    if row is None:
-        return None
-    accepted = msgspec.json.decode(row[1], type=Accepted)
-    messages = {message.id: message for message in body.messages}
-    asks = [entry.interrupt_id for entry in body.resume or ()]
-    if accepted.ask_id in asks or (accepted.ask_id is not msgspec.UNSET and not body.resume):
+    accepted = await _recalled(services, who, thread.session.id, body.run_id)
+    if accepted is None or accepted.ask_id is not msgspec.UNSET:
         return accepted
+    messages = {message.id: message for message in body.messages}
     found = messages.get(accepted.message_id) if isinstance(accepted.message_id, str) else None
-    if found is None or body.resume or not await _is_said(services, who, thread.session.id, found):
+    if found is None or not await _is_said(services, who, thread.session.id, found):
         raise Conflict("this runId was used with another request; take a new one", code="run_id_used")
     return accepted
+
+
+async def _earlier_answers(services: Services, who: Principal, thread: OpenThread, body: RunInput) -> Accepted | None:
+    """What the same answers led to before. CopilotKit answers under the id of the run that asked."""
+    asks = [entry.interrupt_id for entry in body.resume or ()]
+    for key in (f"{body.run_id}\n{asks[-1]}", body.run_id):
+        accepted = await _recalled(services, who, thread.session.id, key)
+        if accepted is not None and accepted.ask_id in asks:
+            return accepted
+    return None
 
 
 async def _is_said(services: Services, who: Principal, session_id: str, message: Sent) -> bool:
@@ -178,7 +192,7 @@ async def _resumed(services: Services, who: Principal, system: str, body: RunInp
         raise InterruptUnknown(error.message) from error
     if thread.session.agent_system_id != system:
         raise InterruptUnknown(f"this thread is a session of another agent system than {system!r}")
-    accepted = await _earlier(services, who, thread, body)
+    accepted = await _earlier_answers(services, who, thread, body)
     if accepted is None:
         accepted = await _all_answered(services, who, thread, body)
     return FollowedRun(who, thread.session.id, run_of(accepted), accepted.after)
@@ -210,8 +224,10 @@ async def _answered(
     services: Services, who: Principal, session_id: str, answers: Sequence[Answered], run_id: str
 ) -> Accepted:
     accepted: Accepted | None = None
+    is_used = await _recalled(services, who, session_id, run_id) is not None
     for number, answer in enumerate(answers, 1):
-        key = f"{_KEY}{run_id}" if number == len(answers) else f"{_KEY}{run_id}\n{answer.ask_id}"
+        is_named = number == len(answers) and not is_used
+        key = f"{_KEY}{run_id}" if is_named else f"{_KEY}{run_id}\n{answer.ask_id}"
         try:
             accepted = await services.sessions.answer(who.tenant, session_id, answer, key=key)
         except Conflict as error:

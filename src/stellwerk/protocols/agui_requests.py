@@ -206,9 +206,8 @@ def parameters_of(body: RunInput, props: Props, graph_input: GraphInput) -> RunP
     if graph_input.own_graph and fields and (given is None or isinstance(given, dict)):
         state = body.state if isinstance(body.state, dict) else {}
         read = {key: value for key, value in state.items() if key in fields and key != graph_input.key}
-        if "copilotkit" in fields and (body.tools or body.context):
-            read["copilotkit"] = {"actions": body.tools or [], "context": body.context or []}
-        if "ag-ui" in fields and (body.tools or body.context):
-            read["ag-ui"] = {"tools": body.tools or [], "context": body.context or []}
+        for name, tools in (("copilotkit", "actions"), ("ag-ui", "tools")):
+            if name in fields and (body.tools or body.context):
+                read[name] = {tools: body.tools or [], "context": body.context or []}
         given = {**read, **(given or {})} or None
     return RunParameters(input=given, config=props.config, context=props.context)

@@ -28,11 +28,13 @@ class Page:
         self.name, self.thread = f"page-{number}", thread or f"copilot-{number}"
         self.view: Json = {}
 
-    def begin(self, agent: str = "demo") -> Any:
+    def place(self, agent: str) -> Json:
         place = {"runtimeUrl": f"{self.server}/copilotkit", "agent": agent, "threadId": self.thread}
         headers = keyed.shown_to(self.server)
-        options = {"version": self.version, "transport": self.transport, "headers": headers}
-        return self.node.start("open", name=self.name, **place, **options)
+        return {**place, "version": self.version, "transport": self.transport, "headers": headers}
+
+    def begin(self, agent: str = "demo") -> Any:
+        return self.node.start("open", name=self.name, **self.place(agent))
 
     def open(self, agent: str = "demo") -> "Page":
         self.view = self.begin(agent).done()
@@ -74,6 +76,54 @@ def test_a_question_is_answered_also_after_a_reload(page: Page) -> None:
     reloaded.run(resume=[{"interruptId": asked["id"], "status": "resolved", "payload": "red"}])
     assert reloaded.said[-1] == ("assistant", "You answered: red")
     assert reloaded.view["errors"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "answer"),
+    [
+        ("table", "make_table", "A table keeps its columns"),
+        ("file", "write_report", "The bytes are stored once"),
+        ("delegate", "researcher", "The researcher says:"),
+    ],
+)
+def test_tables_files_and_sub_agents_are_shown_in_two_tabs(page: Page, text: str, tool: str, answer: str) -> None:
+    page.open().run(text)
+    called = [call["function"]["name"] for each in page.view["messages"] for call in each.get("toolCalls", ())]
+    assert tool in called
+    assert page.said[-1][1].startswith(answer)
+    assert page.view["errors"] == []
+    assert page.other().open().said == page.said
+
+
+@pytest.mark.parametrize(
+    ("payload", "written"), [({"approved": True, "editedArgs": {"title": "Other", "text": "six"}}, "other"), (None, "")]
+)
+def test_a_call_is_approved_or_edited_in_the_run_that_asked(page: Page, payload: Any, written: str) -> None:
+    page.begin("chats").done()
+    page.run("pay", runId=f"{page.name} pays")
+    (asked,) = page.view["interrupts"]
+    resume = [{"interruptId": asked["id"], "status": "resolved", "payload": payload}]
+    for _ in range(2):  # useInterrupt resumes under the id of the run that asked; again it is only shown
+        page.run(resume=resume, runId=f"{page.name} pays")
+        assert page.said[-1][1].startswith("Written: ")
+        assert written in page.said[-1][1]
+    assert page.view["errors"] == []
+
+
+def test_a_message_in_the_middle_of_a_run_waits_for_its_turn(page: Page) -> None:
+    page.begin("chats").done()
+    waiting = page.node.start("run", name=page.name, say="pause", id=f"{page.name}-pause")
+    waiting.until("TOOL_CALL_END")
+    second = page.other()
+    following = second.begin("chats")
+    following.until("TOOL_CALL_END")
+    third = page.other()
+    third.node.call("open", name=third.name, **page.place("chats"), connect=False)
+    third.run("hello", forwardedProps={"ifBusy": "enqueue"})
+    assert third.said[-1] == ("assistant", "You said: hello")
+    following.done()
+    page.view = waiting.done()
+    assert page.said[-1] == ("assistant", "It is over.")
 
 
 def test_a_run_is_stopped_by_its_page_and_not_by_the_loss_of_it(page: Page) -> None:

@@ -35,15 +35,16 @@ def test_a_cut_answer_is_an_error_and_the_whole_is_there_once_after_the_restart(
     assert [each["content"] for each in again.messages] == ["count", ANSWER]
 
 
+@pytest.mark.parametrize(("how", "version"), [("kill", "newest"), ("stop", "before")])
 def test_a_page_of_copilotkit_reports_the_cut_and_shows_the_whole_when_it_is_opened_again(
-    restarted: Restarted,
+    restarted: Restarted, how: str, version: str
 ) -> None:
     with running(CLIENTS / "copilotkit.mjs") as node:
-        page = Page(node, restarted.process.address.rstrip("/"), version="newest", transport="rest")
+        page = Page(node, restarted.process.address.rstrip("/"), version=version, transport="rest")
         page.open("slow")
         running_one = page.node.start("run", name=page.name, say="count", id="m1")
         running_one.until("TEXT_MESSAGE_CONTENT")
-        restarted.process.kill()
+        getattr(restarted.process, how)()
         page.view = running_one.done()
         assert page.view["errors"]
         restarted.up()

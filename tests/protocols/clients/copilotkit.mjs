@@ -34,11 +34,11 @@ const shown = ({ agent, errors }) => ({
   errors,
 });
 
-export async function run({ name, say, id, resume, forwardedProps }, emit) {
+export async function run({ name, say, id, runId, resume, forwardedProps }, emit) {
   const tab = tabs.get(name);
   const { unsubscribe } = tab.agent.subscribe({ onEvent: ({ event }) => emit(event.type, event) });
   if (say !== undefined) tab.agent.addMessage({ id, role: "user", content: say });
-  await tab.core.runAgent({ agent: tab.agent, resume, forwardedProps });
+  await tab.core.runAgent({ agent: tab.agent, runId, resume, forwardedProps });
   unsubscribe();
   return shown(tab);
 }

@@ -133,12 +133,8 @@ def writes() -> APIRouter:
     """What only LangGraph's own server does: assistants that clients make."""
     router = APIRouter(prefix="/assistants", include_in_schema=False)
     said = "assistants are agent systems, which are registered with POST /agent-systems"
-    unserved(
-        router,
-        said,
-        {"POST": ("", "/{assistant_id}/latest", "/{assistant_id}/versions"), "PATCH": ("/{assistant_id}",)},
-    )
-    unserved(router, said, {"DELETE": ("/{assistant_id}",)})
+    one = "/{assistant_id}"
+    unserved(router, said, {"POST": ("", f"{one}/latest", f"{one}/versions"), "PATCH": (one,), "DELETE": (one,)})
     return router
 
 

@@ -1,6 +1,5 @@
 """/runs/crons: messages by a schedule; the same as those at /crons of this server."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,8 +21,6 @@ from stellwerk.protocols.threads import open_thread
 from stellwerk.runs.jobs.crons import MOST, Cron, CronMessage, CronSpec
 from stellwerk.tenants.principals import Principal
 
-_SORTED = ("cron_id", "assistant_id", "thread_id", "created_at", "updated_at", "next_run_date")
-
 
 class CronBody(RunBody):
     schedule: str | UnsetType = UNSET
@@ -38,10 +35,8 @@ class CronSearch(Struct):
     thread_id: str | None = None
     metadata: dict[str, Any] | None = None
     enabled: bool | None = None
-    limit: int | None = 10
-    offset: int | None = 0
-    sort_by: str | None = None
-    sort_order: str | None = None
+    limit: int = 10
+    offset: int = 0
 
 
 class CronJobs:
@@ -91,8 +86,9 @@ class CronJobs:
         return await self._shown(who, await self._services.crons.change(who.tenant, cron_id, spec))
 
     async def matching(self, who: Principal, wanted: CronSearch) -> list[shapes.Json]:
+        """The newest first."""
         found = await self._services.crons.list(who.tenant, after="", limit=MOST)
-        shown = [await self._shown(who, each) for each in found]
+        shown = [await self._shown(who, each) for each in reversed(found)]
         return [each for each in shown if _matches(each, wanted)]
 
     async def found(self, who: Principal, cron_id: str) -> shapes.Json:
@@ -173,9 +169,8 @@ def routes(services: Services, states: ThreadStates) -> APIRouter:
     @router.post("/runs/crons/search")
     async def search(who: RequireReadTolerant, request: Request) -> Response:
         wanted = await body_of(request, CronSearch)
-        found = _sorted(await jobs.matching(who, wanted), wanted)
-        start = max(0, wanted.offset or 0)
-        page = found[start : start + max(0, 10 if wanted.limit is None else wanted.limit)]
+        found = await jobs.matching(who, wanted)
+        page = found[max(0, wanted.offset) :][: max(0, wanted.limit)]
         return Json(page, headers={"X-Pagination-Total": str(len(found))})
 
     @router.post("/runs/crons/count")
@@ -206,8 +201,3 @@ def _matches(cron: shapes.Json, wanted: CronSearch) -> bool:
         and wanted.enabled in (None, cron["enabled"])
         and all(cron["metadata"].get(key) == value for key, value in (wanted.metadata or {}).items())
     )
-
-
-def _sorted(found: Sequence[shapes.Json], wanted: CronSearch) -> list[shapes.Json]:
-    order = wanted.sort_by if wanted.sort_by in _SORTED else "created_at"
-    return sorted(found, key=lambda each: str(each[order]), reverse=wanted.sort_order != "asc")

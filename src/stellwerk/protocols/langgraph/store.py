@@ -23,8 +23,8 @@ class NamespaceRequest(Struct):
     prefix: list[str] | None = None
     suffix: list[str] | None = None
     max_depth: int | None = None
-    limit: int | None = 100
-    offset: int | None = 0
+    limit: int = 100
+    offset: int = 0
     user_id: str | None = None
 
 
@@ -58,13 +58,12 @@ def routes(services: Services) -> APIRouter:
     async def namespaces(who: RequireReadTolerant, request: Request) -> Response:
         only_reads(request)
         body = await body_of(request, NamespaceRequest)
-        depth, limit, offset = body.max_depth, body.limit, body.offset
         wanted = NamespaceSearch(
             prefix=tuple(body.prefix or ()),
             suffix=tuple(body.suffix or ()),
-            max_depth=None if depth is None else max(1, depth),
-            limit=min(500, max(1, 100 if limit is None else limit)),
-            offset=max(0, offset or 0),
+            max_depth=None if body.max_depth is None else max(1, body.max_depth),
+            limit=min(500, max(1, body.limit)),
+            offset=max(0, body.offset),
         )
         user = store.whose(who, body.user_id)
         return Json({"namespaces": await services.stores(who.tenant).namespaces(user, wanted)})
