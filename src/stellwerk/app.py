@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import ChainMap
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import structlog
 from fastapi import APIRouter, FastAPI
@@ -29,16 +29,17 @@ from stellwerk.agents.tools import registry as tools
 from stellwerk.api.http import audit, auth, cors, guard, metrics_middleware, mounting, problems, response_start
 from stellwerk.api.routes import all, files, operations, pages
 from stellwerk.api.schema import openapi, responses
-from stellwerk.api.services import ServerPlugin, Services, server_plugins
+from stellwerk.api.services import PluginRouters, ServerPlugin, Services, server_plugins
 from stellwerk.api.streams.reader import StreamSource
-from stellwerk.database.folder import DATABASE, DOCUMENTS, locked
+from stellwerk.background import Chores, Work, repeat, start
+from stellwerk.database.folder import DATABASE, DOCUMENTS, locked, shared
 from stellwerk.database.opening import database_of
 from stellwerk.database.port import Database, OpenableDatabase
 from stellwerk.demo import built_in
 from stellwerk.documents.places import files_at
 from stellwerk.documents.store import DocumentStore, FileNumbers
 from stellwerk.documents.todolists import Todolists
-from stellwerk.errors import BrokenReference, SettingsError, StorageFull, StorageGone
+from stellwerk.errors import BrokenReference, SettingsError, StorageGone
 from stellwerk.ids import Clock, SortableIds, SystemClock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.notify import WakeUps
@@ -49,12 +50,13 @@ from stellwerk.runs import transactions
 from stellwerk.runs.client_threads import ClientThreads
 from stellwerk.runs.jobs.crons import Crons
 from stellwerk.runs.jobs.webhooks import Webhooks
+from stellwerk.runs.ownership import own_runs
 from stellwerk.runs.runner import Runner
 from stellwerk.runs.scheduler import Scheduler, SessionStorage
 from stellwerk.runs.sessions import Sessions
 from stellwerk.runs.systems import Systems, purge
 from stellwerk.settings import LOOPBACK, Settings, beyond_loopback, listed
-from stellwerk.spec.operator import Operator, WebhookPolicy
+from stellwerk.spec.operator import Operator
 from stellwerk.tenants import jwt
 from stellwerk.tenants.audit import Audit, AuditedDatabase
 from stellwerk.tenants.keys import ApiKeys
@@ -65,6 +67,9 @@ from stellwerk.tenants.tenants import Tenants
 from stellwerk.tenants.tickets import Tickets
 from stellwerk.threads import RunThreads
 from stellwerk.timings import Timings
+
+if TYPE_CHECKING:
+    from stellwerk.cluster.cluster import Cluster
 
 logger = structlog.get_logger(__name__)
 
@@ -121,7 +126,7 @@ def create_app(
             app.state.unusable = services.systems.unusable()
             enter = running.enter_async_context
             plugged_in = [await enter(plugin.opened(app, services)) for plugin in plugins]
-            for router in all.routers(services, plugged_in, frame_limit=chosen.body_limit):
+            for router in _routers(chosen, services, plugged_in):
                 _include(app, router, dependencies)
             _include(app, operations.health_routes(services), ())
             app.state.opened = True
@@ -179,6 +184,12 @@ def _add_middleware(app: FastAPI, plugins: Sequence[ServerPlugin], chosen: Setti
             app.add_middleware(plugin.outermost, chosen)
 
 
+def _routers(settings: Settings, services: Services, plugged_in: Sequence[PluginRouters]) -> list[APIRouter]:
+    if settings.role == "worker":  # it takes no requests but the operator's
+        return [operations.metrics_routes(services)]
+    return all.routers(services, plugged_in, frame_limit=settings.body_limit)
+
+
 def _include(app: FastAPI, router: APIRouter, dependencies: Sequence[Depends]) -> None:
     app.include_router(router, dependencies=dependencies)
     app.state.own_endpoints |= cors.endpoints(router.routes)
@@ -208,16 +219,15 @@ async def _services(
     operator = operator_file.read_operator(settings.config)
     wanted = serve_targets.served(own, operator.graphs)
     async with AsyncExitStack() as opened:
-        opened.enter_context(locked(settings.data))
+        opened.enter_context(locked(settings.data) if settings.database is None else shared(settings.data))
         prove_strict()
         tracing.trace_in_place()
         loopback.answer_loopback_clients()
         clock = parts.clock
-        storage = await _storage(settings, operator, wakes, parts, opened)
+        storage, cluster = await _storage(settings, operator, wakes, parts, opened)
         opened.enter_context(logs.redacting(storage.log.redactors.redact_line))
         await opened.enter_async_context(tracing.tracing(storage.log.redactors))
-        key = key_source(settings.data, settings.master_key_command)
-        secrets = await open_secrets(storage.database, key, storage.log.redactors, clock, is_shared=is_shared(settings))
+        secrets = await _secrets(settings, storage, clock)
         credentials = await _credentials(operator, storage.database, clock, identify, checked_before)
         check_reach(settings, closed=checked_before or credentials.asked_for)
         credentials.keys.when_revoked(wakes.recheck)
@@ -226,23 +236,25 @@ async def _services(
         resources = await _with_store(resources, settings, own)
         systems = Systems(storage.database, resources.factory, clock)
         secrets.when_changed(systems.forget)
-        scheduler, sessions = _sessions(settings, storage, systems, clock, opened)
-        _start(_repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), opened)
+        scheduler, sessions = _sessions(settings, storage, systems, clock, cluster, opened)
+        start(repeat(storage.log.heartbeat, "look_around_failed", every=_LOOK_AROUND), opened)
         # Beside systems of the operator they are built when first used: graphs alone need no LangChain.
         await _give_built_in(systems, parts.demo_systems(), demo=bool(settings.demo), build=not wanted)
         await _give(systems, wanted, own, credentials)
-        await _recover(storage, scheduler)
+        await _recover(storage, scheduler, cluster)
         overviews = Overviews(storage.database, systems, storage.todolists)
-        _start(_repeat(overviews.catch_up, "overviews_not_kept", every=parts.timings.overviews), opened)
-        _start(_repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), opened)
+        start(repeat(credentials.keys.keep_uses, "uses_not_kept", every=_KEEP_USES), opened)
         audit_log = Audit(storage.database, clock, storage.log.redactors)
         kept = storage.database, storage.log, storage.documents
         retention = RetentionJob(*kept, sessions, audit_log, operator.retention, clock, serve_targets.ttls_of(own))
         retention.warn_of_unknown([tenant.name for tenant in credentials.tenants.all()])
-        _start(retention.keep_running(), opened)
-        webhooks = _webhooks(serve_targets.webhooks_of(operator, own), storage, secrets, clock, opened)
+        webhooks = Webhooks(storage.database, secrets, serve_targets.webhooks_of(operator, own), clock)
+        opened.push_async_callback(webhooks.close)
         crons = Crons(storage.database, storage.log, sessions, audit_log, clock)
-        _start_jobs((scheduler.claim_due, crons.fire_due, retention.delete_ephemeral), storage.timings, opened)
+        jobs = (webhooks.deliver_due, scheduler.claim_due, crons.fire_due, retention.delete_ephemeral)
+        _start_chores(jobs, overviews, retention, parts.timings, cluster, opened)
+        streams = StreamSource(storage.database, storage.log, wakes, credentials, parts.timings)
+        wakes.on_rewrite.append(streams.forget)
         yield Services(
             database=storage.database,
             log=storage.log,
@@ -253,7 +265,7 @@ async def _services(
             numbers=FileNumbers(storage.database),
             overviews=overviews,
             credentials=credentials,
-            streams=StreamSource(storage.database, storage.log, wakes, credentials, parts.timings),
+            streams=streams,
             audit=audit_log,
             secrets=secrets,
             quotas=storage.quotas,
@@ -263,6 +275,7 @@ async def _services(
             clock=clock,
             tools=resources.inventory,
             stores=resources.store,
+            cluster=cluster,
         )
 
 
@@ -273,16 +286,17 @@ def is_shared(settings: Settings) -> bool:
 
 async def _storage(
     settings: Settings, operator: Operator, wakes: WakeUps, parts: Parts, opened: AsyncExitStack
-) -> SessionStorage:
+) -> "tuple[SessionStorage, Cluster | None]":
     data = settings.data
     stored = database_of(settings) if parts.database is None else parts.database(data / DATABASE)
     await stored.open()
     opened.push_async_callback(stored.close)
+    cluster = await _joined(settings, stored, wakes, parts.timings, opened)
     audited = dict(audit.RECORDED)
     for plugin in parts.plugins():
         audited |= plugin.audited
     database = AuditedDatabase(stored, audited)
-    _start(_watch_database(stored), opened)
+    start(_watch_database(stored), opened)
     log = DurableLog(database, wakes, operator_file.redactors_of(operator), unaudited=stored)
     quotas = TenantQuotas(database, parts.clock)
     await quotas.open()
@@ -291,41 +305,71 @@ async def _storage(
     documents = DocumentStore(database, files, parts.clock, quotas.files_changed)
     await documents.open()
     opened.push_async_callback(documents.close)
-    _start(documents.keep_swept(), opened)
-    _start(_repeat(documents.remove_left, "documents_left", every=_REMOVE_LEFT), opened)
+    start(documents.keep_swept(), opened)
+    start(repeat(documents.remove_left, "documents_left", every=_REMOVE_LEFT), opened)
     todolists = Todolists(None if is_shared(settings) else data)
-    return SessionStorage(database, log, documents, todolists, data, quotas, parts.timings)
+    return SessionStorage(database, log, documents, todolists, data, quotas, parts.timings), cluster
 
 
 def _sessions(
-    settings: Settings, storage: SessionStorage, systems: Systems, clock: Clock, opened: AsyncExitStack
+    settings: Settings,
+    storage: SessionStorage,
+    systems: Systems,
+    clock: Clock,
+    cluster: "Cluster | None",
+    opened: AsyncExitStack,
 ) -> tuple[Scheduler, Sessions]:
     tick = Tick(asyncio.get_running_loop(), storage.database.when_free)
     runner = Runner(storage, systems, tick, window=settings.window)
-    scheduler = Scheduler(storage, runner.run, clock, slots=settings.slots, waiting=settings.waiting)
+    slots = 0 if settings.role == "api" else settings.slots
+    scheduler = Scheduler(storage, runner.run, clock, slots=slots, waiting=settings.waiting, node=cluster)
     opened.push_async_callback(scheduler.close)
     sessions = Sessions(storage, systems, scheduler, clock, SortableIds(clock))
     runner.answer_calls(sessions, clock)
     return scheduler, sessions
 
 
-def _webhooks(
-    policy: WebhookPolicy, storage: SessionStorage, secrets: Secrets, clock: Clock, opened: AsyncExitStack
-) -> Webhooks:
-    webhooks = Webhooks(storage.database, secrets, policy, clock)
-    opened.push_async_callback(webhooks.close)
-    _start_jobs([webhooks.deliver_due], storage.timings, opened)
-    return webhooks
+async def _joined(
+    settings: Settings, stored: OpenableDatabase, wakes: WakeUps, timings: Timings, opened: AsyncExitStack
+) -> "Cluster | None":
+    """The node that this server is among others on its database; None on SQLite, where it is alone.
+
+    Raises:
+        SettingsError: it is to have a role among others, without a database for them.
+    """
+    if settings.database is None:
+        if settings.role != "all":
+            raise SettingsError(
+                f"the role {settings.role} is for one of several nodes, which share a PostgreSQL database; "
+                "name it with --database, or leave out the role"
+            )
+        return None
+    from stellwerk.cluster.cluster import Cluster, node_of
+
+    node = node_of(settings.role, stellwerk.__version__, settings.slots, settings.lease, timings.loop_patience)
+    cluster = Cluster(stored, wakes, node, notifies=settings.notifications)
+    await cluster.open()
+    opened.push_async_callback(cluster.close)
+    return cluster
 
 
-def _start_jobs(jobs: Sequence[Callable[[], Awaitable[None]]], timings: Timings, opened: AsyncExitStack) -> None:
-    for work in jobs:
-        _start(_repeat(work, "job_failed", every=timings.jobs), opened)
+def _start_chores(
+    jobs: Sequence[Work],
+    overviews: Overviews,
+    retention: RetentionJob,
+    timings: Timings,
+    cluster: "Cluster | None",
+    opened: AsyncExitStack,
+) -> None:
+    """What one node does for all."""
 
+    def leads() -> bool:
+        return cluster is None or cluster.is_leader
 
-def _start(job: Coroutine[Any, Any, None], opened: AsyncExitStack) -> None:
-    """Run a background job until the server closes."""
-    opened.callback(asyncio.create_task(job).cancel)
+    chores = Chores(leads, opened)
+    chores.start(jobs, "job_failed", every=timings.jobs)
+    chores.start([overviews.catch_up], "overviews_not_kept", every=timings.overviews)
+    start(retention.keep_running(leads), opened)
 
 
 async def _give_built_in(systems: Systems, texts: Mapping[str, str], *, demo: bool, build: bool) -> None:
@@ -362,13 +406,15 @@ async def _give(
         logger.error("graph_unusable", system=name, reason=problem.message)
 
 
-async def _recover(storage: SessionStorage, scheduler: Scheduler) -> None:
+async def _recover(storage: SessionStorage, scheduler: Scheduler, cluster: "Cluster | None") -> None:
     """Finish what the process before this one left, whether it ended or was killed."""
     while count := await storage.database.submit(transactions.rebuild_statuses, None, urgent=True):
         logger.info("sessions_read_anew", sessions=count)  # all of them after some upgrades
     await storage.documents.sweep_own()
     await storage.database.submit(purge, None, urgent=True)
     await scheduler.recover()
+    if cluster is not None:
+        own_runs(cluster, storage, scheduler)
 
 
 async def _credentials(
@@ -381,6 +427,11 @@ async def _credentials(
     issuer = operator.tokens
     tokens = None if issuer is None else jwt.Tokens(jwt.Issuer(**issuer.model_dump()), clock)
     return auth.Credentials(keys, tenants, Tickets(clock), tokens, identify, checked_before)
+
+
+async def _secrets(settings: Settings, storage: SessionStorage, clock: Clock) -> Secrets:
+    key = key_source(settings.data, settings.master_key_command)
+    return await open_secrets(storage.database, key, storage.log.redactors, clock, is_shared=is_shared(settings))
 
 
 def _isolation(settings: Settings, operator: Operator, own: Mapping[str, str]) -> Isolation:
@@ -421,16 +472,6 @@ async def _with_store(resources: TenantResources, settings: Settings, own: Mappi
     ttl = serve_targets.store_ttl_of(resources.operator, own)
     shared = await shared_store(settings, resources.database, index, ttl, resources.opened)
     return replace(resources, index=index, store_ttl=ttl, shared_store=shared)
-
-
-async def _repeat(work: Callable[[], Awaitable[None]], failed: str, *, every: float) -> None:
-    """Do it now and then, also while the disk is full or gone: then ``failed`` is logged."""
-    while True:
-        try:
-            await work()
-        except (StorageFull, StorageGone) as error:
-            logger.warning(failed, error=error.message)
-        await asyncio.sleep(every)
 
 
 async def _watch_database(database: OpenableDatabase) -> None:

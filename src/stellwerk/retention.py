@@ -6,7 +6,7 @@ under way is never touched.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from stellwerk.tenants.principals import Principal
 logger = structlog.get_logger(__name__)
 
 _EVERY = 300.0
+_ASK_AGAIN = 1.0
 _PAUSE = 0.01
 _PAGE = 100
 EPHEMERAL = 60.0
@@ -53,8 +54,12 @@ class RetentionJob:
         for name in sorted(self.wanted.tenants.keys() - set(tenants)):
             logger.warning("retention_of_unknown_tenant", tenant=name)
 
-    async def keep_running(self) -> None:
+    async def keep_running(self, is_due: Callable[[], bool]) -> None:
+        """``is_due`` is asked before each round: of several nodes, one does this."""
         while True:
+            if not is_due():
+                await asyncio.sleep(_ASK_AGAIN)
+                continue
             try:
                 await self.run_once()
             except (StellwerkError, OSError) as error:  # such as a full disk

@@ -35,6 +35,12 @@ class Settings(BaseSettings):
     """Where documents are kept, if not in the data folder: s3://bucket/prefix, or a folder that machines share."""
     database: SecretStr | None = None
     """URL of a PostgreSQL database, postgresql://…; without it, the database is a SQLite file in the data folder."""
+    role: Literal["all", "api", "worker"] = "all"
+    """What this node of several does: take requests, drive runs, or both. Needs a PostgreSQL database."""
+    lease: float = Field(default=5.0, ge=1, le=60)
+    """Seconds after its last heartbeat until a node of several counts as gone, and others take over its runs."""
+    notifications: bool = True
+    """Whether nodes notify each other by LISTEN and NOTIFY, which some poolers lack; else they look once a second."""
     config: HomePath | None = None
     """The operator's file: MCP servers, model providers, tools and graphs."""
     demo: bool | None = None

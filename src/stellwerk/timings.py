@@ -35,6 +35,8 @@ class Timings:
     """After this, the operator's log mentions a run that has not ended."""
     blocked_loop: float = 5.0
     """After this, a thread regards the event loop as blocked, perhaps by waiting for this thread."""
+    loop_patience: float = 60.0
+    """After this, a node of several whose event loop does not answer has no heartbeat any more."""
     watchdog: float = 1.0
     """After this, the operator's log names the graph and node that block the event loop."""
     jobs: float = 1.0

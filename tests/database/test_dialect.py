@@ -41,13 +41,14 @@ async def test_every_statement_can_be_prepared_on_a_schema_with_the_same_columns
 def test_every_statement_takes_the_same_parameters_as_on_sqlite() -> None:
     own = statements.queries()
     there = dialect.queries()
+    of_nodes = statements.parse(statements.script("postgres/cluster.sql")).keys() - own.keys()
     taken = {name: numbers(dialect.translated(text)) for name, text in own.items()}
-    for name in there.keys() - own.keys():
+    for name in there.keys() - own.keys() - of_nodes:
         base, _, form = name.rpartition("_")
         budget = {len(taken[base]) + 1} if form == "within" else set()
         assert form in ("within", "many")
         taken[name] = taken[base] | budget
-    assert {name: numbers(text) for name, text in there.items()} == taken
+    assert {name: numbers(text) for name, text in there.items() if name not in of_nodes} == taken
 
 
 def numbers(text: str) -> set[int]:

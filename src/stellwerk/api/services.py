@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
@@ -30,6 +30,9 @@ from stellwerk.tenants.audit import Audit, Made
 from stellwerk.tenants.quotas import TenantQuotas
 from stellwerk.tenants.secrets import Secrets
 
+if TYPE_CHECKING:
+    from stellwerk.cluster.cluster import Cluster
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -54,6 +57,8 @@ class Services:
     """Everything that an agent system of this tenant may name."""
     stores: Callable[[str], TenantStore]
     """What graphs of a tenant remember beyond a session."""
+    cluster: "Cluster | None" = None
+    """The node that this server is among others; None if it is alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ _LARGER = re.compile(r"\bmax\(")
 @cache
 def queries() -> dict[str, str]:
     """All named statements, with ``$1`` for the first parameter."""
-    named = {**statements.queries(), **statements.parse(statements.script("postgres/overrides.sql"))}
+    own = "\n".join(map(statements.script, ("postgres/overrides.sql", "postgres/cluster.sql")))
+    named = {**statements.queries(), **statements.parse(own)}
     return {name: translated(text) for name, text in named.items()}
 
 

@@ -50,10 +50,24 @@ def refuse_lost_database(data: Path) -> None:
 
 
 @contextmanager
-def locked(data: Path, *, remedy: str = "stop it, or name another with --data") -> Iterator[None]:
-    """Lock the data folder for this process; a second process is rejected with a remedy."""
+def shared(data: Path) -> Iterator[None]:
+    """Use the data folder beside other processes, with a database that is not in it."""
+    _make(data)
+    yield
+
+
+def _make(data: Path) -> None:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"cannot use the data folder {data}: {error.strerror}; name another with --data") from error
+
+
+@contextmanager
+def locked(data: Path, *, remedy: str = "stop it, or name another with --data") -> Iterator[None]:
+    """Lock the data folder for this process; a second process is rejected with a remedy."""
+    _make(data)
+    try:
         lock = open(data / "lock", "w", opener=for_owner)
     except OSError as error:
         raise SettingsError(f"cannot use the data folder {data}: {error.strerror}; name another with --data") from error

@@ -148,6 +148,10 @@ class Postgres(GroupCommit):
         self._locks = PostgresLocks(self._connect_alone, lambda name: advisory_key(Lock("name", name)), storage_error)
         self.locked = self._locks.locked
 
+    def beside(self, settings: dict[str, str]) -> Connection:
+        """Another connection, for a thread of its own; its owner closes it."""
+        return connected(self._options, {**settings, "stellwerk.node": self.node})
+
     async def truncate(self) -> bool:
         return True  # the space of deleted rows is used again; autovacuum clears it
 

@@ -45,6 +45,8 @@ class DurableLog:
         self.redactors = redactors or Redactors()
         """The secrets that must not get into the log of each tenant."""
         self.metrics = LogMetrics()
+        self.announce: Callable[[str, int], None] | None = None
+        """Called with each session that was written here and its head; with 0 if it was rewritten or deleted."""
         self._unfinished = True
         """A former process may have left a deletion half done."""
 
@@ -100,6 +102,8 @@ class DurableLog:
                 events = stored(done.result())
                 self._wakes.show(session_id, events)
                 self.metrics.see(session_id, events)
+                if events and self.announce is not None:
+                    self.announce(session_id, events[-1].position)
 
         future.add_done_callback(show)
         return future
@@ -111,6 +115,7 @@ class DurableLog:
 
         def take_back(done: R) -> list[Stored]:
             self._wakes.forget(session_id)
+            self._announce_loss(session_id)
             self._unfinished = True
             return stored(done)
 
@@ -168,6 +173,7 @@ class DurableLog:
         deletion = transactions.Deletion(tenant, session_id, at, position)
         await self._database.submit(transactions.delete_many, deletion, urgent=True)
         self._wakes.close_deleted(session_id)
+        self._announce_loss(session_id)
         self.metrics.forget(session_id)
         self._unfinished = True
         await self._finish_deletions()
@@ -179,12 +185,13 @@ class DurableLog:
         if watched:
             names = msgspec.json.encode(watched).decode()
             rows = await self._database.read(lambda tx: tx.rows("heads", names))
-            heads: dict[str, int] = dict(rows)
-            self._wakes.ring(heads)
-            for session_id in set(watched) - heads.keys():
-                self._wakes.close_deleted(session_id)
+            self._wakes.compare(watched, rows)
         if self._unfinished:
             await self._finish_deletions()
+
+    def _announce_loss(self, session_id: str) -> None:
+        if self.announce is not None:
+            self.announce(session_id, 0)
 
     async def _finish_deletions(self) -> None:
         """Sweep what deleted sessions left, then the files; repeated until all of it succeeded."""

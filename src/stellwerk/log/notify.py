@@ -6,8 +6,9 @@ rows; it holds nothing that is not committed, and may be dropped at any time.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from stellwerk.envelope.frames import Stored
 
@@ -24,6 +25,10 @@ class SessionChannel:
         self.head = 0
         self.watchers = 0
         self.gone = False
+        self.rewrites = 0
+        """How often the log was rewritten, as far as the database was asked."""
+        self.rewritten = 0
+        """Rises with each rewrite: what was made of the log before is of no use."""
         self._tail: list[Stored] = []
         self._bytes = 0
         self._bell = asyncio.Event()
@@ -83,6 +88,10 @@ class WakeUps:
     def __init__(self) -> None:
         self._channels: dict[str, SessionChannel] = {}
         self.closed = False
+        self.on_rewrite: list[Callable[[str], None]] = []
+        """Called with each session whose log was rewritten."""
+        self.is_shared = False
+        """Whether other processes write, too: what was made of a log that is not watched any more is of no use."""
 
     @contextmanager
     def watch(self, session_id: str) -> Iterator[SessionChannel]:
@@ -95,6 +104,8 @@ class WakeUps:
             channel.watchers -= 1
             if not channel.watchers and self._channels.get(session_id) is channel:
                 del self._channels[session_id]
+                if self.is_shared:
+                    self._forget_beside(session_id)
 
     def show(self, session_id: str, events: list[Stored]) -> None:
         channel = self._channels.get(session_id)
@@ -107,6 +118,23 @@ class WakeUps:
             channel = self._channels.get(session_id)
             if channel is not None and head > channel.head:
                 channel.ring(head)
+
+    def heads(self, sessions: Iterable[str]) -> dict[str, int]:
+        """How far the watched ones of these sessions are known here."""
+        return {each: self._channels[each].head for each in sessions if each in self._channels}
+
+    def compare(self, sessions: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Watched sessions with what the database has of them: id, last position, number of rewrites."""
+        found = {session_id: (head, rewrites) for session_id, head, rewrites in rows}
+        for session_id in sessions:
+            if session_id not in found:
+                self.close_deleted(session_id)
+            elif (channel := self._channels.get(session_id)) is not None:
+                head, rewrites = found[session_id]
+                if channel.rewrites != rewrites:
+                    self.forget(session_id)
+                channel.rewrites = rewrites
+        self.ring({session_id: head for session_id, (head, _) in found.items()})
 
     def heartbeat(self) -> None:
         """Called every second: one clock for all readers, instead of a timer for each."""
@@ -122,6 +150,12 @@ class WakeUps:
         """What the tail holds was rewritten; readers look into the log instead."""
         if (channel := self._channels.get(session_id)) is not None:
             channel.forget()
+            channel.rewritten += 1
+        self._forget_beside(session_id)
+
+    def _forget_beside(self, session_id: str) -> None:
+        for forget in self.on_rewrite:
+            forget(session_id)
 
     def close_deleted(self, session_id: str) -> None:
         channel = self._channels.pop(session_id, None)

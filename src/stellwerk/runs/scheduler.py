@@ -6,6 +6,7 @@ is closed like one that a crash interrupted.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,13 +16,16 @@ import structlog
 from msgspec import UNSET
 
 from stellwerk.agents.runtime.context import Pause
+from stellwerk.cluster.member import Member
 from stellwerk.database.port import Database, R, retry_storage
 from stellwerk.documents.store import DocumentStore
 from stellwerk.documents.todolists import Todolists
+from stellwerk.envelope.model import decode
 from stellwerk.errors import Fenced, StorageFull, StorageGone
 from stellwerk.ids import AnchoredClock, Clock
 from stellwerk.log.durable import DurableLog
 from stellwerk.log.log import Lease
+from stellwerk.log.transactions import unknown_session
 from stellwerk.runs import transactions
 from stellwerk.runs.accept import accept_many, stop_many
 from stellwerk.runs.commands import Accepted, RunCommand, Stop, Stopped
@@ -35,6 +39,7 @@ logger = structlog.get_logger(__name__)
 Drive = Callable[[ClaimedRun, Pause, Clock], Coroutine[Any, Any, bool]]
 """Drives a run to its end, or until it is paused; False if the run was not ended."""
 
+_RUN_END = b'{"type":"run_end"'
 _GRACE = 3.0
 """Seconds in which a cancelled driver may end; after that only its fence holds it."""
 
@@ -61,8 +66,18 @@ class _Driver(NamedTuple):
 
 
 class Scheduler:
-    def __init__(self, storage: SessionStorage, drive: Drive, clock: Clock, *, slots: int, waiting: int) -> None:
+    def __init__(
+        self,
+        storage: SessionStorage,
+        drive: Drive,
+        clock: Clock,
+        *,
+        slots: int,
+        waiting: int,
+        node: Member | None = None,
+    ) -> None:
         self._storage = storage
+        self._node = node
         self._database = storage.database
         self._log = storage.log
         self._drive = drive
@@ -102,7 +117,7 @@ class Scheduler:
 
     async def recover(self) -> None:
         """Continue the runs that the last process left, then start those that wait."""
-        if await self._database.read(lambda tx: tx.row("runs_running")) is not None:
+        if self._node is None and await self._database.read(lambda tx: tx.row("runs_running")) is not None:
             now = self._clock.now()
             for orphan in await self._database.submit(transactions.claim_orphans, now, urgent=True):
                 self._start(orphan)
@@ -129,7 +144,20 @@ class Scheduler:
         if task is not None:
             await asyncio.wait([task], timeout=_GRACE)
 
+    @property
+    def free(self) -> int:
+        """Slots for further runs; none while other nodes regard this one as gone, and could take them at once."""
+        if self._node is not None and not self._node.is_alive:
+            return 0
+        return max(0, self._slots - len(self._running) - self._reserved)
+
     def claim(self) -> None:
+        """Start waiting runs, as far as there are free slots; other nodes may have some."""
+        if self._node is not None and not self.free:
+            self._node.announce_waiting()
+        self.claim_here()
+
+    def claim_here(self) -> None:
         """Start waiting runs, as far as there are free slots."""
         self._claim_again = True  # a claim under way may have looked too early
         if not self._claiming and not self._closing:
@@ -143,8 +171,7 @@ class Scheduler:
             self.claim()
 
     async def _accept(self, command: RunCommand) -> Accepted:
-        is_free = len(self._running) + self._reserved < self._slots and not self._closing
-        claim = is_free and command.options.start_at is None
+        claim = self.free > 0 and not self._closing and command.options.start_at is None
         self._reserved += claim
         try:
             limits = self._storage.quotas.limits(command.tenant)
@@ -182,10 +209,23 @@ class Scheduler:
             position = await self._retry(partial(close, self._database, self._log, clock, claimed))
         except Fenced:
             await self._log.head(stop.tenant, stop.session_id)  # raises NotFound if it was deleted
-            raise
+            if self._node is None:
+                raise
+            position = await self._end_of(claimed)  # another node stops it as well, and came later
         self.claim()
         own = claimed.lease.run_id != before.run_id
         return stopped(status="stopped", round=before.round + own, run_id=claimed.lease.run_id, position=position)
+
+    async def _end_of(self, claimed: ClaimedRun) -> int:
+        """Wait for the end of a run that another node closes; returns its position."""
+        lease = claimed.lease
+        follower = self._log.follow(lease.tenant, lease.session_id, after=claimed.after)
+        async with aclosing(follower):
+            async for batch in follower:
+                for stored in batch:
+                    if stored.body.startswith(_RUN_END) and decode(stored.body).run_id == lease.run_id:
+                        return stored.position
+        raise unknown_session(lease.session_id)
 
     def _cancel_driver(self, session_id: str) -> "asyncio.Task[bool] | None":
         """Cancel a driver that has lost its run. It may take a while to end."""
@@ -202,7 +242,7 @@ class Scheduler:
             while self._claim_again:
                 self._claim_again = False
                 while not self._closing:
-                    free = max(0, self._slots - len(self._running) - self._reserved)
+                    free = self.free
                     if not (free or self._commit_in_doubt) or await self._claim_some(free) < free:
                         break
         finally:
@@ -227,6 +267,8 @@ class Scheduler:
     async def _release_undriven(self) -> None:
         """Requeue claimed runs without a driver: the acknowledgement of their claim was lost."""
         self._commit_in_doubt = False
+        if self._node is not None:
+            return  # they are looked for all the time
         # Read on the writer: every acknowledged claim has its driver by now.
         running = await self._database.submit(transactions.running_many, None, urgent=True)
         driven = {driver.lease for driver in self._running.values()}
@@ -250,8 +292,47 @@ class Scheduler:
         release = transactions.Release(lease, self._clock.now(), paused)
         return self._database.submit(transactions.release_many, release, urgent=True)
 
+    # What other nodes have to do with it.
+
+    def driven(self) -> dict[str, Lease]:
+        """The runs that are driven here, by session."""
+        return {session_id: driver.lease for session_id, driver in self._running.items()}
+
+    def is_closing_run(self, session_id: str) -> bool:
+        """Whether its run is ended without a driver, after a stop or a failure."""
+        return session_id in self._broken or any(busy == session_id for _, busy in self._stopping)
+
+    def lose(self, lease: Lease) -> None:
+        """Cancel the driver of a run that another node has, or that is gone."""
+        if self.driven().get(lease.session_id) == lease:
+            logger.info("run_lost", session=lease.session_id, run=lease.run_id)
+            self._cancel_driver(lease.session_id)
+            self._log.metrics.forget(lease.session_id)
+
+    async def put_back(self, lease: Lease) -> None:
+        """Requeue a run of this node that nothing drives: the acknowledgement of its claim was lost."""
+        logger.warning("run_unheard", session=lease.session_id, run=lease.run_id)
+        await self._release(lease, paused=False)  # whether it was paused before that claim is unknown
+
+    async def take_over(self) -> int:
+        """Go on with runs whose node is gone, as far as there are free slots."""
+        if self._closing or not (free := self.free):
+            return 0
+        self._reserved += free
+        try:
+            item = (free, self._clock.now())
+            claimed = await self._database.submit(transactions.take_over_many, item, urgent=True)
+            for run in claimed:
+                logger.warning("run_taken_over", session=run.lease.session_id, run=run.lease.run_id)
+                await self._start_or_release(run)
+        finally:
+            self._reserved -= free
+        return len(claimed)
+
     def _start(self, claimed: ClaimedRun) -> None:
         lease = claimed.lease
+        if (before := self._running.get(lease.session_id)) is not None and before.lease.run_id == lease.run_id:
+            self._cancel_driver(lease.session_id)  # another node had the run meanwhile
         pause = Pause()
         clock = AnchoredClock(self._clock)
         task = asyncio.create_task(self._drive(claimed, pause, clock), name=f"run {lease.run_id}")

@@ -127,12 +127,17 @@ def run_start(started: RunStarted, *, run_id: str, trace_id: str, at: float) -> 
 
 def claim_many(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[ClaimedRun] | Exception]:
     """Claim the runs that have waited longest, up to the given number, each with its own lease."""
-    return [_claim_all(tx, "waiting", tx.rows("runs_waiting", count, at), at=at) for count, at in items]
+    return [_claim_waiting(tx, count, at) for count, at in items]
 
 
 def claim_orphans(tx: Transaction, times: Sequence[float]) -> list[list[ClaimedRun] | Exception]:
     """Claim the runs that a crash left without an owner; an old owner still alive is fenced."""
     return [_claim_all(tx, "running", tx.rows("runs_running"), at=at, again=True) for at in times]
+
+
+def take_over_many(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[ClaimedRun] | Exception]:
+    """Of several nodes: claim up to the given number of runs whose node is gone."""
+    return [_claim_all(tx, "running", tx.rows("orphans", count), at=at, again=True) for count, at in items]
 
 
 @locking(lambda item: [session_lock(item[0].session_id)])
@@ -166,15 +171,28 @@ def claim_run(tx: Transaction, row: Row, *, at: float, again: bool = False) -> C
     return ClaimedRun(lease, position - 1, attempt + again, cut_off=epoch != 0)
 
 
-def _claim_all(tx: Transaction, state: str, rows: list[Row], *, at: float, again: bool = False) -> list[ClaimedRun]:
+def _claim_waiting(tx: Transaction, count: int, at: float) -> list[ClaimedRun]:
+    """Those that other nodes are just claiming are passed over, and the ones behind them are next."""
+    claimed: list[ClaimedRun] = []
+    for wanted in (count, 2 * count, 4 * count):
+        rows = tx.rows("runs_waiting", wanted, at)
+        claimed += _claim_all(tx, "waiting", rows, at=at, most=count - len(claimed))
+        if len(claimed) == count or len(rows) < wanted:
+            break
+    return claimed
+
+
+def _claim_all(
+    tx: Transaction, state: str, rows: list[Row], *, at: float, again: bool = False, most: int | None = None
+) -> list[ClaimedRun]:
     """Those that are still in this state once their sessions are locked, and that no other process is claiming."""
     if not rows:
         return []
     free = tx.lock_free(row[1] for row in rows)
     names = msgspec.json.encode([row[0] for row in rows]).decode()
     now = {run_id: found for run_id, *found in tx.rows("states_of_runs", names)}
-    unchanged = (row for row in rows if row[1] in free and now.get(row[0]) == [state, row[5]])
-    found = (claim_run(tx, row, at=at, again=again) for row in unchanged)
+    unchanged = [row for row in rows if row[1] in free and now.get(row[0]) == [state, row[5]]]
+    found = (claim_run(tx, row, at=at, again=again) for row in unchanged[:most])
     return [claimed for claimed in found if claimed is not None]
 
 

@@ -4,6 +4,7 @@ The first encrypts, all of them decrypt. A key is named by the beginning of its 
 that an encrypted value names its key.
 """
 
+import fcntl
 import hashlib
 import hmac
 import os
@@ -82,7 +83,7 @@ class KeyFile:
             text = self.path.read_text("ascii")
         except FileNotFoundError as error:
             if may_make:
-                return self._write(MasterKeys((secrets.token_bytes(_BYTES),)))
+                return self._first()
             said = f"the secrets in the database were sealed with {self.path}, which is gone; put it back"
             raise SettingsError(said) from error
         except (OSError, ValueError) as error:
@@ -92,6 +93,17 @@ class KeyFile:
             said = f"others may read the master key {self.path}"
             raise SettingsError(f"{said}; take that away: chmod 600 {self.path}")
         return _parsed(text, str(self.path))
+
+    def _first(self) -> MasterKeys:
+        """Made once, also if nodes that share the folder start at the same moment."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if self.path.exists():
+                return self.read(may_make=False)
+            return self._write(MasterKeys((secrets.token_bytes(_BYTES),)))
+        finally:
+            os.close(folder)
 
     def places(self) -> tuple[Path, Path]:
         """Where keys lie: the file, and what it is replaced by."""

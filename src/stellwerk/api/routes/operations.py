@@ -12,7 +12,7 @@ from stellwerk.api.schema.responses import Health
 from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
 from stellwerk.database.port import Row, Transaction
-from stellwerk.errors import Forbidden
+from stellwerk.errors import Forbidden, StorageClosed, StorageGone
 from stellwerk.metrics import MEDIA_TYPE, gauge
 from stellwerk.tenants.principals import LOCAL_TENANT
 
@@ -33,7 +33,11 @@ def health_routes(services: Services) -> APIRouter:
 
     @router.get("/readyz", **returns(200, Health, "A write goes through", *STORED, example="ready"))
     async def readyz() -> Response:
-        """The server can take work."""
+        """The server can take work: a write goes through, it is not about to end, and other nodes see it alive."""
+        if services.wakes.closed:
+            raise StorageClosed
+        if services.cluster is not None and not services.cluster.is_alive:
+            raise StorageGone("this node has had no heartbeat for a whole lease; ask another one")
         await services.database.submit(_touch, None)
         return Json(Health(status="ready"))
 
@@ -65,6 +69,8 @@ def _lines(services: Services, requests: RequestMetrics, runs: Sequence[Row]) ->
     jobs = (services.crons.ticks, services.webhooks.attempts)
     for counter in (*services.log.metrics.counters(), requests.answered, *jobs):
         yield from counter.lines()
+    if services.cluster is not None:
+        yield from services.cluster.metrics()
     for histogram in (services.database.commit_seconds, requests.seconds):
         yield from histogram.lines()
     now = services.clock.now()

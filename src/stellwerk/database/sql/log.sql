@@ -107,7 +107,7 @@ ORDER BY position LIMIT ?;
 SELECT last_position, epoch, system, created_at, "user" FROM session WHERE id = ? AND tenant = ?;
 
 -- name: heads
-SELECT id, last_position FROM session WHERE id IN (SELECT value FROM json_each(?));
+SELECT id, last_position, 0 FROM session WHERE id IN (SELECT value FROM json_each(?));
 
 The flush of the last change among the sessions of a tenant, a deletion too.
 
