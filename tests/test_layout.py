@@ -36,24 +36,25 @@ PACKAGE_CAPS = {
     "agents/store": 1251,
     "agents/tools": 866,
     "api/http": 1440,
-    "api/routes": 2214,
+    "api/routes": 2220,
     "api/schema": 629,
     "api/streams": 702,
     "cli": 2729,
     "client": 625,
-    "database": 1488,
+    "cluster": 700,
+    "database": 1520,
     "dialects": 4300,
     "documents": 1208,
     "envelope": 1435,
-    "log": 780,
+    "log": 821,
     "ops": 470,
     "processes": 450,
     "protocols": 5313,
     "redaction": 379,
-    "runs": 5075,
+    "runs": 5265,
     "spec": 2554,
     "stream": 2178,
-    "tenants": 1779,
+    "tenants": 1791,
     "testing": 162,
     "views": 1790,
     "workflows": 5090,
@@ -69,8 +70,8 @@ OVERRIDES: dict[str, str] = {
 BROAD = {"Exception", "BaseException"}
 # The runner; the API; the canonicaliser, which reads objects of strangers and must not raise; the tasks of a workplan,
 # each of which may be a graph of strangers and fails alone; a run without a server, which records its end and raises
-# again, and `adapt`, which does the same; the retry of model calls, whose errors have no common class; and the
-# operator's code: modules that are imported, tools in a thread or a process, and graphs in a process.
+# again, and `adapt`, which does the same; the retry of model calls, whose errors have no common class; the operator's
+# code: modules that are imported, tools in a thread or a process, graphs in a process.
 MAY_CATCH_ALL = {
     f"{PACKAGE}/{name}.py"
     for name in (
@@ -110,9 +111,8 @@ DEFINED_MORE_THAN_ONCE: dict[str, int] = {
 PURE_PACKAGES = ("envelope", "spec", "redaction", "stream", "views", "dialects", "workflows/views")
 LOG_CAP = PACKAGE_CAPS["log"]
 IMPURE = {"asyncio", "sqlite3", "os", "time", "random", "uuid", "socket", "threading"}
-# The tilde keeps this very file clear of what it looks for.
 LEAKS = tuple(
-    text.replace("~", "")
+    text.replace("~", "")  # it keeps this very file clear of what it looks for
     for text in ("files.python~hosted", "pypi.org/~simple", "registry.~npmjs", "/root~/", "/work~/", "../~shared")
 )
 
