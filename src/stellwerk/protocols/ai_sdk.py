@@ -39,7 +39,8 @@ RESUMABLE = 600
 know whether what it has is the whole."""
 
 _CHANGED = "."
-"""Between the id of a message and the run that it replaced: a client keeps the id of a message that it changes."""
+"""Between the id of a message and the end of the id of the run that it replaced: until its next reload, a client
+keeps the id of a message that it changes."""
 _Range = Sequence[tuple[int, Envelope]]
 _ENDS = ("text-end", "reasoning-end")
 _TEXTS = ("text-start", "text-delta", "reasoning-start", "reasoning-delta")
@@ -203,7 +204,7 @@ async def _session(services: Services, who: Principal, system: str, chat_id: str
 
 
 async def _sent(
-    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage, own: str
+    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage, files: str
 ) -> tuple[FollowedRun, bool]:
     """The run of a message of the user, and whether the message answers a question."""
     _check(message)
@@ -213,7 +214,7 @@ async def _sent(
             who.tenant,
             thread.session.id,
             message.text,
-            documents=[await _document(services, who, part, own) for part in message.files],
+            documents=[await _document(services, who, part, files) for part in message.files],
             if_busy="enqueue" if is_busy else "reject",
             message_id=message.id,
         )
@@ -230,15 +231,15 @@ def _check(message: UIMessage) -> None:
         raise InvalidField("messages: the last one has neither text nor a file", field="messages")
 
 
-async def _document(services: Services, who: Principal, part: UIPart, own: str) -> str:
+async def _document(services: Services, who: Principal, part: UIPart, files: str) -> str:
     """The id of a file, which is stored now, or was when the message was sent that is changed."""
-    if part.url.startswith(own):
-        return part.url.removeprefix(own)
+    if part.url.startswith(files):
+        return part.url.removeprefix(files)
     return await store_data_url(services, who, part.url, part.filename)
 
 
 async def _once_more(
-    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage, own: str
+    services: Services, who: Principal, system: str, body: ChatRequest, message: UIMessage, files: str
 ) -> FollowedRun:
     """The run that answers a message again, or the changed message in its place; later rounds are replaced too."""
     session_id = await _session(services, who, system, body.id)
@@ -254,8 +255,8 @@ async def _once_more(
                 who.tenant,
                 session_id,
                 message.text,
-                documents=[await _document(services, who, part, own) for part in message.files],
-                message_id=f"{message.id}{_CHANGED}{run_id}",
+                documents=[await _document(services, who, part, files) for part in message.files],
+                message_id=f"{message.id}{_CHANGED}{run_id[-6:]}",
                 replaces=run_id,
             )
     return FollowedRun(who, session_id, accepted.run_id, accepted.after)
@@ -270,7 +271,7 @@ def _answered_by(tx: Transaction, tenant: str, session_id: str, message_id: str)
     for _, body in reversed(tx.rows("starts_naming", session_id, message_id, tenant)):
         start = decode(body)
         named = start.payload.message_id if isinstance(start, RunStart) else None
-        if named is not None and named.partition(_CHANGED)[0] == message_id:
+        if named is not None and f"{named}{_CHANGED}".startswith(f"{message_id}{_CHANGED}"):
             said = said_as(tx, tenant, session_id, named)
             return start.call_id, said[0].text if said else ""
     raise Conflict("no answer to this message is known; send it as a new one", code="no_run")

@@ -200,6 +200,12 @@ def test_a_message_is_changed_twice_and_later_rounds_go(tab: Tab, way: str) -> N
     assert tab.send("four").text == "You said: four"
     tab("regenerate")
     assert (tab.text, len(tab.stored)) == ("You said: four", 4)
+    again = Tab(tab.sdk, tab.server, chat=tab.id)
+    for text in ("five", "six"):
+        again.send({"text": text, "messageId": again.view["messages"][0]["id"]})
+        assert (again.text, len(again.stored)) == (f"You said: {text}", 2)
+    again("regenerate")
+    assert (again.view["error"], again.text, len(again.stored)) == (None, "You said: six", 2)
 
 
 def test_a_chat_that_nothing_was_sent_to_has_nothing_to_resume(tab: Tab) -> None:
@@ -221,6 +227,18 @@ def test_a_second_tab_and_a_reload_in_mid_run_show_all_of_it_live(sdk: Node, ser
     for tab in (first, second):
         tab.is_ready()
         assert tab.view["messages"][-1]["metadata"]["status"] == "stopped"
+
+
+def test_a_stop_of_the_client_ends_its_request_and_the_run_goes_on(sdk: Node, server: str) -> None:
+    tab = Tab(sdk, server)
+    sending = sdk.start("send", tab=tab.name, message="pause")
+    sending.until("text")
+    tab("stop")
+    sending.done()
+    assert tab("view")["status"] == "ready" and tab.text == "Now I pause. "
+    tab("resume")
+    tab.is_ready()
+    assert tab.text == "Now I pause. That was it."
 
 
 def test_a_message_that_comes_while_the_agent_works_waits_for_its_turn(sdk: Node, server: str) -> None:

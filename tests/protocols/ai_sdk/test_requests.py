@@ -62,6 +62,11 @@ def test_a_file_of_the_user_is_stored_and_shown_with_its_address(client: httpx2.
     shown = history(client, "requests-3")[0]["parts"][1]
     assert (shown["type"], shown["filename"], shown["mediaType"]) == ("file", "dot.png", "image/png")
     assert httpx2.get(shown["url"]).content == PNG
+    changed = user("look", "with-file")
+    changed["parts"].append(shown)
+    assert client.post("/chat", json=chat("requests-3", changed, messageId="with-file")).status_code == 200
+    first, _ = history(client, "requests-3")
+    assert [part.get("text", part.get("url")) for part in first["parts"]] == ["look", shown["url"]]
 
 
 def test_of_a_history_of_ten_mebibytes_only_the_last_message_is_read(client: httpx2.Client) -> None:
