@@ -48,6 +48,9 @@ class PostgresTables(Tables):
     def integrity(self) -> list[str]:
         return ["ok"]
 
+    def hide(self, table: str) -> None:
+        self.change(f"REVOKE ALL ON {table} FROM CURRENT_USER")
+
     def refuse_rows(self, table: str, reason: str) -> None:
         raising = f"BEGIN RAISE EXCEPTION '{reason}'; END"
         self.change(f"CREATE FUNCTION no_rows() RETURNS trigger LANGUAGE plpgsql AS $body${raising}$body$")
@@ -130,7 +133,7 @@ class PostgresStore:
     def copy(self, here: Path, there: Path) -> None:
         with psycopg.connect(self.url(here)) as now, psycopg.connect(self.url(there)) as then:
             now.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            for name in PostgresTables(now).names():
+            for name in PostgresTables(then).names():  # the tables of LangGraph's store come later, and stay behind
                 table = sql.Identifier(name)
                 then.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(table))
                 then.execute(sql.SQL("DELETE FROM {}").format(table))

@@ -39,6 +39,9 @@ class Tables(Protocol):
     def integrity(self) -> list[str]:
         """What the store itself finds when it checks its files; ``["ok"]`` if they are whole."""
 
+    def hide(self, table: str) -> None:
+        """From now on the server cannot read a table."""
+
     def refuse_rows(self, table: str, reason: str) -> None:
         """From now on nothing can be inserted into a table."""
 
@@ -89,6 +92,9 @@ class SqliteTables(Tables):
 
     def integrity(self) -> list[str]:
         return [str(row[0]) for row in self.rows("PRAGMA integrity_check")]
+
+    def hide(self, table: str) -> None:
+        self.change(f"ALTER TABLE {table} RENAME TO lost")
 
     def refuse_rows(self, table: str, reason: str) -> None:
         self.change(f"CREATE TRIGGER no_rows BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, '{reason}'); END")

@@ -265,7 +265,7 @@ async def test_a_log_that_cannot_be_read_is_reported_before_the_socket_closes(tm
             sid = await begin(client)
             await whole_round(client, sid, "hello")
         with stores.beside(tmp_path) as stored:
-            stored.change("ALTER TABLE event RENAME TO lost")
+            stored.hide("event")
         async with talking(address, sid) as socket:
             assert (await frame(socket))["problem"]["code"] == "storage_gone"
             with pytest.raises(ConnectionClosed) as closed:

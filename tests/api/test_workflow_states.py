@@ -6,6 +6,7 @@ import httpx2
 import pytest
 from structlog.testing import capture_logs
 
+from tests import stores
 from tests.api.workflow_client import (
     NEW,
     PATH,
@@ -103,7 +104,7 @@ async def test_every_edge_of_the_contract_and_no_other(
 
 
 def found(canary: bytes, folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and canary in path.read_bytes()]
+    return [name for name, data in stores.contents(folder).items() if canary in data]
 
 
 @pytest.mark.requirement("003.endpoint.delete", "003.delete.everything", "003.delete.log")
