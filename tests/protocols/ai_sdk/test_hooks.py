@@ -131,8 +131,10 @@ def test_a_reload_and_a_second_tab_in_mid_run_go_on_by_themselves_until_a_stop(p
 def test_a_message_from_another_tab_waits_for_its_turn(page: Page) -> None:
     sending = page.start("send", text="pause")
     sending.until("text")
-    second = Page(page.node, page.server, page.kind, again=page.id).send("next")
-    assert (sending.done()["text"], second["text"]) == ("Now I pause. That was it.", "You said: next")
+    second = Page(page.node, page.server, page.kind, again=page.id)
+    second.send("next")  # the answer under way is followed beside it, and the page may be at rest between the two
+    assert sending.done()["text"] == "Now I pause. That was it."
+    assert second("says", text="You said: next")["error"] is None
 
 
 @pytest.fixture

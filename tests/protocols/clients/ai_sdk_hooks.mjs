@@ -147,6 +147,12 @@ export async function stop({ tab }) {
 // A tab that was opened in mid-run, until it is at rest.
 export const shows = ({ tab }, emit) => rest(tabs.get(tab), emit);
 
+// Until the last message has this text.
+export async function says({ tab, text }) {
+  await until(() => view(tabs.get(tab)).text === text);
+  return view(tabs.get(tab));
+}
+
 // Until the page is at rest; `emit("text")` once there is an answer. Automatic requests begin some ticks later.
 async function rest(page, emit) {
   const before = page.chat.messages.length;
