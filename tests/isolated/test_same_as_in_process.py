@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.agents.test_graphs_as_written import ASKED
 from tests.golden.comparison import story
 from tests.isolated.serving import begin, envelopes, events, server, target
 
@@ -51,6 +52,20 @@ async def test_the_example_graph_has_the_same_log(tmp_path: Path) -> None:
         return story(envelopes(await events(client, await begin(client, "desk", "I need a lamp"))))
 
     here, isolated = await both(tmp_path, DESK, do=do)
+    assert isolated == here
+
+
+async def test_a_tool_message_may_have_an_object_as_its_content(tmp_path: Path) -> None:
+    (tmp_path / "strange.py").write_text(ASKED, "utf-8")
+
+    async def do(client: httpx2.AsyncClient) -> Any:
+        session = await begin(client, "strange", "hello")
+        end = (await events(client, session))[-1]["payload"]
+        values = (await client.get(f"/sessions/{session}/state/values")).json()["values"]
+        return end["status"], [message["content"] for message in values["messages"]]
+
+    here, isolated = await both(tmp_path, f"strange={tmp_path}/strange.py:graph", do=do)
+    assert here == ("completed", ["hello", "", "content='When?'", "Asked."])
     assert isolated == here
 
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -154,7 +155,11 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
     ) -> None:
         items: dict[str, Item] = {}
         numbered = [
-            (base.WRITES_IDX_MAP.get(channel, index), channel, *self._dump_write(value, items, channel))
+            (
+                base.WRITES_IDX_MAP.get(channel, index),
+                channel,
+                *written(value, partial(self._dump, items=items, name=channel)),
+            )
             for index, (channel, value) in enumerate(writes)
         ]
         id_ = config["configurable"]["checkpoint_id"]
@@ -279,15 +284,6 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             raise of_channel(error, name) from error
         return type_, cut(bytes(data), items, tokens=type_ == MSGPACK)
 
-    def _dump_write(self, value: Any, items: dict[str, Item], name: str) -> tuple[str, Parts]:
-        """As ``_dump``. Objects in the place of a message's text become texts, as ``add_messages`` makes them."""
-        try:
-            return self._dump(value, items, name)
-        except CorruptStore:
-            if not (isinstance(value, list) and all(isinstance(each, dict) and "role" in each for each in value)):
-                raise
-            return self._dump(convert_to_messages(value), items, name)
-
     async def _tuple(
         self,
         namespace: rows.CheckpointNamespace,
@@ -318,6 +314,16 @@ class DurableSaver(base.BaseCheckpointSaver[int]):
             return CheckpointTuple(config, checkpoint, metadata, parent_config, writes)
 
         return await self._reads.read(read)
+
+
+def written(value: Any, dump: Callable[[Any], R]) -> R:
+    """A write of a node, dumped. Objects in place of a message's text become texts, as ``add_messages`` makes them."""
+    try:
+        return dump(value)
+    except CorruptStore:
+        if not (isinstance(value, list) and all(isinstance(each, dict) and "role" in each for each in value)):
+            raise
+        return dump(convert_to_messages(value))
 
 
 def of_channel(error: CorruptStore, name: str) -> CorruptStore:

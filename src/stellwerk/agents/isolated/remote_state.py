@@ -6,6 +6,7 @@ Values of the state are serialised here, strictly, because only this process has
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, Checkpoint
 from langgraph.store.base import BaseStore, Op
 
 from stellwerk.agents.checkpoints.rows import REPLAYED
-from stellwerk.agents.checkpoints.saver import EPOCH, STORED_APART, LoopCalls, blocking, is_cheap, of_channel
+from stellwerk.agents.checkpoints.saver import EPOCH, STORED_APART, LoopCalls, blocking, is_cheap, of_channel, written
 from stellwerk.agents.checkpoints.serde import StrictSerializer
 from stellwerk.agents.isolated.channel import WorkerChannel
 from stellwerk.agents.isolated.store_wire import packed_op, result_of
@@ -100,7 +101,7 @@ class RemoteSaver(base.BaseCheckpointSaver[int]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         numbered = [
-            (base.WRITES_IDX_MAP.get(channel, index), channel, *self._dump(value, channel))
+            (base.WRITES_IDX_MAP.get(channel, index), channel, *written(value, partial(self._dump, name=channel)))
             for index, (channel, value) in enumerate(writes)
         ]
         id_ = config["configurable"]["checkpoint_id"]
