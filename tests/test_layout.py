@@ -27,7 +27,7 @@ PACKAGE_CAPS = {
     "agents/build": 1334,
     "agents/checkpoints": 1500,
     "agents/graphs": 2291,
-    "agents/isolated": 1880,
+    "agents/isolated": 1881,
     "agents/mcp": 1049,
     "agents/middleware": 978,
     "agents/recorded": 705,
