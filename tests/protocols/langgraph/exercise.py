@@ -49,6 +49,8 @@ class Exercise:
             await self._questions(thread)
             await self._forks(thread)
             await self._lists(thread)
+            await self._store()
+            await self._crons(thread)
             await self._errors(thread)
             self.seen["deleted"] = await status(self.client.threads.delete(thread))
             self.seen["get a deleted thread"] = await status(self.client.threads.get(thread))
@@ -159,6 +161,33 @@ class Exercise:
         self.seen["statuses"] = [run["status"] for run in runs]
         stateless = await self.client.runs.wait(None, self.assistant, input=self.said("alone"))
         self.seen["stateless"] = stateless["messages"][-1]["content"]
+
+    async def _store(self) -> None:
+        store = self.client.store
+        await store.put_item(["exercise", "a"], "k", {"n": 1})
+        self.seen["item"] = shape(await store.get_item(["exercise", "a"], "k"))
+        found = await store.search_items(["exercise"], filter={"n": 1})
+        self.seen["found items"] = sorted(found["items"][0])
+        self.seen["namespaces"] = (await store.list_namespaces(prefix=["exercise"]))["namespaces"]
+        self.seen["item deleted"] = await status(store.delete_item(["exercise", "a"], "k"))
+        self.seen["unknown item"] = await store.get_item(["exercise", "a"], "k")
+        self.seen["unknown item deleted"] = await status(store.delete_item(["exercise", "a"], "k"))
+
+    async def _crons(self, thread: str) -> None:
+        crons, yearly = self.client.crons, "0 0 1 1 *"
+        made = await crons.create(self.assistant, schedule=yearly, input=self.said("hi"), metadata={"exercise": "x"})
+        self.seen["cron"] = {**shape(made), "payload": "dict", "metadata": "dict", "user_id": "any", "timezone": "any"}
+        self.seen["cron is kept"] = made["on_run_completed"]
+        of_thread = await crons.create_for_thread(thread, self.assistant, schedule=yearly, input=self.said("hi"))
+        self.seen["cron of a thread"] = (of_thread["thread_id"] == thread, of_thread["on_run_completed"])
+        self.seen["crons found"] = len(await crons.search(metadata={"exercise": "x"}))
+        self.seen["crons counted"] = await crons.count(thread_id=thread)
+        changed = await crons.update(made["cron_id"], schedule="0 0 2 1 *", enabled=False)
+        self.seen["cron changed"] = (changed["schedule"], changed["enabled"])
+        self.seen["bad schedule"] = await status(crons.create(self.assistant, schedule="soon", input=self.said("hi")))
+        for each in (made, of_thread):
+            self.seen["cron deleted"] = await status(crons.delete(each["cron_id"]))
+        self.seen["unknown cron deleted"] = await status(crons.delete(made["cron_id"]))
 
     async def _errors(self, thread: str) -> None:
         runs, threads = self.client.runs, self.client.threads

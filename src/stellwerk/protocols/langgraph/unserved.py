@@ -29,5 +29,7 @@ def unserved_routes() -> APIRouter:
     unserved(router, kept, {"DELETE": ("/threads/{thread_id}/runs/{run_id}",)})
     unserved(router, "send the runs one by one to POST /runs", {"POST": ("/runs/batch",)})
     unserved(router, "retention in the operator's file says when threads are deleted", {"POST": ("/threads/prune",)})
+    followed = "follow one run at …/runs/{run_id}/stream, or the thread at POST …/stream/events"
+    unserved(router, followed, {"GET": ("/threads/{thread_id}/stream",)})
     unserved(router, "cancel runs one by one, each with its id", {"POST": ("/runs/cancel",)})
     return router
