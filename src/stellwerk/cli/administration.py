@@ -351,6 +351,38 @@ def restore_backup(
     print_lines([f"{data} holds what {source} held, {held}; start it with --data {data}"])
 
 
+@data_commands.command("move")
+def move_to_postgres(
+    database: Annotated[str, Option("--database", help="The URL of an empty PostgreSQL database.")],
+    data: Data = Path("data"),
+    documents: Annotated[
+        str | None, Option(help="Where documents go, as for `stellwerk serve`; by default they stay in the folder.")
+    ] = None,
+) -> None:
+    """Move the data of a stopped server to PostgreSQL; the folder stays as it is.
+
+    Every session is compared before the move counts. If it is interrupted, run it again.
+    """
+    import asyncio
+
+    from stellwerk.errors import SettingsError
+
+    try:
+        from stellwerk.ops.move import move
+    except ImportError as error:
+        raise SettingsError(
+            f"PostgreSQL needs a package that is not installed: {error}; pip install 'path/to/stellwerk[postgres]'"
+        ) from error
+    moved = asyncio.run(move(data, database, documents, lambda line: print_lines([line])))
+    print_lines(
+        [
+            f"{moved.sessions} sessions are equal on both sides; {moved.rows} rows, {moved.documents} documents and "
+            f"{moved.items} items were moved",
+            f"copy master.key of {data} to the data folder of each node, and start them with --database",
+        ]
+    )
+
+
 def _ask(url: str | None, method: str, path: str, **more: Any) -> Fields:
     return talk(url, lambda client: client.ask(Fields, method, path, **more))
 
