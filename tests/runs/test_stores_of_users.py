@@ -149,6 +149,7 @@ async def test_a_scope_of_a_graph_that_is_not_there_is_an_error_at_the_start(tmp
             pass
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.parametrize("scope", ["shared", "user"])
 async def test_an_index_of_the_operators_file_gives_searches_real_scores(tmp_path: Path, scope: str) -> None:
     index = "index: {embed: 'embedding.py:embed', dims: 26, fields: [text]}"
@@ -163,6 +164,7 @@ async def test_an_index_of_the_operators_file_gives_searches_real_scores(tmp_pat
         assert item["key"] == "pizza needs cheese" and item["score"] == pytest.approx(0.418, abs=0.001)
 
 
+@pytest.mark.only_sqlite
 async def test_an_index_of_a_langgraph_json_gives_searches_real_scores(tmp_path: Path) -> None:
     (tmp_path / "graphs.py").write_text(GRAPHS, "utf-8")
     (tmp_path / "embedding.py").write_text(EMBEDDING, "utf-8")
