@@ -231,11 +231,11 @@ async def test_a_body_that_cannot_be_read_is_an_error_of_the_protocol_and_nothin
     entrance = ENTRANCES[protocol]
     before = await stored(http)
     headers = {"Content-Type": "application/json", **entrance.headers}
-    path = entrance.path.replace("limits", f"limits of {protocol}")
+    path = entrance.path.replace("limits", f"nothing of {protocol}")
     for what, body in broken(entrance).items():
         if what in entrance.takes:
             continue
-        content = body.replace(b'"limits"', msgspec.json.encode(f"limits of {protocol}"))
+        content = body.replace(b'"limits"', msgspec.json.encode(f"nothing of {protocol}"))
         answer = await http.post(path, content=content, headers=headers)
         assert answer.status_code < 500, (what, answer.status_code, answer.text[:500])
         assert entrance.error(answer), what
