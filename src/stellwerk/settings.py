@@ -37,6 +37,8 @@ class Settings(BaseSettings):
     """URL of a PostgreSQL database, postgresql://…; without it, the database is a SQLite file in the data folder."""
     role: Literal["all", "api", "worker"] = "all"
     """What this node of several does: take requests, drive runs, or both. Needs a PostgreSQL database."""
+    workers: int = Field(default=1, ge=1, le=64)
+    """Server processes on this host that share the port. More than one need a PostgreSQL database."""
     lease: float = Field(default=5.0, ge=1, le=60)
     """Seconds after its last heartbeat until a node of several counts as gone, and others take over its runs."""
     notifications: bool = True

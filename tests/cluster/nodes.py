@@ -138,13 +138,18 @@ class Nodes:
         self._nodes.append(Node(server))
         return self._nodes[-1]
 
+    def ids(self) -> list[str]:
+        """The nodes that have not left, by the database."""
+        with stores.beside(self._data) as tables:
+            return [name for (name,) in tables.rows("SELECT id FROM node")]
+
     def _started(self, settings: dict[str, Any]) -> ServerProcess:
         return process.start(
             self._data,
             errors=self._errors,
             serves=[str(self._system / "system.yaml")],
             config=self._system / "operator.yaml",
-            **{**self._settings, **settings},
+            **{**self._settings, **settings},  # "inside" is a command that it is run by
         )
 
     def empty_database(self) -> None:

@@ -114,6 +114,7 @@ async def test_a_node_that_is_asked_to_end_hands_its_runs_over_and_no_attempt_is
         assert not [*effects.doubled_text(log), *effects.repeated_calls(log)]
         assert await other.counted("stellwerk_runs_taken_over_total") == 0
         await asyncio.to_thread(one.server.process.wait, WITHIN)
+        assert len(nodes.ids()) == 1, "it has left"
 
 
 async def test_without_notifications_nothing_is_lost(tmp_path: Path) -> None:

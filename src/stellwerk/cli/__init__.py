@@ -100,6 +100,12 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
     documents: Annotated[
         str | None, Option(help="s3://bucket/prefix, or a shared folder, for documents. [default: in the data folder]")
     ] = None,
+    role: Annotated[
+        str | None, Option(help="Of several nodes on one database: api, worker, or all. [default: all]")
+    ] = None,
+    workers: Annotated[
+        int | None, Option(help="Server processes that share the port and a PostgreSQL database. [default: 1]")
+    ] = None,
     config: Config = None,
     demo: Annotated[
         bool | None, Option("--demo/--no-demo", help="Offer the systems demo and office. [default: demo]")
@@ -115,9 +121,9 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
     """Start the server with the demo system, and with agent systems and graphs of your own.
 
     Each option is also an environment variable: STELLWERK_HOST, STELLWERK_PORT, STELLWERK_DATA,
-    STELLWERK_DATABASE, STELLWERK_DOCUMENTS, STELLWERK_CONFIG, STELLWERK_DEMO, STELLWERK_IGNORE_AUTH,
-    STELLWERK_ISOLATE, STELLWERK_LANGGRAPH_ROOT. Without --config an operator.yaml beside a
-    system.yaml is used.
+    STELLWERK_DATABASE, STELLWERK_DOCUMENTS, STELLWERK_ROLE, STELLWERK_WORKERS, STELLWERK_CONFIG,
+    STELLWERK_DEMO, STELLWERK_IGNORE_AUTH, STELLWERK_ISOLATE, STELLWERK_LANGGRAPH_ROOT. Without
+    --config an operator.yaml beside a system.yaml is used.
     """
     from pydantic import ValidationError
 
@@ -125,16 +131,18 @@ def serve(  # noqa: PLR0913 - each is an option of the command line
 
     options = {"host": host, "port": port, "data": data, "config": config, "demo": demo}
     options |= {"database": database, "documents": documents, "ignore_auth": ignore_auth, "isolate": isolate}
-    options |= {"langgraph_root": langgraph_root}
+    options |= {"langgraph_root": langgraph_root, "role": role, "workers": workers}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
         settings = Settings(**given)
     except ValidationError as error:
         wrong = [f"{one['loc'][0]} cannot be {one['input']!r}: {one['msg']}" for one in error.errors()]
         refuse("; ".join(wrong))
-    from stellwerk.ops.serve import serve as run_server
-
     chosen = settings.model_copy(update={"config": chosen_config(settings.config, targets or ())})
+    if settings.workers > 1:
+        from stellwerk.ops.workers import serve_in_processes as run_server
+    else:
+        from stellwerk.ops.serve import serve as run_server
     run_server(chosen, typer.echo, targets=targets or ())
 
 

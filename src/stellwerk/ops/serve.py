@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,8 +45,15 @@ async def serving(
         yield Server(app, ready, body_limit=settings.body_limit)
 
 
-def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[str] = ()) -> None:
-    """Run the server until a signal ends it."""
+def serve(
+    settings: Settings,
+    say: Callable[[str], None],
+    *,
+    targets: Sequence[str] = (),
+    listening: socket.socket | None = None,
+    ends_with: int | None = None,
+) -> None:
+    """Run the server until a signal ends it, or until the descriptor ``ends_with`` can be read."""
     if settings.database is None:
         refuse_lost_database(settings.data)
     closed = asks_who(settings)
@@ -56,7 +64,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
         )
     check_reach(settings, closed=closed)
     configure(settings.logs)
-    with listener(settings.host, settings.port) as listening:
+    with listening or listener(settings.host, settings.port) as listening:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}"
         own = systems_of(targets, ignore_auth=settings.ignore_auth, isolate=settings.isolate)
@@ -74,12 +82,19 @@ def serve(settings: Settings, say: Callable[[str], None], *, targets: Sequence[s
                 threads.collect_seldom(loop)
                 for signum in (signal.SIGINT, signal.SIGTERM):
                     loop.add_signal_handler(signum, server.handle_exit, signum, None)
+                if ends_with is not None:
+                    loop.add_reader(ends_with, _end, server, loop, ends_with)
                 await server.serve(sockets=[listening])
 
         uvloop.run(main())
         if count := threads.left():
             logger.warning("ended_without_threads", threads=count)
             threads.exit_now(0)  # all is stored
+
+
+def _end(server: Server, loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
+    loop.remove_reader(descriptor)
+    server.handle_exit(signal.SIGTERM, None)
 
 
 @asynccontextmanager

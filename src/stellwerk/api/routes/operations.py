@@ -33,7 +33,7 @@ def health_routes(services: Services) -> APIRouter:
 
     @router.get("/readyz", **returns(200, Health, "A write goes through", *STORED, example="ready"))
     async def readyz() -> Response:
-        """The server can take work: a write goes through, it is not about to end, and other nodes see it alive."""
+        """The server can take work."""
         if services.wakes.closed:
             raise StorageClosed
         if services.cluster is not None and not services.cluster.is_alive:
