@@ -42,7 +42,7 @@ PACKAGE_CAPS = {
     "cli": 2769,
     "client": 625,
     "cluster": 700,
-    "database": 1520,
+    "database": 1539,
     "dialects": 4300,
     "documents": 1208,
     "envelope": 1435,
