@@ -100,6 +100,9 @@ class _Slowly(Transaction):
     def run(self, query: str, *params: object) -> int:
         return self._paused().run(query, *params)
 
+    def write(self, query: str, *params: object) -> None:
+        self._paused().write(query, *params)
+
     def run_many(self, query: str, rows: Iterable[Sequence[object]]) -> None:
         self._paused().run_many(query, rows)
 

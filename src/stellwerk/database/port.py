@@ -39,6 +39,9 @@ class Transaction(Protocol):
     def run(self, query: str, *params: object) -> int:
         """Execute and return how many rows it touched."""
 
+    def write(self, query: str, *params: object) -> None:
+        """Execute, where it is not asked how many rows that touched: it may go with the next statement."""
+
     def run_many(self, query: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute once per row of parameters."""
 

@@ -87,16 +87,17 @@ class _WholeNumber(numeric.NumericBinaryLoader):
 
 
 class PostgresTransaction:
-    """Named statements on one connection."""
+    """Named statements on one connection. Writes without a result go to the server with the next statement."""
 
     def __init__(self, cursor: Cursor, flush: int) -> None:
         self._cursor, self._queries = cursor, dialect.queries()
+        self._later: list[tuple[str, Sequence[object]]] = []
         self.flush = flush
 
     def rows(self, query: str, *params: object) -> list[Row]:
         if self._has_nul(query, params):  # no text here has one
             return []
-        return self._cursor.execute(self._queries[query], params).fetchall()
+        return self._executed(self._queries[query], params).fetchall()
 
     def rows_within(self, budget: int, query: str, *params: object) -> list[Row]:
         return self.rows(f"{query}_within", *params, budget)
@@ -104,12 +105,17 @@ class PostgresTransaction:
     def row(self, query: str, *params: object) -> Row | None:
         if self._has_nul(query, params):
             return None
-        return self._cursor.execute(self._queries[query], params).fetchone()
+        return self._executed(self._queries[query], params).fetchone()
 
     def run(self, query: str, *params: object) -> int:
         if self._has_nul(query, params):
             raise _nul_refused()
-        return self._cursor.execute(self._queries[query], params).rowcount
+        return self._executed(self._queries[query], params).rowcount
+
+    def write(self, query: str, *params: object) -> None:
+        if self._has_nul(query, params):
+            raise _nul_refused()
+        self._later.append((self._queries[query], params))
 
     def run_many(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
         found = list(rows)
@@ -119,9 +125,10 @@ class PostgresTransaction:
         if any(self._has_nul(query, row) for row in found) if many is None else _texts_have_nul(found):
             raise _nul_refused()
         if many is None:
+            self.finish()
             self._cursor.executemany(self._queries[query], found)
         else:
-            self._cursor.execute(many, [array(column) for column in zip(*found, strict=True)])
+            self._later.append((many, [array(column) for column in zip(*found, strict=True)]))
 
     def _has_nul(self, query: str, params: Iterable[object]) -> bool:
         """Whether there is a NUL in a text, or in a list of texts: PostgreSQL has none."""
@@ -129,7 +136,24 @@ class PostgresTransaction:
         return any(isinstance(each, str) and any(form in each for form in nul) for each in params)
 
     def lock_free(self, sessions: Iterable[str]) -> set[str]:
-        return {session_id for (session_id,) in self._cursor.execute(_LOCK_FREE, [sorted(sessions)])}
+        return {session_id for (session_id,) in self._executed(_LOCK_FREE, [sorted(sessions)])}
+
+    def finish(self) -> None:
+        """Execute what still waits for a next statement."""
+        if self._later:
+            self._executed(*self._later.pop())
+
+    def _executed(self, text: str, params: Sequence[object]) -> Cursor:
+        if self._later:
+            before, self._later = self._later, []
+            connection = self._cursor.connection
+            with connection.pipeline():
+                for each in before:
+                    connection.execute(*each)
+                self._cursor.execute(text, params)
+        else:
+            self._cursor.execute(text, params)
+        return self._cursor
 
 
 class Postgres(GroupCommit):
@@ -199,7 +223,9 @@ class Postgres(GroupCommit):
         try:
             with connection.cursor(binary=True) as cursor:
                 self._flush = max(self._flush + 1, _locked(cursor, batch))
-                outcomes = [*applied(PostgresTransaction(cursor, self._flush), batch)]
+                transaction = PostgresTransaction(cursor, self._flush)
+                outcomes = [*applied(transaction, batch)]
+                transaction.finish()
             self._is_committing = True
             connection.commit()
         finally:

@@ -102,6 +102,9 @@ class SqliteTransaction:
     def run(self, query: str, *params: object) -> int:
         return self._connection.execute(self._queries[query], params).rowcount
 
+    def write(self, query: str, *params: object) -> None:
+        self._connection.execute(self._queries[query], params)
+
     def run_many(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(self._queries[query], rows)
 

@@ -111,7 +111,7 @@ def append_many(tx: Transaction, appends: Sequence[Append]) -> list[int | Except
             outcomes.append(last)
     if moved:
         tx.run_many("insert_event", rows)
-        tx.run("move_heads", msgspec.json.encode(list(moved.values())).decode(), tx.flush)
+        tx.write("move_heads", msgspec.json.encode(list(moved.values())).decode(), tx.flush)
     return outcomes
 
 
@@ -199,7 +199,7 @@ def _delete(tx: Transaction, item: Deletion) -> None | Exception:
     if item.position not in (None, head[0]):
         return Overtaken("something has happened in the session meanwhile")
     if (run := tx.row("unfinished_run", item.session_id, item.tenant)) is not None:
-        tx.run("count_usage", run[0], item.tenant)  # what it has used stays known
+        tx.write("count_usage", run[0], item.tenant)  # what it has used stays known
     tx.run("bury", _grave(item.session_id), item.tenant, item.at, tx.flush, head[0], item.session_id)
     tx.run("delete_session", item.session_id, item.tenant)
     tx.run("forget_threads", item.tenant, item.session_id, 1)  # at once: a client may use its id again

@@ -282,9 +282,9 @@ def _accepted(
     row = (command.tenant, command.session_id)
     if command.key:
         remembered = (f"input {command.key}", command.request, msgspec.json.encode(answer), command.at)
-        tx.run("remember_answer", *row, *remembered)
+        tx.write("remember_answer", *row, *remembered)
     if isinstance(command, Send) and command.is_clients_id:
         key = commands.key_of_message(command.message_id)
         if key != command.key:  # the id is used up, for requests with other keys and without one
-            tx.run("remember_answer", *row, f"input {key}", "-", b"", command.at)
+            tx.write("remember_answer", *row, f"input {key}", "-", b"", command.at)
     return AcceptedRun(answer, begun.claimed, begun.stored)

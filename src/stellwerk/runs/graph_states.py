@@ -156,7 +156,7 @@ def _change(tx: Transaction, change: ChangeState) -> ChangedState:
     answer = StateUpdated(checkpoint_id=change.checkpoint_id, position=noted.last)
     if change.key:
         row = (tenant, session_id, f"state {change.key}", change.request)
-        tx.run("remember_answer", *row, msgspec.json.encode(answer), change.at)
+        tx.write("remember_answer", *row, msgspec.json.encode(answer), change.at)
     return ChangedState(answer, noted.stored)
 
 

@@ -54,7 +54,7 @@ def _withdraw(tx: Transaction, item: Withdraw) -> WithdrawResult:
     message = None if row is None else decode(row[1])
     if row is None or not isinstance(message, Message):
         raise _not_waiting(tx, item)
-    tx.run("take_from_inbox", session_id, tenant, row[0])
+    tx.write("take_from_inbox", session_id, tenant, row[0])
     removed = removal(tx, tenant, session_id, message.payload.message_id, at=item.at)
     noted = transactions.append_input(tx, tenant, session_id, [removed], NO_LIMITS)
     return WithdrawResult(commands.withdrawn_from(message), noted.stored)

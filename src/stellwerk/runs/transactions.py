@@ -102,7 +102,7 @@ def begin_run(
         lease = replace(lease, epoch=epoch)
     state = "running" if claim else "waiting"
     row = (lease.run_id, lease.session_id, lease.tenant, start.trace_id, start.payload.round, first, state)
-    tx.run("insert_run", *row, lease.epoch, start.ts)
+    tx.write("insert_run", *row, lease.epoch, start.ts)
     claimed = ClaimedRun(lease, first - 1, events=noted.stored[offset:]) if claim else None
     return noted._replace(after=first - 1, claimed=claimed)
 
@@ -166,7 +166,7 @@ def claim_run(tx: Transaction, row: Row, *, at: float, again: bool = False) -> C
     if raised is None:
         tx.run("end_run", run_id, tenant)
         return None
-    tx.run("claim_run", raised[0], attempt + again, at, run_id, tenant)
+    tx.write("claim_run", raised[0], attempt + again, at, run_id, tenant)
     lease = Lease(tenant, session_id, run_id, int(raised[0]))
     return ClaimedRun(lease, position - 1, attempt + again, cut_off=epoch != 0)
 
@@ -214,8 +214,8 @@ def _finish(tx: Transaction, finish: Finish, position: int) -> Finished:
     lease = finish.append.lease
     stored = placed(position, finish.append.entries)
     if tx.run("end_run", lease.run_id, lease.tenant):  # 0 if only the acknowledgement was lost
-        tx.run("count_usage", lease.run_id, lease.tenant)
-        tx.run("count_in_session", lease.run_id, lease.tenant)
+        tx.write("count_usage", lease.run_id, lease.tenant)
+        tx.write("count_in_session", lease.run_id, lease.tenant)
         ends = tx.rows("ends_of_calls", lease.run_id, lease.tenant, f'"tool_call_id":"{TASK}')
         tasks = [decode(body) for (body,) in ends]
         status = update_status(tx, lease.tenant, lease.session_id, [*tasks, *finish.turns])
@@ -240,7 +240,7 @@ def _start_next(tx: Transaction, ended: Lease, status: Status, *, at: float) -> 
         start_at=options.start_at,
     )
     start = run_start(started, run_id=run_id, trace_id=run_id, at=at)
-    tx.run("take_from_inbox", ended.session_id, ended.tenant, position)
+    tx.write("take_from_inbox", ended.session_id, ended.tenant, position)
     lease = replace(ended, run_id=run_id, epoch=0)
     begun = begin_run(tx, lease, status, [start], claim=False, limits=NO_LIMITS)
     set_options(tx, lease, options)
@@ -249,7 +249,7 @@ def _start_next(tx: Transaction, ended: Lease, status: Status, *, at: float) -> 
 
 def set_options(tx: Transaction, lease: Lease, options: JobOptions) -> None:
     if options != NO_OPTIONS:
-        tx.run("set_run_options", *options, lease.run_id, lease.tenant)
+        tx.write("set_run_options", *options, lease.run_id, lease.tenant)
 
 
 def _report_end(tx: Transaction, finish: Finish, position: int) -> None:
@@ -269,7 +269,7 @@ def _report_end(tx: Transaction, finish: Finish, position: int) -> None:
         "data": {**place, "trace_id": ended.get("trace_id"), **ended["payload"]},
     }
     delivery = (digest_id("webhook", lease.run_id), lease.tenant, lease.session_id, lease.run_id, row[0])
-    tx.run("put_delivery", *delivery, msgspec.json.encode(event), ended["ts"])
+    tx.write("put_delivery", *delivery, msgspec.json.encode(event), ended["ts"])
 
 
 def status_of(tx: Transaction, tenant: str, session_id: str) -> Status:
@@ -285,7 +285,7 @@ def update_status(tx: Transaction, tenant: str, session_id: str, envelopes: Iter
 
 
 def _store_status(tx: Transaction, tenant: str, session_id: str, status: Status) -> None:
-    tx.run("set_standing", session_id, tenant, msgspec.json.encode(status))
+    tx.write("set_standing", session_id, tenant, msgspec.json.encode(status))
 
 
 def rebuild_statuses(tx: Transaction, _items: Sequence[None]) -> list[int | Exception]:

@@ -272,7 +272,7 @@ def _append(tx: Transaction, entries: Entries) -> None:
         last = tx.row("last_audit", tenant) or (0, _BEGIN)
         body = msgspec.json.encode(entry)
         number = last[0] + 1
-        tx.run("insert_audit", tenant, number, body, _hash(tenant, number, last[1], body))
+        tx.write("insert_audit", tenant, number, body, _hash(tenant, number, last[1], body))
 
 
 def _hash(tenant: str, number: int, before: bytes, entry: bytes) -> bytes:

@@ -131,7 +131,7 @@ def _put(tx: Transaction, put: Put) -> Put:
                 return _put(tx, put.full())
             channels[name] = before[name]
     row = (put.id, put.parent_id, put.run_id, encode(channels), *put.body)
-    tx.run("put_checkpoint", *put.namespace.key, *row)
+    tx.write("put_checkpoint", *put.namespace.key, *row)
     return put
 
 
@@ -140,7 +140,7 @@ def _put_writes(tx: Transaction, put: PutWrites) -> PutWrites:
         # Errors, interrupts and resume values have a negative index and replace the earlier write.
         query = "put_checkpoint_write" if index >= 0 else "replace_checkpoint_write"
         row = (put.checkpoint_id, put.task_id, index, put.task_path, channel, type_, encode(parts))
-        tx.run(query, *put.namespace.key, *row)
+        tx.write(query, *put.namespace.key, *row)
     return put
 
 

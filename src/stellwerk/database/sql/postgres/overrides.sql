@@ -129,7 +129,9 @@ ORDER BY last_activity_at LIMIT ?2;
 WITH made AS (
     INSERT INTO run (id, session_id, tenant, trace_id, round, position, state, epoch, queued_at, begun_at, webhook, node)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
-        greatest(?9, coalesce((SELECT max(queued_at) + 0.001 FROM run WHERE state <> 'ended' AND tenant = ?3), ?9)),
+        greatest(?9,
+            (SELECT max(queued_at) + 0.001 FROM run WHERE state = 'waiting' AND tenant = ?3),
+            (SELECT max(queued_at) + 0.001 FROM run WHERE state = 'running' AND tenant = ?3)),
         CASE ?7 WHEN 'running' THEN ?9::double precision END,
         (SELECT webhook FROM run WHERE session_id = ?2 AND round = ?5::bigint - 1 AND tenant = ?3 AND trace_id = ?4),
         CASE ?7 WHEN 'running' THEN current_setting('stellwerk.node', true) END)
