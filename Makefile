@@ -63,7 +63,7 @@ test:  ## Run the gates and every test (PYTEST=… for options of pytest)
 keyed: console clients  ## Run the server tests with API keys where `make test` has none, and the reverse
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --other-keys $(PYTEST) $(SERVED)
 
-postgres: console postgresql  ## Run the tests that touch the store on PostgreSQL
+postgres: console postgresql s3  ## Run the tests that touch the store on PostgreSQL
 	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --store=postgres $(PYTEST) $(STORED)
 
 postgresql: $(STAMP)  # Install PostgreSQL for the tests, if there is none
