@@ -72,6 +72,20 @@ async def test_a_long_log_is_folded_page_by_page_once_for_all_requests(cached_lo
     assert len(found[0].logs) == 3002
 
 
+async def test_a_log_that_was_rewritten_also_by_another_process_is_folded_again(cached_log: CachedLog) -> None:
+    """The heads that are read once a second say how often a log was rewritten."""
+    await cached_log.begin("s1")
+    before = await cached_log.cache.of(TENANT, "s1")
+    assert await cached_log.cache.of(TENANT, "s1") is before
+    head = (await cached_log.log.head(TENANT, "s1")).position
+    cached_log.wakes.compare(["s1"], [("s1", head, 0)])
+    assert await cached_log.cache.of(TENANT, "s1") is before
+    cached_log.wakes.compare(["s1"], [("s1", head, 1)])
+    after = await cached_log.cache.of(TENANT, "s1")
+    assert after is not before
+    assert content(after) == content(before)
+
+
 async def test_a_cancelled_request_does_not_cancel_the_others(cached_log: CachedLog) -> None:
     await cached_log.begin("s1")
     await cached_log.say("s1", *(progress("x", n) for n in range(2500)))

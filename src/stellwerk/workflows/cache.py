@@ -41,6 +41,8 @@ class _Cached:
     workflow: Workflow | None = None
     position: int = 0
     reading: "asyncio.Task[None] | None" = None
+    rewritten: int = 0
+    """What the channel counted when this was begun: a rewrite by any process makes it useless."""
 
     @property
     def is_current(self) -> bool:
@@ -110,12 +112,13 @@ class WorkflowCache:
 
     def _found(self, key: Key) -> _Cached:
         kept = self._kept.get(key)
-        if kept is not None and kept.channel.gone:
+        if kept is not None and (kept.channel.gone or kept.rewritten != kept.channel.rewritten):
             self.forget(*key)
             kept = None
         if kept is None:
             watch = self.wakes.watch(key[1])  # before the first read, so that no envelope is missed
-            kept = self._kept[key] = _Cached(key, watch, watch.__enter__())
+            channel = watch.__enter__()
+            kept = self._kept[key] = _Cached(key, watch, channel, rewritten=channel.rewritten)
         self._kept.move_to_end(key)
         return kept
 
