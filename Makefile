@@ -26,7 +26,7 @@ IMAGE_EXTRAS := $(addprefix --extra ,openai mcp documents)
 BESIDE := $(if $(filter output-sync,$(.FEATURES)),--jobs=2 --output-sync)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console web clients test keyed postgres postgresql floors worker-floors s3 node check format golden reference bench browser crash image lock clean
+.PHONY: help setup run console web clients test keyed postgres postgresql floors worker-floors s3 node check format golden reference bench browser crash cluster image lock clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ crash: $(STAMP)  ## Run the long fault tests: 150 times kill -9, 50 times SIGTER
 	@$(BIN)/python -m tests.crash.kill_loop --kills 150
 	@$(BIN)/python -m tests.crash.term_loop --terms 50
 	@$(BIN)/python -m pytest --hypothesis-profile=deep tests/runs/test_machine_stateful.py
+
+cluster: $(STAMP) postgresql  ## Run the long fault test of several nodes on PostgreSQL: 200 faults
+	@$(BIN)/python -m tests.cluster.fault_loop --rounds 200
 
 image: $(STAMP)  ## Run the steps of examples/deploy/Containerfile without a container engine (as root)
 	@$(BIN)/python -m pytest $(PYTEST) tests/image.py

@@ -26,8 +26,10 @@ OPEN = {
     "tests.browser.test_other_origin": "its server has its first key before it starts, as it lets in another origin",
     "tests.browser.test_protocol_pages": "its server has its first key before it starts, as it lets in another origin",
     "tests.browser.test_shell": "the page asks for a key, and that is tested here",
+    "tests.cluster.test_faults": "a key that one node makes is known to another one after its start",
     "tests.cluster.test_roles": "a key that one node makes is known to another one after its start",
     "tests.cluster.test_takeover": "a key that one node makes is known to another one after its start",
+    "tests.cluster.test_zombie": "a key that one node makes is known to another one after its start",
     "tests.test_deployment": "its servers have their first key before they start, as they have a name on the network",
     "tests.test_docs": "the tour and the programs as they stand: of a server that has no keys yet",
 }

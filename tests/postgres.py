@@ -66,7 +66,7 @@ class PostgresServer:
     """A server with a folder of its own, reached through a socket in it, and on loopback if it gets a port."""
 
     def __init__(self, folder: Path, configuration: Mapping[str, str] = {}, *, port: int | None = None) -> None:
-        self.folder, self._port, self._data = folder, port, folder / "data"
+        self.folder, self.port, self._data = folder, port, folder / "data"
         self._configuration = {**_CONFIGURATION, "unix_socket_directories": str(folder), **configuration}
         if port is not None:
             self._configuration |= {"listen_addresses": "127.0.0.1", "port": str(port)}
@@ -78,17 +78,30 @@ class PostgresServer:
 
     def create(self) -> None:
         """Make a server that is not running yet, in its folder."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o755)
-        if self._user is not None:
-            os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
-        self._make_readable()
+        self._make_folder()
         plain = ("-D", str(self._data), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
         try:
             self._run("initdb", *plain, *_COLLATION)
         except RuntimeError:  # before PostgreSQL 15, or built without ICU
             shutil.rmtree(self._data, ignore_errors=True)
             self._run("initdb", *plain)
+        self._configure()
+
+    def create_standby(self, primary: "PostgresServer") -> None:
+        """Make a copy of a running server, which follows it from its start on."""
+        self._make_folder()
+        source = f"host={primary.folder} port={primary.port or 5432} user=postgres"
+        self._run("pg_basebackup", "-D", str(self._data), "-R", "-c", "fast", "--no-sync", "-d", source)
+        self._configure()
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o755)
+        if self._user is not None:
+            os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+        self._make_readable()
+
+    def _configure(self) -> None:
         with (self._data / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in self._configuration.items())
 
@@ -107,7 +120,7 @@ class PostgresServer:
             connection.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB")
 
     def url(self, database: str, *, user: str = ROLE) -> str:
-        place = {"host": str(self.folder)} | ({} if self._port is None else {"port": str(self._port)})
+        place = {"host": str(self.folder)} | ({} if self.port is None else {"port": str(self.port)})
         return f"postgresql://{user}@/{quote(database)}?{urlencode(place)}"
 
     def _make_readable(self) -> None:
@@ -210,7 +223,7 @@ def folder_of_run() -> Iterator[Path]:
         try:
             yield folder
         finally:
-            end(folder)
+            _end_all(folder)
             shutil.rmtree(folder)
 
 
@@ -218,8 +231,14 @@ def remove_what_was_left() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError), (folder / "lock").open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            end(folder)
+            _end_all(folder)
             shutil.rmtree(folder)
+
+
+def _end_all(folder: Path) -> None:
+    """The server of a folder, and those of the folders in it."""
+    for place in (folder, *folder.iterdir()):
+        end(place)
 
 
 def main() -> int:

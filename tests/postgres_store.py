@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -115,8 +115,12 @@ class PostgresStore:
         with psycopg.connect(self.url(place)) as connection:
             yield PostgresTables(connection)
 
-    def untouched(self, place: Path, scratch: Path) -> AbstractContextManager[PostgresTables]:
-        return self.beside(place)
+    @contextmanager
+    def untouched(self, place: Path, scratch: Path) -> Iterator[PostgresTables]:
+        """As of one moment, whatever others write meanwhile."""
+        with psycopg.connect(self.url(place)) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            yield PostgresTables(connection)
 
     def contents(self, folder: Path) -> dict[str, bytes]:
         found = files_below(folder)
