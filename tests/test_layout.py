@@ -35,7 +35,7 @@ PACKAGE_CAPS = {
     "agents/scripted": 570,
     "agents/store": 1251,
     "agents/tools": 866,
-    "api/http": 1440,
+    "api/http": 1446,
     "api/routes": 2220,
     "api/schema": 629,
     "api/streams": 702,
