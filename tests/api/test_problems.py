@@ -1,5 +1,6 @@
 """Bad input gets a clear answer and changes nothing."""
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -227,3 +228,28 @@ async def test_a_client_that_disconnects_during_an_upload_is_not_logged_as_an_er
         app = ResponseStartMiddleware(UnexpectedErrors(uploaded))
         await app({"type": "http", "path": "/files", "headers": form}, left, unheard)
     assert [(line["event"], line["log_level"], line["path"]) for line in logged] == [("client_left", "info", "/files")]
+
+
+async def test_a_request_that_a_shutdown_cuts_off_is_answered_with_503_and_when_to_come_back() -> None:
+    begun = asyncio.Event()
+
+    async def hanging(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def received() -> Message:
+        return {"type": "http.request"}
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    app = ResponseStartMiddleware(UnexpectedErrors(hanging))
+    task = asyncio.create_task(app({"type": "http", "path": "/files", "headers": []}, received, send))
+    await begun.wait()
+    task.cancel()
+    await task
+    assert sent[0]["status"] == 503
+    assert b"retry-after" in dict(sent[0]["headers"])
+    assert b'"code":"storage_gone"' in sent[1]["body"]

@@ -3,6 +3,7 @@
 Below a path prefix of a plug-in it has the form that the plug-in gives it.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stellwerk.api.http.prefixes import by_prefix
 from stellwerk.api.http.response_start import on_response_start
-from stellwerk.errors import Forbidden, InvalidField, MalformedJson, SpecError, StellwerkError
+from stellwerk.errors import Forbidden, InvalidField, MalformedJson, SpecError, StellwerkError, StorageClosed
 from stellwerk.spec.published import SpecProblemInfo, spec_problems
 
 logger = structlog.get_logger(__name__)
@@ -214,6 +215,10 @@ class UnexpectedErrors:
             await self._app(scope, receive, send)
         except ClientDisconnect:
             logger.info("client_left", path=scope.get("path"))  # in the middle of a body
+        except asyncio.CancelledError:  # the process has to end, and waits for this request no longer
+            if started or scope["type"] != "http":
+                raise
+            await error_response(scope, StorageClosed())(scope, receive, send)
         except Exception:
             logger.exception("request_failed", path=scope.get("path"))
             if started or scope["type"] != "http":
