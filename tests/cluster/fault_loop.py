@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -89,8 +90,8 @@ class FaultLoop(KillLoop):
 
     async def run_rounds(self, kinds: Sequence[str | None]) -> Outcome:
         """One round for each; None is drawn. The first with a problem is the last."""
-        await self._fleet.open()
         try:
+            await self._fleet.open()
             for number, kind in enumerate(kinds, 1):
                 strike = faults.strike(kind or self._drawn(), self._fleet, self._faults)
                 began = time.monotonic()
@@ -248,6 +249,8 @@ def main(arguments: Sequence[str]) -> int:
     kinds = [chosen.only[n % len(chosen.only)] if chosen.only else None for n in range(chosen.rounds)]
     sys.stdout.write(f"seed {seed}, data in {folder}\n")
     problems = True
+    for signum in (signal.SIGINT, signal.SIGTERM):  # also where Ctrl-C is ignored, as in the background of a script
+        signal.signal(signum, signal.default_int_handler)
     try:
         outcome = asyncio.run(run(folder, kinds, seed=seed, lease=chosen.lease, say=_say))
         outcome.problems += outcome.late(chosen.lease)

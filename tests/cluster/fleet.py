@@ -46,7 +46,11 @@ class FleetNode:
         return None if self.server is None else urlsplit(self.server.address).port
 
     async def start(self) -> None:
-        await in_thread(self._start)
+        try:
+            await in_thread(self._start)
+        except RuntimeError:
+            await asyncio.sleep(0)  # raises CancelledError, if it did not start because of Ctrl-C
+            raise
         assert self.server is not None
         keyed.same_door(f"http://127.0.0.1:{self.clients.port}", self.server.address)
 
@@ -100,7 +104,9 @@ class Fleet:
         self.nodes = [FleetNode(self, number) for number in range(nodes)]
 
     async def open(self) -> None:
-        await asyncio.gather(*(node.start() for node in self.nodes))
+        for error in await asyncio.gather(*(node.start() for node in self.nodes), return_exceptions=True):
+            if error is not None:  # only now that all have come so far that they can be ended
+                raise error
         await self.ready()
 
     async def close(self) -> None:
@@ -185,7 +191,7 @@ async def in_thread(call: Callable[..., object], *arguments: object) -> None:
     try:
         await asyncio.shield(calling)
     except asyncio.CancelledError:
-        await asyncio.wait([calling])
+        await asyncio.gather(calling, return_exceptions=True)
         raise
 
 
