@@ -168,8 +168,7 @@ class AnyNode(httpx2.AsyncBaseTransport):
             self._note(node, request, repr(error))
             raise
         answer.extensions["node"] = node
-        # A request that is at work when a node has to end is cancelled after a while, which is 500.
-        if answer.status_code == 503 or (answer.status_code == 500 and node.in_trouble):
+        if answer.status_code == 503:
             text = (await answer.aread()).decode()
             await answer.aclose()
             self.refused += 1
