@@ -293,3 +293,52 @@ async def test_unknown_fields_and_a_history_of_ten_mebibytes_are_taken_and_only_
     answer = await http.post(path, json=changed(last, entrance.history, [*history, *inner[name]]), headers=headers)
     assert answer.status_code == 200, answer.text[:500]
     assert 0 < sum((await stored(http))[0].values()) - before < 200, "one more round"
+
+
+_SAID = {"messages": [{"type": "human", "content": "weather"}]}
+_PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+_TOO_LARGE = 10**30
+
+
+def with_picture(**more: Any) -> Json:
+    return {"messages": [{"type": "human", "content": [_PICTURE | more]}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("runs/wait", {"input": _SAID, "config": {"metadata": "x"}, "metadata": {"a": 1}}, 422),
+        ("runs/wait", {"input": with_picture(extras="x", metadata={"filename": 5})}, 200),
+        ("history", {"before": {"configurable": "x"}}, 200),
+        ("state", {"values": {}, "checkpoint": {"checkpoint_id": [1]}}, 404),
+        (f"runs?offset={_TOO_LARGE}", None, 200),
+    ],
+)
+async def test_fields_of_another_type_or_size_are_no_failure_of_the_server(
+    http: httpx2.AsyncClient, path: str, body: Json | None, status: int
+) -> None:
+    thread = {"assistant_id": "demo", "if_not_exists": "create", "input": _SAID}
+    assert (await http.post("/langgraph/threads/types/runs/wait", json=thread)).status_code == 200
+    url = f"/langgraph/threads/types/{path}"
+    answer = await (http.get(url) if body is None else http.post(url, json=body))
+    assert answer.status_code == status, answer.text
+
+
+async def test_a_number_that_no_position_has_is_behind_the_last_one(http: httpx2.AsyncClient) -> None:
+    wanted = {"offset": _TOO_LARGE, "limit": _TOO_LARGE, "max_depth": _TOO_LARGE}
+    answer = await http.post("/langgraph/store/namespaces", json=wanted)
+    assert (answer.status_code, answer.json()) == (200, {"namespaces": []})
+
+
+async def test_the_name_of_a_file_that_is_no_text_is_left_out(http: httpx2.AsyncClient) -> None:
+    file = {"type": "file", "file": {"file_data": "data:text/plain;base64,aGk=", "filename": 5}}
+    said = [{"role": "user", "content": [{"type": "text", "text": "weather"}, file]}]
+    answer = await http.post("/v1/chat/completions", json={"model": "demo", "messages": said})
+    assert answer.status_code == 200, answer.text
+
+
+async def test_the_id_that_a_client_gives_to_a_run_is_short(http: httpx2.AsyncClient) -> None:
+    before = await stored(http)
+    answer = await http.post("/ag-ui/demo", json={**_AGUI, "threadId": "long id", "runId": "r" * 201})
+    assert (answer.status_code, answer.json()["field"]) == (422, "runId")
+    assert await stored(http) == before

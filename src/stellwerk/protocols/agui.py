@@ -39,6 +39,7 @@ from stellwerk.protocols.run_streams import (
     stream_of_session,
 )
 from stellwerk.protocols.threads import OpenThread, find_thread, open_thread
+from stellwerk.runs.client_threads import LONGEST_ID
 from stellwerk.runs.commands import Accepted
 from stellwerk.runs.transactions import status_of
 from stellwerk.spec.model import ChatMessage
@@ -106,6 +107,8 @@ async def thread_response(services: Services, who: Principal, thread: OpenThread
 async def run_response(services: Services, who: Principal, system: str, body: RunInput, *, goes_on: bool) -> Response:
     """Start a run, or find the one that was started by the same request, and stream it."""
     props = body.props
+    if len(body.run_id) > LONGEST_ID:
+        raise InvalidField(f"runId: this must have at most {LONGEST_ID} characters", field="runId")
     try:
         run = await (_resumed if body.resume else _sent)(services, who, system, body)
     except InterruptUnknown as error:

@@ -16,6 +16,8 @@ from stellwerk.tenants.principals import Principal
 from stellwerk.threads import in_thread
 
 T = TypeVar("T")
+LARGEST = 2**53
+"""Of numbers that become positions and offsets; clients that name a larger one get what is behind the last."""
 _LONG = 256 * 1024
 """Bytes above which a body is decoded in a thread."""
 

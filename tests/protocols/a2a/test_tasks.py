@@ -127,6 +127,17 @@ async def test_without_a_stream_the_answer_is_the_task(shared_address: str) -> N
         assert listed.tasks[0].history[0].parts[0].text == "How is the weather?"
         everything = await peer.list_tasks(pb.ListTasksRequest(page_size=1))
         assert everything.next_page_token
+        assert 0 < (await peer.list_tasks(pb.ListTasksRequest(page_size=-1))).page_size <= 100
+
+
+async def test_data_without_a_task_is_said_as_json(shared_address: str) -> None:
+    request = message("")
+    del request.message.parts[:]
+    request.message.parts.append(ParseDict({"data": {"colour": None, "sure": True}}, pb.Part()))
+    async with peer_of(shared_address) as peer:
+        seen = [event async for event in peer.send_message(request)]
+        task = await peer.get_task(pb.GetTaskRequest(id=seen[0].task.id))
+    assert task.history[0].parts[0].text == '{"colour":null,"sure":true}'
 
 
 async def test_a_file_is_an_artifact_and_bytes_become_a_document(shared_address: str) -> None:

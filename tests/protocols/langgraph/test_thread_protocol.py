@@ -1,10 +1,12 @@
 """The thread protocol: the SDK's thread streams, over SSE and WebSocket."""
 
+import json
 from typing import Any
 
 import httpx2
 import pytest
 from langgraph_sdk.client import LangGraphClient
+from websockets.asyncio.client import connect
 
 from stellwerk.ids import random_token
 
@@ -45,3 +47,17 @@ async def test_commands_that_are_not_supported_say_so(http: httpx2.AsyncClient) 
     answer = await http.post("/threads/any/commands", json={"id": 3, "method": "state.fork", "params": {}})
     assert answer.status_code == 200
     assert answer.json()["error"] == "not_supported"
+
+
+async def test_a_connection_has_one_subscription_of_an_id_and_a_hundred_at_most(url: str) -> None:
+    address = f"ws{url.removeprefix('http')}/threads/{random_token(22)}/stream/events"
+    async with connect(address) as socket:
+
+        async def subscribe(number: int) -> Any:
+            command = {"id": number, "method": "subscription.subscribe", "params": {"channels": ["values"]}}
+            await socket.send(json.dumps(command))
+            return json.loads(await socket.recv())
+
+        answers = [await subscribe(number) for number in [0, *range(101)]]
+    refused = [answer["message"] for answer in answers if answer["type"] == "error"]
+    assert ["subscription 's0'" in refused[0], "at most 100" in refused[1], len(refused)] == [True, True, 2]

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar
 
+import msgspec
 from a2a.server.context import ServerCallContext
 from a2a.server.events.event_queue import Event
 from a2a.server.request_handlers.request_handler import RequestHandler
@@ -23,7 +24,7 @@ from stellwerk.protocols.a2a_server.tasks import Caller, StoredTask, find_task, 
 from stellwerk.protocols.requests import store_bytes
 from stellwerk.protocols.run_streams import FollowedRun, run_of
 from stellwerk.protocols.threads import find_thread, open_thread
-from stellwerk.runs.commands import Accepted
+from stellwerk.runs.commands import Accepted, check_message_id
 from stellwerk.runs.run_info import RunInfo
 from stellwerk.runs.sessions import Session
 
@@ -99,7 +100,7 @@ class LogRequests(RequestHandler):
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         """Of one session, or of all of this agent system: by their latest activity, some sessions a page."""
         caller = _caller(context)
-        size = min(params.page_size or _PAGE, _LONGEST_PAGE)
+        size = min(max(0, params.page_size) or _PAGE, _LONGEST_PAGE)
         with _translated():
             sessions, token = await self._sessions(caller, params, size)
             listed = [task for session in sessions for task in await self._tasks(caller, session)]
@@ -177,7 +178,10 @@ class LogRequests(RequestHandler):
             raise errors.InvalidParamsError("this task has another contextId")
         text, data = _said(message)
         documents = [await self._stored(caller, part) for part in message.parts if part.WhichOneof("content") == "raw"]
-        key = f"a2a {message.message_id}" if message.message_id else None
+        key = None
+        if message.message_id:
+            check_message_id(message.message_id)
+            key = f"a2a {message.message_id}"
         if task.view.state != INPUT_REQUIRED and key is None:
             raise errors.UnsupportedOperationError("this task asks nothing; leave taskId out to begin another one")
         ask_id = str(data.pop("askId", "")) if isinstance(data, dict) else ""
@@ -271,7 +275,7 @@ def _said(message: pb.Message) -> tuple[str, Any]:
             raise InvalidField("parts: this server fetches no addresses; send the bytes as raw", field="message")
     text = "\n".join(texts)
     if not message.task_id and data is not None:
-        text = "\n".join(filter(None, [text, str(data)]))
+        text = "\n".join(filter(None, [text, msgspec.json.encode(data, order="sorted").decode()]))
     if not text.strip() and data is None and not any(part.raw for part in message.parts):
         raise InvalidField("message: it is empty; send a text, data or a file", field="message")
     return text, data

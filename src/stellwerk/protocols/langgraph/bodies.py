@@ -82,8 +82,8 @@ class RunBody(Struct):
     def parameters(self, who: Principal, given_input: Any) -> RunParameters:
         config = {name: value for name, value in (self.config or {}).items() if name in RunConfig.model_fields}
         config = {name: value for name, value in config.items() if value not in (None, {}, [])}
-        if self.metadata:
-            config["metadata"] = {**(config.get("metadata") or {}), **self.metadata}
+        if self.metadata and isinstance(config.get("metadata", {}), dict):
+            config["metadata"] = {**config.get("metadata", {}), **self.metadata}
         for part in ("configurable", "metadata"):
             if isinstance(config.get(part), dict):
                 own = {key: value for key, value in config[part].items() if not is_reserved(key)}
@@ -172,11 +172,13 @@ def _files(content: Any) -> list[File]:
 
 
 def _inline(part: dict[str, Any]) -> File:
-    about = {**(part.get("extras") or {}), **(part.get("metadata") or {})}
+    given = [part.get("metadata"), part.get("extras")]
+    known = [each.get(key) for each in given if isinstance(each, dict) for key in ("filename", "name")]
+    name = next((each for each in known if isinstance(each, str) and each), None)
     mime = part.get("mime_type") or part.get("mimeType") or ""
     data = part.get("base64") or part.get("data")
     url = f"data:{mime};base64,{data}" if isinstance(data, str) else str(part.get("url") or "")
-    return File(about.get("filename") or about.get("name"), url)
+    return File(name, url)
 
 
 def _text(content: Any) -> str:

@@ -21,12 +21,12 @@ from stellwerk.api.streams.translated import TranslatedReader
 from stellwerk.dialects.base import Cursor, Dialect, ndjson
 from stellwerk.dialects.langgraph import threads
 from stellwerk.dialects.langgraph.threads import PER_POSITION, ThreadsOptions
-from stellwerk.errors import InvalidField, NotFound, StellwerkError
+from stellwerk.errors import InvalidField, NotFound, Overloaded, StellwerkError
 from stellwerk.protocols.langgraph.bodies import ResumeCommand, RunBody
 from stellwerk.protocols.langgraph.reading import ThreadStates
 from stellwerk.protocols.langgraph.starting import Starting
 from stellwerk.protocols.langgraph.unserved import NotServed
-from stellwerk.protocols.requests import body_of
+from stellwerk.protocols.requests import LARGEST, body_of
 from stellwerk.protocols.threads import OpenThread, find_thread
 from stellwerk.runs.sessions import Session
 from stellwerk.tenants.audit import Action
@@ -43,6 +43,8 @@ _ERRORS = {
     "forbidden": "permission_denied",
     "not_supported": "not_supported",
 }
+_MOST_SUBSCRIPTIONS = 100
+"""Of one WebSocket. The SDK has one for each projection and each sub-agent that is looked at."""
 _CHANNELS = {"input.requested": "input"}
 _CLOSED = 4000
 """Plus the status that the same request has over HTTP: clients reconnect after some of them, and after others not."""
@@ -79,7 +81,7 @@ class Subscription(Struct):
 
     @property
     def cursor(self) -> Cursor | None:
-        return None if self.since is None else divmod(max(0, self.since), PER_POSITION)
+        return None if self.since is None else divmod(min(LARGEST, max(0, self.since)), PER_POSITION)
 
     def keeps(self) -> Callable[[tuple[str, tuple[str, ...]]], bool]:
         """Whether an event belongs to it, by its method and namespace."""
@@ -239,6 +241,11 @@ class _Socket:
     def _subscribe(self, command: ThreadCommand) -> dict[str, Any]:
         name = f"s{command.id}"
         wanted = _params(command, Subscription)
+        if name in self._subscribed:
+            raise InvalidField(f"id: there is a subscription {name!r}; take a new id", field="id")
+        if len(self._subscribed) >= _MOST_SUBSCRIPTIONS:
+            said = f"a connection has at most {_MOST_SUBSCRIPTIONS} subscriptions; end one, or open another connection"
+            raise Overloaded(said)
         self._subscribed[name] = asyncio.create_task(self._follow(wanted))
         return _success(command, subscription_id=name)
 

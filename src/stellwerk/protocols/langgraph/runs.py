@@ -17,7 +17,7 @@ from stellwerk.protocols.langgraph import shapes
 from stellwerk.protocols.langgraph.bodies import RunBody, wanted_modes
 from stellwerk.protocols.langgraph.reading import ThreadStates
 from stellwerk.protocols.langgraph.starting import StartedRun, Starting
-from stellwerk.protocols.requests import body_of
+from stellwerk.protocols.requests import LARGEST, body_of
 from stellwerk.protocols.run_streams import FollowedRun, StoppedWithClient, end_of_run, stream_of_run
 from stellwerk.protocols.threads import find_thread
 from stellwerk.runs.run_info import RunInfo
@@ -125,7 +125,7 @@ def routes(services: Services, states: ThreadStates) -> APIRouter:
         who: RequireReadTolerant, thread_id: str, limit: int = 10, offset: int = 0, status: str | None = None
     ) -> Response:
         opened = await find_thread(services, who, thread_id)
-        place = {"limit": min(1000, max(1, limit)), "offset": max(0, offset)}
+        place = {"limit": min(1000, max(1, limit)), "offset": min(LARGEST, max(0, offset))}
         found = await services.sessions.runs(who.tenant, opened.session.id, **place)
         shown = [_shown(each, opened.thread.id) for each in found]
         return Json([each for each in shown if status is None or each["status"] == status])

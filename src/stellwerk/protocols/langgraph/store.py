@@ -14,7 +14,7 @@ from stellwerk.api.routes import store
 from stellwerk.api.schema.shared import Json
 from stellwerk.api.services import Services
 from stellwerk.protocols.langgraph import shapes
-from stellwerk.protocols.requests import body_of
+from stellwerk.protocols.requests import LARGEST, body_of
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -61,9 +61,9 @@ def routes(services: Services) -> APIRouter:
         wanted = NamespaceSearch(
             prefix=tuple(body.prefix or ()),
             suffix=tuple(body.suffix or ()),
-            max_depth=None if body.max_depth is None else max(1, body.max_depth),
+            max_depth=None if body.max_depth is None else min(LARGEST, max(1, body.max_depth)),
             limit=min(500, max(1, body.limit)),
-            offset=max(0, body.offset),
+            offset=min(LARGEST, max(0, body.offset)),
         )
         user = store.whose(who, body.user_id)
         return Json({"namespaces": await services.stores(who.tenant).namespaces(user, wanted)})

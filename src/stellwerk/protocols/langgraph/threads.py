@@ -60,7 +60,8 @@ class NewThreadState(Struct):
 
     @property
     def wanted_checkpoint(self) -> str | None:
-        return self.checkpoint_id or (self.checkpoint or {}).get("checkpoint_id")
+        found = self.checkpoint_id or (self.checkpoint or {}).get("checkpoint_id")
+        return None if found is None else str(found)
 
     def to_update(self) -> StateUpdate:
         if isinstance(self.values, list):
@@ -248,7 +249,10 @@ def _begun(found: _Listed) -> Session:
 
 def _checkpoint_of(before: str | dict[str, Any] | None) -> str | None:
     if isinstance(before, dict):
-        found = before.get("checkpoint_id") or (before.get("configurable") or {}).get("checkpoint_id")
+        configured = before.get("configurable")
+        found = (before if before.get("checkpoint_id") or not isinstance(configured, dict) else configured).get(
+            "checkpoint_id"
+        )
         return None if found is None else str(found)
     return before
 

@@ -54,7 +54,8 @@ class SentPart(msgspec.Struct):
             url = self.image_url if isinstance(self.image_url, str) else self.image_url.get("url")
             return str(url), None
         if self.file is not None:
-            return str(self.file.get("file_data")), self.file.get("filename")
+            name = self.file.get("filename")
+            return str(self.file.get("file_data")), name if isinstance(name, str) else None
         return None if self.file_data is None else (self.file_data, self.filename)
 
 
