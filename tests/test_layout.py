@@ -49,7 +49,7 @@ PACKAGE_CAPS = {
     "log": 821,
     "ops": 870,
     "processes": 450,
-    "protocols": 5340,
+    "protocols": 5348,
     "redaction": 379,
     "runs": 5265,
     "spec": 2554,
