@@ -186,3 +186,28 @@ async def test_usage_is_by_user_system_and_model_and_each_tenant_sees_its_own(sh
     assert (await shared.operator.put("/tenants/no/limits", json={})).json()["code"] == "unknown_tenant"
     for wrong in ({"requests": 0}, {"runs": -1}, {"tokens": "many"}, {"pages": 3}):
         assert (await shared.operator.put("/tenants/acme/limits", json=wrong)).status_code == 422, wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"model": "short", "messages": [{"role": "user", "content": "Hi"}], "stream": True}),
+        ("/v1/responses", {"model": "short", "input": "Hi", "stream": True}),
+        (
+            "/langgraph/runs/stream",
+            {"assistant_id": "short", "input": {"messages": [{"type": "human", "content": "Hi"}]}},
+        ),
+    ],
+)
+async def test_a_message_whose_stream_is_refused_is_not_stored_because_clients_send_it_again(
+    shared: Shared, path: str, body: dict[str, Any]
+) -> None:
+    acme = shared.acme
+    await register(acme)
+    await limit(shared, streams=0)
+    answer = await acme.post(path, json=body)
+    assert (answer.status_code, "streams" in answer.text) == (429, True)
+    assert (await acme.get("/sessions")).json()["sessions"] == []
+    await limit(shared, streams=1)
+    answer = await acme.post(path, json=body)
+    assert answer.status_code == 200, answer.text

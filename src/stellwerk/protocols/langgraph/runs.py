@@ -42,7 +42,7 @@ class Runs:
 
     async def streamed(self, who: Principal, thread_id: str | None, body: RunBody) -> Response:
         modes = body.modes(("values",))
-        started = await self.starting.start(who, thread_id, body)
+        started = await self.starting.start(who, thread_id, body, is_streamed=True)
         place = _place(started, thread_id)
         again = "&".join(f"stream_mode={mode}" for mode in sorted(modes))
         headers = {"Content-Location": place, "Location": f"{place}/stream?{again}"}

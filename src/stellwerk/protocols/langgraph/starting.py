@@ -48,14 +48,23 @@ class Starting:
         self._services = services
         self._states = states
 
-    async def start(self, who: Principal, thread_id: str | None, body: RunBody) -> StartedRun:
-        """Accept what the body asks for; without a thread, in a session of its own."""
+    async def start(
+        self, who: Principal, thread_id: str | None, body: RunBody, *, is_streamed: bool = False
+    ) -> StartedRun:
+        """Accept what the body asks for; without a thread, in a session of its own.
+
+        Raises:
+            LimitReached: too many streams are open. Clients send it again, so nothing is stored.
+        """
         body.check_supported()
         self._services.webhooks.check(who.tenant, body.webhook)
         system = await self._system(who, thread_id, body)
         known = await self._states.about(who.tenant, system)
         is_ephemeral = thread_id is None and body.on_completion != "keep"
         async with open_thread(self._services, who, thread_id, system, is_ephemeral=is_ephemeral) as opened:
+            if is_streamed:
+                with self._services.quotas.stream(who.tenant, opened.session.id):
+                    pass  # there is a place for one
             accepted = await self._accept(_Request(who, opened.session, body, known.is_graph))
         run = FollowedRun(who, opened.session.id, run_of(accepted), accepted.after)
         return StartedRun(run, opened.thread.id, system, known.agents)

@@ -102,8 +102,11 @@ async def send_last(
 
     Raises:
         Conflict: several questions are open.
+        LimitReached: too many streams are open. This is known before the message is stored, as clients send it again.
     """
     sid, last = thread.session.id, messages[-1]
+    with services.quotas.stream(who.tenant, sid):
+        pass  # there is a place for one
     documents = [await store_data_url(services, who, *each) for each in last.urls]
     if thread.is_new and len(messages) > 1:
         conversation = [*_earlier(messages[:-1]), ChatMessage(role="user", content=last.text)]
