@@ -16,6 +16,7 @@ from stellwerk.database.postgres import Postgres, connected
 from stellwerk.errors import InvalidField, StorageFull, StorageGone
 from stellwerk.log import transactions
 from stellwerk.log.log import CreateSession, LogEntry
+from stellwerk.runs.transactions import end_connections_of_gone_nodes
 from tests.database.conftest import LOCKS, Postgresql
 
 ENTRY = LogEntry("message", 2.0, b'{"type":"message"}')
@@ -206,6 +207,26 @@ async def test_a_process_that_is_stopped_in_a_transaction_loses_its_locks(databa
     await asyncio.to_thread(begun.wait)
     assert await other.submit(append, "s1") == 1
     assert await late == 2  # nothing of it was stored, so it was applied again
+
+
+def free(tx: Transaction, sessions: Sequence[str]) -> list[set[str] | Exception]:
+    return [tx.lock_free([session_id]) for session_id in sessions]
+
+
+async def test_a_node_that_is_gone_loses_its_locks_even_if_it_stopped_in_the_middle_of_a_pipeline(
+    url: str, database: Postgres, other: Postgres
+) -> None:
+    await create(database)
+    change(url, f"INSERT INTO node (id, role, version, slots, until) VALUES ('{other.node}', 'all', '1', 1, 0)")
+    connection = other.beside({})
+    with pytest.raises(psycopg.OperationalError), connection.pipeline():
+        # Sent, and not followed by a Sync: the server does not take this connection for idle.
+        connection.execute("SELECT 1 FROM session WHERE id = 's1' FOR NO KEY UPDATE")
+        while await database.submit(free, "s1"):
+            await asyncio.sleep(0.01)
+        assert await database.submit(end_connections_of_gone_nodes, None) > 0
+        assert await database.submit(append, "s1") == 1
+    assert await other.submit(append, "s1") == 2  # over another connection
 
 
 async def test_an_id_that_two_processes_give_at_once_is_given_once(database: Postgres, other: Postgres) -> None:

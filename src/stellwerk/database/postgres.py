@@ -57,6 +57,8 @@ _WRITER = {"idle_in_transaction_session_timeout": "2s"}
 _READER = {"idle_in_transaction_session_timeout": "30s"}
 _LOCK_SESSIONS = "SELECT lock_sessions($1::text[])"
 _LOCK_FREE = "SELECT lock_free_sessions($1::text[])"
+_NAME_LENGTH = 50
+"""Characters of a node's id, from its end, in the names of its connections; the server keeps 63 of a name."""
 _LOCK_NAMES = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key"
 _GONE = ("08", "25", "40", "42501", "53", "55", "57", "58", "XX")
 """The classes of errors that say that the database cannot be used now, and not that a statement is wrong."""
@@ -174,7 +176,8 @@ class Postgres(GroupCommit):
 
     def beside(self, settings: dict[str, str]) -> Connection:
         """Another connection, for a thread of its own; its owner closes it."""
-        return connected(self._options, {**settings, "stellwerk.node": self.node})
+        named = {"stellwerk.node": self.node, "application_name": f"stellwerk {self.node[-_NAME_LENGTH:]}"}
+        return connected(self._options, {**settings, **named})
 
     async def truncate(self) -> bool:
         return True  # the space of deleted rows is used again; autovacuum clears it
@@ -191,7 +194,7 @@ class Postgres(GroupCommit):
             connection.commit()
 
     def _connect(self, settings: dict[str, str]) -> Connection:
-        connection = connected(self._options, {**settings, "stellwerk.node": self.node})
+        connection = self.beside(settings)
         self._opened.add(connection)
         return connection
 

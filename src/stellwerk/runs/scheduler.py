@@ -320,6 +320,7 @@ class Scheduler:
             return 0
         self._reserved += free
         try:
+            await self._database.submit(transactions.end_connections_of_gone_nodes, None, urgent=True)
             item = (free, self._clock.now())
             claimed = await self._database.submit(transactions.take_over_many, item, urgent=True)
             for run in claimed:

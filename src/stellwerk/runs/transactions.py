@@ -135,6 +135,11 @@ def claim_orphans(tx: Transaction, times: Sequence[float]) -> list[list[ClaimedR
     return [_claim_all(tx, "running", tx.rows("runs_running"), at=at, again=True) for at in times]
 
 
+def end_connections_of_gone_nodes(tx: Transaction, items: Sequence[None]) -> list[int | Exception]:
+    """Of several nodes: free the locks of those that are gone; returns how many connections they had."""
+    return [tx.rows("end_connections_of_gone_nodes")[0][0] for _ in items]
+
+
 def take_over_many(tx: Transaction, items: Sequence[tuple[int, float]]) -> list[list[ClaimedRun] | Exception]:
     """Of several nodes: claim up to the given number of runs whose node is gone."""
     return [_claim_all(tx, "running", tx.rows("orphans", count), at=at, again=True) for count, at in items]

@@ -29,6 +29,12 @@ WHERE state = 'running' AND NOT EXISTS (SELECT 1 FROM node
     WHERE node.id = run.node AND node.until > extract(epoch FROM clock_timestamp()))
 ORDER BY queued_at, id LIMIT ?1;
 
+-- A process that is paused in the middle of a transaction keeps its locks until its connections end.
+-- name: end_connections_of_gone_nodes
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+JOIN node ON application_name = 'stellwerk ' || right(node.id, 50) AND node.until < extract(epoch FROM clock_timestamp())
+WHERE datname = current_database() AND usename = current_user;
+
 -- What watched sessions have behind the positions that are known here: of a list of [session, position]. An event that
 -- was packed ends the list of its session.
 -- name: events_behind
