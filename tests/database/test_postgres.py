@@ -213,19 +213,22 @@ def free(tx: Transaction, sessions: Sequence[str]) -> list[set[str] | Exception]
     return [tx.lock_free([session_id]) for session_id in sessions]
 
 
-async def test_a_node_that_is_gone_loses_its_locks_even_if_it_stopped_in_the_middle_of_a_pipeline(
+async def test_a_node_that_is_gone_loses_its_locks_even_in_the_middle_of_a_pipeline(
     url: str, database: Postgres, other: Postgres
 ) -> None:
     await create(database)
     change(url, f"INSERT INTO node (id, role, version, slots, until) VALUES ('{other.node}', 'all', '1', 1, 0)")
     connection = other.beside({})
-    with pytest.raises(psycopg.OperationalError), connection.pipeline():
-        # Sent, and not followed by a Sync: the server does not take this connection for idle.
-        connection.execute("SELECT 1 FROM session WHERE id = 's1' FOR NO KEY UPDATE")
-        while await database.submit(free, "s1"):
-            await asyncio.sleep(0.01)
-        assert await database.submit(end_connections_of_gone_nodes, None) > 0
-        assert await database.submit(append, "s1") == 1
+    pipeline = connection.pipeline()
+    pipeline.__enter__()
+    # Sent, and not followed by a Sync: the server does not take this connection for idle.
+    connection.execute("SELECT 1 FROM session WHERE id = 's1' FOR NO KEY UPDATE")
+    while await database.submit(free, "s1"):
+        pass  # the server has not read it yet
+    assert await database.submit(end_connections_of_gone_nodes, None) > 0
+    assert await database.submit(append, "s1") == 1
+    with pytest.raises(psycopg.OperationalError):
+        pipeline.__exit__(None, None, None)
     assert await other.submit(append, "s1") == 2  # over another connection
 
 
