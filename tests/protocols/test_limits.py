@@ -310,6 +310,8 @@ def with_picture(**more: Any) -> Json:
         ("runs/wait", {"input": _SAID, "config": {"metadata": "x"}, "metadata": {"a": 1}}, 422),
         ("runs/wait", {"input": with_picture(extras="x", metadata={"filename": 5})}, 200),
         ("history", {"before": {"configurable": "x"}}, 200),
+        ("history", {"before": {"configurable": {"checkpoint_id": "none"}}}, 200),
+        ("/langgraph/threads/search", {"values": {"a": 1}}, 422),
         ("state", {"values": {}, "checkpoint": {"checkpoint_id": [1]}}, 404),
         (f"runs?offset={_TOO_LARGE}", None, 200),
     ],
@@ -319,7 +321,7 @@ async def test_fields_of_another_type_or_size_are_no_failure_of_the_server(
 ) -> None:
     thread = {"assistant_id": "demo", "if_not_exists": "create", "input": _SAID}
     assert (await http.post("/langgraph/threads/types/runs/wait", json=thread)).status_code == 200
-    url = f"/langgraph/threads/types/{path}"
+    url = path if path.startswith("/") else f"/langgraph/threads/types/{path}"
     answer = await (http.get(url) if body is None else http.post(url, json=body))
     assert answer.status_code == status, answer.text
 

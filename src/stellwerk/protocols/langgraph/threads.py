@@ -136,6 +136,8 @@ class Threads:
 
     async def matching(self, who: Principal, body: ThreadSearch) -> list[shapes.Json]:
         """Without values; the latest change first, unless another order is asked for."""
+        if body.values:
+            raise InvalidField("values: threads are not found by their values; leave this out", field="values")
         services, listed = self.services, list[_Listed]()
         before: tuple[float, str] | None = None
         while page := await services.sessions.list(who.tenant, before=before, limit=_PAGE):
@@ -250,10 +252,8 @@ def _begun(found: _Listed) -> Session:
 def _checkpoint_of(before: str | dict[str, Any] | None) -> str | None:
     if isinstance(before, dict):
         configured = before.get("configurable")
-        found = (before if before.get("checkpoint_id") or not isinstance(configured, dict) else configured).get(
-            "checkpoint_id"
-        )
-        return None if found is None else str(found)
+        places = [before, configured if isinstance(configured, dict) else {}]
+        return next((str(each["checkpoint_id"]) for each in places if each.get("checkpoint_id")), None)
     return before
 
 
