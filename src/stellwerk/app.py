@@ -230,7 +230,7 @@ async def _services(
         secrets = await _secrets(settings, storage, clock)
         credentials = await _credentials(operator, storage.database, clock, identify, checked_before)
         check_reach(settings, closed=checked_before or credentials.asked_for)
-        credentials.keys.when_revoked(wakes.recheck)
+        _follow_access(cluster, credentials, storage.quotas, wakes)
         graphs = serve_targets.graphs_among(wanted)
         resources = _tenant_resources(_isolation(settings, operator, own), storage, secrets, graphs, opened)
         resources = await _with_store(resources, settings, own)
@@ -427,6 +427,16 @@ async def _credentials(
     issuer = operator.tokens
     tokens = None if issuer is None else jwt.Tokens(jwt.Issuer(**issuer.model_dump()), clock)
     return auth.Credentials(keys, tenants, Tickets(clock), tokens, identify, checked_before)
+
+
+def _follow_access(
+    cluster: "Cluster | None", credentials: auth.Credentials, quotas: TenantQuotas, wakes: WakeUps
+) -> None:
+    """Close what a revoked key opened; read again what another node has changed."""
+    credentials.keys.when_revoked(wakes.recheck)
+    if cluster is not None:
+        for read_again in (credentials.tenants.open, quotas.read_limits, credentials.keys.open):
+            cluster.on_change("access", read_again)
 
 
 async def _secrets(settings: Settings, storage: SessionStorage, clock: Clock) -> Secrets:

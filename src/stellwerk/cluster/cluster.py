@@ -99,10 +99,6 @@ class Cluster:
     def announce_waiting(self) -> None:
         self._announcer.waiting()
 
-    def announce_change(self) -> None:
-        """A transaction of this node has raised a change number."""
-        self._announcer.changed()
-
     def on_change(self, what: str, read_again: Callable[[], Awaitable[None]]) -> None:
         """Call it whenever the change number of ``what`` has risen, on whatever node."""
         self._changes.setdefault(what, []).append(read_again)

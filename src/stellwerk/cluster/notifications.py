@@ -89,10 +89,6 @@ class Announcer:
         self._news.waiting = True
         self._schedule()
 
-    def changed(self) -> None:
-        self._news.changed = True
-        self._schedule()
-
     async def close(self, *, lasts: bool) -> None:
         """``lasts``: tell the others to look for what this node has left."""
         self.is_closed = True

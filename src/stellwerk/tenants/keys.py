@@ -53,13 +53,22 @@ class ApiKeys:
         self._digests: dict[str, bytes] = {}
         self._used: dict[str, float] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._changes = 0
+        """Made or revoked by this process."""
 
     async def open(self) -> None:
-        rows = await self._database.read(lambda tx: tx.rows("keys"))
+        """Read the keys; again when another node has made or revoked some."""
+        while True:
+            changes = self._changes
+            rows = await self._database.read(lambda tx: tx.rows("keys"))
+            if changes == self._changes:  # else it may lack what was just changed here
+                break
+        self._known.clear()
         for id, tenant, name, user, role, scopes, digest, *times in rows:
             limited_to = None if scopes is None else tuple(scopes.split(","))
             self._known[id] = KeyInfo(id, tenant, name, user, role, limited_to, *times)
             self._digests[id] = digest
+        self._notify()
 
     @property
     def asked_for(self) -> bool:
@@ -112,6 +121,7 @@ class ApiKeys:
         made = KeyInfo(id, tenant, name, user, role, scopes, now, until, None, None)
         digest = _digest(secret)
         gone = await self._database.submit(insert_many, (made, digest))
+        self._changes += 1
         is_first = not self._known
         for old in gone:
             self._known.pop(old, None)
@@ -128,8 +138,9 @@ class ApiKeys:
             raise NotFound("key", key_id, remedy="GET /keys lists the keys")
         now = self._clock.now()
         await self._database.submit(revoke_many, (tenant, key_id, now), urgent=True)
-        if self._known[key_id].revoked_at is None:  # also if it was stored before, and we were cut off
-            self._known[key_id] = structs.replace(self._known[key_id], revoked_at=now)
+        self._changes += 1
+        if key.revoked_at is None:  # also if it was stored before, and we were cut off
+            self._known[key_id] = structs.replace(self._known.get(key_id, key), revoked_at=now)
             self._notify()
 
     def when_revoked(self, listener: Callable[[], None]) -> None:

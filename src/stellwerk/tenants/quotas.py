@@ -356,9 +356,8 @@ class TenantQuotas:
 
     async def open(self) -> None:
         """Read limits, stored bytes and today's usage of all tenants."""
+        await self.read_limits()
         today = _day_of(self._clock.now())
-        for tenant, limits in await self._database.read(lambda tx: tx.rows("all_limits")):
-            self._usage(tenant).limits = msgspec.json.decode(limits, type=Limits)
         for tenant, size in await self._database.read(lambda tx: tx.rows("bytes_held")):
             self._usage(tenant).bytes = size
         for tenant, steps, tokens, seconds in await self._database.read(lambda tx: tx.rows("used_on", today)):
@@ -366,6 +365,11 @@ class TenantQuotas:
             counted.steps = steps
             counted.tokens = tokens
             counted.seconds = seconds
+
+    async def read_limits(self) -> None:
+        """Again when another node has changed some."""
+        for tenant, limits in await self._database.read(lambda tx: tx.rows("all_limits")):
+            self._usage(tenant).limits = msgspec.json.decode(limits, type=Limits)
 
     def limits(self, tenant: str) -> Limits:
         return self._usage(tenant).limits

@@ -49,9 +49,6 @@ FROM json_array_elements(?1::json) AS known CROSS JOIN LATERAL (
 -- name: change_numbers
 SELECT what, number FROM change;
 
--- name: bump_change
-INSERT INTO change (what, number) VALUES (?1, 1) ON CONFLICT (what) DO UPDATE SET number = change.number + 1;
-
 -- name: living_nodes
 SELECT role, count(*), sum(slots)::bigint FROM node WHERE until > extract(epoch FROM clock_timestamp()) GROUP BY role ORDER BY role;
 

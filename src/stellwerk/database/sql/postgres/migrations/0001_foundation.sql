@@ -437,3 +437,16 @@ CREATE FUNCTION document_went() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER document_went AFTER DELETE ON document FOR EACH ROW EXECUTE FUNCTION document_went();
+
+-- Keys, locked tenants and limits are in the memory of every node, which reads them again when the number has risen.
+CREATE FUNCTION access_changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO change (what, number) VALUES ('access', 1) ON CONFLICT (what) DO UPDATE SET number = change.number + 1;
+    PERFORM pg_notify('stellwerk', coalesce(nullif(current_setting('stellwerk.node', true), ''), '-') || ' !changed');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER key_changed AFTER INSERT OR DELETE OR UPDATE OF revoked_at ON api_key
+    FOR EACH STATEMENT EXECUTE FUNCTION access_changed();
+CREATE TRIGGER tenant_changed AFTER INSERT OR UPDATE OF locked ON tenant
+    FOR EACH STATEMENT EXECUTE FUNCTION access_changed();
+CREATE TRIGGER limits_changed AFTER INSERT OR UPDATE OR DELETE ON tenant_limits
+    FOR EACH STATEMENT EXECUTE FUNCTION access_changed();
