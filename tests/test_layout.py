@@ -54,7 +54,7 @@ PACKAGE_CAPS = {
     "runs": 5271,
     "spec": 2554,
     "stream": 2178,
-    "tenants": 1791,
+    "tenants": 1806,
     "testing": 162,
     "views": 1790,
     "workflows": 5090,
