@@ -40,6 +40,9 @@ OUTGOING = {
     "protocols/mcp_server/calls.py": "nothing: it is the server of MCP hosts that connect to it",
     "protocols/mcp_server/server.py": "nothing: it is the server of MCP hosts that connect to it",
     "api/http/server.py": "the socket it listens on",
+    "ops/serve.py": "the socket it listens on",
+    "ops/workers.py": "the socket that its processes listen on",
+    "database/postgres.py": "the operator's database",
 }
 ADDRESSES = ("url", "uri", "host", "endpoint", "proxy", "address", "base", "header", "webhook", "port")
 LIVE = {"port"}
