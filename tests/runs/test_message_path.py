@@ -29,7 +29,7 @@ pytestmark = pytest.mark.only_sqlite
 
 TO_FIRST_TOKEN = 41
 """Modules that a message passes from the request to the first token at a reader."""
-PER_TOKEN = 18
+PER_TOKEN = 19
 """Modules that a token passes from the model to a reader."""
 
 SOURCE = f"{Path(stellwerk.__file__).parent}/"
